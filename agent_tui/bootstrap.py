@@ -13,15 +13,15 @@ from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
-from agent_tui.engine.models import ModelCatalogue, RoutedProvider
+from agent_tui.engine.models import DEMO, ModelCatalogue, RoutedProvider
 from agent_tui.engine.state import AgentParts
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import Paths, package_themes, private_dir, project_root, strangers_root, user_paths
-from agent_tui.providers.catalog import stored_key
+from agent_tui.paths import PROJECT_CONFIG, Paths, package_themes, private_dir, project_root, strangers_root, user_paths
 from agent_tui.providers.demo import DemoProvider
+from agent_tui.providers.keys import stored_key
 from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
@@ -35,8 +35,6 @@ from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Secrecy
-
-PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 
 
 def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> list[Layer]:
@@ -76,7 +74,7 @@ def _only_own(layer: Layer) -> None:
     ):
         if there:
             raise ConfigError(
-                f"{layer.place(key.split()[0])}: {key} is read from your own configuration only; take it out there."
+                f"{layer.place(key.split()[0])}: only your own configuration may set {key}; remove it here."
             )
 
 
@@ -90,8 +88,8 @@ def _within_budget(project: Layer, own: Layer | None) -> Layer:
     for name, model in models.items() if isinstance(models, dict) else ():
         if isinstance(model, dict) and "prices" in model:
             raise ConfigError(
-                f"{project.place(f'models.{name}.prices')}: your own [budget] is held by prices of your own "
-                f"configuration only; take models.{name}.prices out there."
+                f"{project.place(f'models.{name}.prices')}: a project cannot set prices while you have "
+                f"a [budget] of your own; remove models.{name}.prices here."
             )
     if not isinstance(asked, dict):
         return project
@@ -116,6 +114,7 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     check(layers)
     check_theme(layers, package_themes(), paths.themes)
     _check_rules(layers)
+    _check_model_names(layers)
     settings = build_settings(merge(layers))
     for name, given, rules in (
         ("allow", options.allow, settings.permissions.allow),
@@ -130,11 +129,12 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 
 def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
-    """Returns the rules by which the project's configuration allows something, as far as its user did not say the same
-    on the command line."""
-    layers = [layer for layer in config_layers(options, paths, root, trusted) if layer.brought]
-    rules = [rule for layer in layers for rule in layer.values.get("permissions", {}).get("allow") or ()]
-    return [rule for rule in rules if rule not in options.allow]
+    """Returns the rules of the project's configuration, as far as its user did not say the same on the command line."""
+    tables = [
+        layer.values.get("permissions", {}) for layer in config_layers(options, paths, root, trusted) if layer.brought
+    ]
+    rules = [rule for table in tables for which in ("deny", "ask", "allow") for rule in table.get(which) or ()]
+    return [rule for rule in rules if rule not in options.allow and rule not in options.deny]
 
 
 def _settings_of_run(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
@@ -154,6 +154,27 @@ def _check_rules(layers: Sequence[Layer]) -> None:
             dotted = f"permissions.{key}"
             for text in rules.get(key) or ():
                 check_all([text], f"{layer.place(dotted, text)}: {layer.name(dotted)}")
+
+
+def _check_model_names(layers: Sequence[Layer]) -> None:
+    """Raises ConfigError, with its place, for the first name that no model can have."""
+    from agent_tui.providers.listing import unknown
+
+    models = merge(layers).get("models") or {}
+    own = [*models, DEMO]
+    for layer in layers:
+        names: list[tuple[str, str, str | None, Sequence[str]]] = [
+            (f"models.{key}.model", model["model"], models[key].get("api_base"), ())
+            for key, model in (layer.values.get("models") or {}).items()
+            if model.get("model") not in (None, DEMO)
+        ]
+        summary = (layer.values.get("context") or {}).get("summary_model")
+        for key, name in (("default_model", layer.values.get("default_model")), ("context.summary_model", summary)):
+            if name and name not in own:
+                names.append((key, name, None, own))
+        for key, name, api_base, among in names:
+            if (wrong := unknown(name, api_base, among)) is not None:
+                raise ConfigError(f"{layer.place(key)}: {layer.name(key)}: {wrong}")
 
 
 async def make_agent(options: Options, looking: bool = False) -> Agent:
@@ -191,13 +212,13 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
     try:
         if os.access(private_dir(paths.cache), os.W_OK | os.X_OK):
             return paths
-        why = "it cannot be written"
+        why = "not writable"
     except OSError as error:
         why = error.strerror or str(error)
     if temporary is not None:
         return paths._replace(cache=temporary / "cache")
     raise AgentError(
-        f"nothing can be kept in {paths.cache}: {why}; check the permissions of the folder, or set AGENT_TUI_HOME to "
+        f"cannot write to {paths.cache}: {why}; check the permissions of the folder, or set AGENT_TUI_HOME to "
         "another one"
     )
 
@@ -227,8 +248,8 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store.offers, root))
     notices += extensions.notices()
     if (theirs := strangers_root(cwd)) is not None:
-        line = f"The repository {theirs} belongs to another user, so {root} is the project; git's own safe.directory"
-        notices.append(Notice("info", f"{plain_line(line, 400)} makes it yours.", "project"))
+        line = f"The repository {theirs} belongs to another user, so the project is {root}. To use the repository, add"
+        notices.append(Notice("info", f"{plain_line(line, 400)} it to git's safe.directory.", "project"))
     jail = Jail(
         settings.sandbox,
         root,

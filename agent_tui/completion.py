@@ -109,7 +109,7 @@ async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Se
             from agent_tui.commands.registry import complete
 
             found = complete(agent, query.text)
-            if [c.insert for c in found] == [query.text]:
+            if [c.label for c in found] == [query.text]:
                 return []
             return [Proposal(c.insert, c.label, c.detail) for c in found]
         case "file":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import TextIO
@@ -12,6 +13,8 @@ from agent_tui.paths import private_dir
 KEPT = 1_000
 """Entries of a project that can be reached; the file is cut to ``FILE_LIMIT`` lines when it has twice as many."""
 FILE_LIMIT = 5_000
+WINDOWS = 20
+"""Windows of one project that keep a draft each."""
 
 
 class History:
@@ -29,6 +32,8 @@ class History:
         self._back = 0
         self._stash = ""
         self._unsent: set[str] = set()
+        self._draft_name = ""
+        self._lock = -1
 
     @property
     def entries(self) -> list[str]:
@@ -55,7 +60,7 @@ class History:
             with self._open(self.path, os.O_APPEND) as file:
                 file.write(line + "\n")
         except OSError as error:
-            self.problem = f"prompt history is not kept: {error.strerror or error}"
+            self.problem = f"prompt history is not saved: {error.strerror or error}"
 
     def set_aside(self, text: str) -> None:
         """Goes back to the end and makes what was cleared the newest entry, so that ↑ brings it back. It was not sent:
@@ -118,21 +123,49 @@ class History:
 
     def load_draft(self) -> str:
         """Returns the text that stood in the prompt when the program was left in this project."""
-        draft = self._drafts().get(self.project, "")
+        draft = self._drafts().get(self._place(), "")
         return draft if isinstance(draft, str) else ""
 
     def save_draft(self, text: str) -> None:
         """Keeps, or forgets when empty, what stands in the prompt."""
-        drafts = self._drafts()
-        if drafts.get(self.project, "") == text:
+        drafts, place = self._drafts(), self._place()
+        if drafts.get(place, "") == text:
             return
-        drafts.pop(self.project, None)
+        drafts.pop(place, None)
         if text:
-            drafts[self.project] = text
+            drafts[place] = text
         kept = dict(list(drafts.items())[-100:])
         import json
 
         self._replace(self.draft_path, json.dumps(kept))
+
+    def _place(self) -> str:
+        """The name this window keeps its draft under: the project's, or the next where a window that runs has it."""
+        if not self._draft_name:
+            names = (self.project if n == 0 else f"{self.project}#{n}" for n in range(WINDOWS))
+            self._draft_name = next((name for name in names if self._take(name)), self.project)
+        return self._draft_name
+
+    def _take(self, name: str) -> bool:
+        """Returns whether a name for a draft was free; it is taken until the program ends, however it does."""
+        if sys.platform == "win32":
+            return True
+        import fcntl
+        import weakref
+        import zlib
+
+        try:
+            private_dir(self.draft_path.parent)
+            if self._lock < 0:
+                self._lock = os.open(self.draft_path.with_suffix(".lock"), os.O_WRONLY | os.O_CREAT, 0o600)
+                weakref.finalize(self, os.close, self._lock)
+        except OSError:
+            return True  # nothing can be kept here: saving says so
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, zlib.crc32(name.encode(errors="replace")))
+        except OSError:
+            return False
+        return True
 
     def _drafts(self) -> dict[str, object]:
         import json

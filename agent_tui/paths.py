@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 APP = "agent-tui"
+PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
+"""The configuration that a project brings along, in its root."""
 
 
 class Paths(NamedTuple):

@@ -19,15 +19,15 @@ LONG_FILE = 500
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 382,
-    "lines of the program": 93_204,
+    "files of the program": 406,
+    "lines of the program": 98_834,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 16,
-    "files entered from Agent.submit to the provider": 57,
-    "files entered by one Anthropic call in the worker": 15,
-    "lines of tests/support": 14_072,
+    "files entered from Agent.submit to the provider": 59,
+    "files entered by one Anthropic call in the worker": 16,
+    "lines of tests/support": 14_566,
 }
 
 

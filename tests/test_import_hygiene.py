@@ -42,7 +42,7 @@ def dataclasses_of(name):
     made = {item for item in items if isinstance(item, type) and item.__module__ == name}
     return {item.__name__ for item in made if is_dataclass(item)}
 
-async def furnish(self, *more):
+async def furnish(self, *more, **named):
     ours = [name for name in sys.modules if name.startswith("agent_tui")]
     print(*sys.modules, *(f"{name}:{made}" for name in ours for made in dataclasses_of(name)), file=out, flush=True)
     os._exit(0)

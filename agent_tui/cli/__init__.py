@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from agent_tui import terminal_output
-from agent_tui.cli.arguments import SHARED_FLAGS, SUBCOMMANDS, build_parser, given, named_as_given
+from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, Options, Served
@@ -77,19 +77,26 @@ def _run(arguments: list[str]) -> int:
 
 
 def subcommand_first(arguments: list[str]) -> list[str]:
-    """The arguments with a subcommand at their head, where only flags that subcommands share stand before it.
+    """The arguments with a subcommand at their head, where only flags and their values stand before it.
 
-    Raises ConfigError for a flag that this subcommand does not know.
+    Raises ConfigError for a flag of the chat that this subcommand does not know.
     """
-    at, flags = 0, []
-    while at < len(arguments) and (flag := arguments[at].partition("=")[0]) in SHARED_FLAGS:
-        flags.append(flag)
-        at += 1 if "=" in arguments[at] else 2
-    if not 0 < at < len(arguments) or arguments[at] not in SUBCOMMANDS:
+    name = next((argument for argument in arguments if argument in SUBCOMMANDS), None)
+    if name is None or not arguments[0].startswith("-"):
         return arguments
-    for flag in flags:
-        if arguments[at] not in SHARED_FLAGS[flag]:
-            raise ConfigError(f"agent-tui {arguments[at]} has no {flag}; it is for {', '.join(SHARED_FLAGS[flag])}.")
+    from agent_tui.cli.subcommands import flags_of
+
+    own = flags_of(name)
+    chat = {spelling: flag.kind != "switch" for flag in FLAGS if not flag.optional for spelling in flag.spellings}
+    at, given = 0, []
+    while at < len(arguments) and (flag := arguments[at].partition("=")[0]) in own | chat:
+        given.append(flag)
+        at += 2 if (own | chat)[flag] and "=" not in arguments[at] else 1
+    if arguments[at : at + 1] != [name]:
+        return arguments
+    for flag in given:
+        if flag not in own and name != "serve":
+            raise ConfigError(f"agent-tui {name} has no {flag}. Run `agent-tui {name} --help` to list its flags.")
     return [*arguments[at:], *arguments[:at]]
 
 
@@ -116,7 +123,7 @@ class _Closed(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        raise OSError(errno.EBADF, "it is closed", "standard output")
+        raise OSError(errno.EBADF, "closed", "standard output")
 
 
 def _valid(argument: str) -> str:
@@ -139,29 +146,29 @@ def parse_options(arguments: Sequence[str]) -> Options:
     if not headless:
         typed = sorted(f.spellings[-1] for f in FLAGS if f.headless and getattr(values, f.dest) not in (None, []))
         if typed:
-            raise ConfigError(f"{typed[0]} goes with -p/--print.")
+            raise ConfigError(f"{typed[0]} needs -p/--print.")
         said = {name: value for name, value in said.items() if name not in _HEADLESS}
     prompts = [text for text in (values.headless, *values.prompt) if text]
     wait = "-" in prompts
     prompts = [text for text in prompts if text != "-"]
     if wait and not headless:
-        raise ConfigError("- (standard input) goes with -p/--print.")
+        raise ConfigError("- (standard input) needs -p/--print.")
     if prompts and not headless and prompts[0].isalpha() and "--" not in arguments:
         from agent_tui.cli.other_agents import no_command
 
         if problem := no_command(prompts[0], SUBCOMMANDS):
             raise ConfigError(problem)
     if len(prompts) > 1:
-        raise ConfigError(f"Two prompts: {prompts[0]!r} and {prompts[1]!r}. Put one in quotes.")
+        raise ConfigError(f"Two prompts: {prompts[0]!r} and {prompts[1]!r}. Quote a prompt that has spaces.")
     sessions = {name: flag for name, flag in _ONE_SESSION.items() if said.get(name) not in (None, False)}
     if len(sessions) > 1:
         # What was typed wins over the variables of others as it does over its own.
         typed = [name for name in sessions if getattr(values, name) not in (None, False)]
         if len(typed) != 1:
-            raise ConfigError(f"{' and '.join([*sessions.values()][:2])} name two sessions; give one of them.")
+            raise ConfigError(f"{' and '.join([*sessions.values()][:2])} cannot be combined; use one of them.")
         said = {name: value for name, value in said.items() if name not in sessions or name in typed}
     if headless and said.get("resume") == "":
-        raise ConfigError("--resume needs an ID with -p/--print; agent-tui sessions lists them.")
+        raise ConfigError("--resume needs an ID with -p/--print. Run `agent-tui sessions` to list them.")
     options = Options(
         prompt=prompts[0] if prompts else "", headless=headless, can_ask=not headless, wait_for_input=wait, **said
     )
@@ -182,17 +189,17 @@ _ONE_SESSION = {
 def _check(options: Options) -> None:
     if options.session is not None and not re.fullmatch(SESSION_NAME, options.session):
         raise ConfigError(
-            f"{options.written('session')} {options.session!r}: 1 to 64 of the characters A-Z a-z 0-9 . _ -, "
-            "a letter or digit first."
+            f"{options.written('session')} {options.session!r}: must be 1 to 64 of the characters "
+            "A-Z a-z 0-9 . _ - and start with a letter or digit."
         )
     if options.max_turns is not None and options.max_turns < 1:
-        raise ConfigError(f"{options.written('max_turns')} {options.max_turns}: at least 1.")
+        raise ConfigError(f"{options.written('max_turns')} {options.max_turns}: must be at least 1.")
     if options.budget is not None and not 0 < options.budget < float("inf"):
-        raise ConfigError(f"{options.written('budget')} {options.budget:g}: dollars, more than 0.")
+        raise ConfigError(f"{options.written('budget')} {options.budget:g}: must be more than 0 dollars.")
     if options.input_format == "stream-json" and options.output_format != "stream-json":
-        raise ConfigError("--input-format stream-json goes with --output-format stream-json.")
+        raise ConfigError("--input-format stream-json needs --output-format stream-json.")
     if options.input_format == "stream-json" and options.wait_for_input:
-        raise ConfigError("- and --input-format stream-json both read standard input; give one of them.")
+        raise ConfigError("- and --input-format stream-json both read standard input; use one of them.")
 
 
 def _chat(options: Options) -> int:
@@ -210,7 +217,7 @@ def _chat(options: Options) -> int:
         return _plain(options, settings, paths, why)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         terminal_output.complain(
-            "the chat needs a terminal; without one use: agent-tui -p PROMPT, or --plain for a talk in lines"
+            "the chat needs a terminal; without one, run agent-tui -p PROMPT, or --plain to chat in plain lines"
         )
         return EXIT_USAGE
     return _screen(options, settings, paths)
@@ -218,10 +225,15 @@ def _chat(options: Options) -> int:
 
 def _go_to_folder(options: Options) -> None:
     if options.folder is not None:
-        try:
-            os.chdir(options.folder.expanduser())
-        except OSError as error:
-            raise ConfigError(f"{options.written('folder')} {options.folder}: {error.strerror or error}.") from None
+        go_to(options.folder, options.written("folder"))
+
+
+def go_to(folder: Path, flag: str) -> None:
+    """Works there from now on. Raises ConfigError, which names the ``flag``."""
+    try:
+        os.chdir(folder.expanduser())
+    except OSError as error:
+        raise ConfigError(f"{flag} {folder}: {error.strerror or error}.") from None
 
 
 @contextmanager
@@ -256,7 +268,7 @@ def _headless(options: Options) -> int:
         piped = piped_in(wait=options.wait_for_input or not asked)
     if not asked:
         if not piped.strip():
-            raise ConfigError("Nothing to ask: give a prompt after -p, or pipe one in.")
+            raise ConfigError("No prompt. Give one after -p, or pipe one in.")
         _begin_worker()
     from agent_tui.bootstrap import make_agent
     from agent_tui.headless.run import run_headless
@@ -283,7 +295,7 @@ async def _make_agent(options: Options) -> Agent:
 def _serve(options: Options, served: Served) -> int:
     """A chat that is served; one that has ended goes on with its session."""
     if options.headless:
-        raise ConfigError("agent-tui serve opens the chat; -p answers without a screen.")
+        raise ConfigError("agent-tui serve opens the chat; it does not take -p.")
     _go_to_folder(options)
     if served.resume:
         options = replace(options, prompt="", resume=served.resume, session=None, continue_newest=False)
@@ -306,22 +318,22 @@ def _screen(options: Options, settings: Settings, paths: Paths, served: Served |
     # No collection while modules are loaded: it finds nothing and costs a tenth of the start. The UI switches it on.
     gc.disable()
     from agent_tui.paths import project_root
-    from agent_tui.ui.app import run_ui
+    from agent_tui.ui.first_frame import first_frame
 
-    if served is not None:
-        # Textual has read it by now; what is run from here on has a terminal of its own, or none.
-        os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
+    new = not (options.prompt or options.continue_newest or options.session or options.resume is not None)
+    frame = first_frame(settings.ui, paths, os.environ, face=new) if served is None else None
+    try:
+        from agent_tui.ui.app import Start, run_ui
 
-    return run_ui(
-        partial(_make_agent, options),
-        settings,
-        paths,
-        project_root(Path.cwd()),
-        prompt=options.prompt,
-        choose=options.resume == "",
-        again=called_as(options),
-        served=served,
-    )
+        if served is not None:
+            # Textual has read it by now; what is run from here on has a terminal of its own, or none.
+            os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
+        start = Start(options.prompt, options.resume == "", served=served, face=new, frame=frame)
+        root = project_root(Path.cwd())
+        return run_ui(partial(_make_agent, options), settings, paths, root, start, called_as(options))
+    finally:
+        if frame is not None:
+            frame.close()
 
 
 def called_as(options: Options) -> list[str]:
@@ -343,13 +355,13 @@ def piped_in(wait: bool) -> str:
         return ""
     if not wait and not _brings_something():
         terminal_output.complain(
-            "standard input is an open pipe that brought nothing; to wait for it: agent-tui -p PROMPT -"
+            "standard input is an open pipe that sent nothing; to wait for it, run agent-tui -p PROMPT -"
         )
         return ""
     try:
         data = sys.stdin.buffer.read()
     except OSError as error:
-        raise AgentError(f"Standard input cannot be read: {error.strerror or error}.") from error
+        raise AgentError(f"Cannot read standard input: {error.strerror or error}.") from error
     return decoded(data).strip("\n")
 
 
@@ -358,7 +370,7 @@ def decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        terminal_output.complain(f"standard input is not UTF-8 (byte {error.start}); what is not was replaced")
+        terminal_output.complain(f"standard input is not UTF-8 (byte {error.start}); invalid bytes were replaced")
         return data.decode("utf-8-sig", "replace")
 
 

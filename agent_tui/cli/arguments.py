@@ -19,7 +19,10 @@ from agent_tui.errors import ConfigError
 
 class Parser(argparse.ArgumentParser):
     """Prints what is cleaned: argparse repeats arguments in its errors. Of a flag that does not exist it says which
-    was meant."""
+    was meant. Lines of the text around the flags stay as they are."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **settings})
 
     def error(self, message: str) -> NoReturn:
         begin, mark, unknown = message.partition("unrecognized arguments: ")
@@ -40,9 +43,20 @@ class Parser(argparse.ArgumentParser):
 
 def _flags(parser: argparse.ArgumentParser) -> list[str]:
     """The flags of a parser and of its subcommands."""
-    below = [one for action in parser._actions if isinstance(action.choices, dict) for one in action.choices.values()]
-    own = [spelling for action in parser._actions for spelling in action.option_strings]
-    return own + [flag for one in below if isinstance(one, argparse.ArgumentParser) for flag in _flags(one)]
+    every = [parser, *subparsers_of(parser)]
+    return [spelling for one in every for action in one._actions for spelling in action.option_strings]
+
+
+def subparsers_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """The parsers of its subcommands and of what those can do."""
+    choices = [action.choices for action in parser._actions if isinstance(action.choices, dict)]
+    below = [one for named in choices for one in named.values() if isinstance(one, argparse.ArgumentParser)]
+    return [found for one in below for found in (one, *subparsers_of(one))]
+
+
+def takes_values(parser: argparse.ArgumentParser) -> dict[str, bool]:
+    """The flags of a parser by all their spellings, and whether a value follows."""
+    return {spelling: action.nargs != 0 for action in parser._actions for spelling in action.option_strings}
 
 
 def arguments_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
@@ -51,33 +65,38 @@ def arguments_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
 
 
 SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "serve", "completions")
-SHARED_FLAGS = {
-    "--config": ("context", "models", "doctor", "config", "serve"),
-    "-m": ("context", "serve"),
-    "--model": ("context", "serve"),
-}
-"""Flags of the chat that subcommands have, too: they may stand before the subcommand's name."""
 
 EPILOG = """\
-Every flag has an environment variable: --max-turns is AGENT_TUI_MAX_TURNS. Switches take 1 or 0, repeatable flags a
-JSON list or a value a line. The flag wins over its variable, of lists both count.
-
-With -p, what is piped in goes after the prompt. An open pipe that brings nothing for a moment is not waited for;
-agent-tui -p PROMPT - waits for its end.
+examples:
+  agent-tui                              start a chat
+  agent-tui -c                           continue this project's newest session
+  agent-tui -p "why does main.py fail?"  print the answer and exit
+  git diff | agent-tui -p "review this"  add what is piped in to the prompt
 
 commands:
-  context        what the next request of a session would cost, row by row
-  sessions       list, delete, check and repair sessions
-  export ID      a session as JSON, Markdown or HTML
-  models         the models that can be used here
-  auth           keys in the system's keyring: set, list, remove
+  context        show what the next request would cost, row by row
+  sessions       list, search, delete, check and repair sessions
+  export ID      export a session as JSON, Markdown or HTML
+  models         list the models you can use
+  auth           set, list or remove keys in the system's keyring
   doctor         check this installation
-  config         path, show, init
-  serve          the chat in a page of the browser
-  completions    a completion script for bash, zsh or fish
+  config         show or create the configuration file
+  serve          open the chat in a browser
+  completions    print a completion script for bash, zsh or fish
+agent-tui COMMAND --help shows the flags of a command.
 
-exit codes: 0 ok, 1 error, 2 usage or configuration, 53 step limit, 54 budget reached, 55 refused by the model or
-an empty answer, 56 a permission was missing (--fail-on-denial), 75 try again later, 130 interrupted
+Every flag has an environment variable: AGENT_TUI_MAX_TURNS for --max-turns.
+Switches take 1 or 0; repeatable flags take a JSON list, or one value per line.
+The flag wins over its variable; repeatable flags add to it.
+
+With -p, agent-tui does not wait for an open pipe that sends nothing; run
+agent-tui -p PROMPT - to read standard input to its end.
+
+exit codes:
+  0 ok, 1 error, 2 wrong usage or configuration, 53 step limit reached,
+  54 budget reached, 55 the model refused or its answer was empty,
+  56 a permission was missing (--fail-on-denial), 75 try again later,
+  130 interrupted
 """
 
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -91,24 +110,34 @@ def build_parser() -> argparse.ArgumentParser:
         usage="agent-tui [FLAGS] [PROMPT]\n       agent-tui [FLAGS] -p [PROMPT] [-]\n       agent-tui COMMAND …",
         description="A terminal chat agent whose context numbers are true and add up.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("prompt", nargs="*", default=[], metavar="PROMPT", help="first message of the chat")
+    parser.add_argument("prompt", nargs="*", default=[], metavar="PROMPT", help="first message")
     parser.add_argument(
-        "-p", "--print", dest="headless", nargs="?", const="", metavar="PROMPT", help="answer without a screen"
+        "-p", "--print", dest="headless", nargs="?", const="", metavar="PROMPT", help="print the answer and exit"
     )
     parser.add_argument("--version", action="version", version=f"agent-tui {__version__}")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for flag in FLAGS:
         if flag.group not in groups:
             groups[flag.group] = parser.add_argument_group(flag.group)
-        _add(groups[flag.group], flag)
+        add_flag(groups[flag.group], flag)
     return parser
 
 
-def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
-    kind: dict[str, Any] = {"dest": flag.dest, "help": flag.help, "default": None}
+def add_command(to: Any, name: str, what: str, *examples: str, **settings: Any) -> argparse.ArgumentParser:
+    """Adds a subcommand whose help says ``what`` it does, and ends with ``examples`` of what follows its name."""
+    parser: argparse.ArgumentParser = to.add_parser(
+        name, help=what, description=f"{what[0].upper()}{what[1:]}.", **settings
+    )
+    told = [f"  {parser.prog} {example}".rstrip() for example in examples]
+    parser.epilog = "\n".join(["examples:" if len(told) > 1 else "example:", *told])
+    return parser
+
+
+def add_flag(to: argparse._ActionsContainer, flag: Flag, default: Any = None) -> None:
+    """Adds a flag of the table to a parser, or a group of one. ``default``: the value where it is not given."""
+    kind: dict[str, Any] = {"dest": flag.dest, "help": flag.help, "default": default}
     if flag.kind == "switch":
         kind["action"] = argparse.BooleanOptionalAction if flag.negatable else "store_true"
     else:
@@ -120,13 +149,13 @@ def _add(group: argparse._ArgumentGroup, flag: Flag) -> None:
         kind |= {"choices": flag.choices, "type": lambda text: flag.also.get(text, text)}
     if flag.optional:
         kind |= {"nargs": "?", "const": ""}
-    group.add_argument(*flag.spellings, **kind)
+    to.add_argument(*flag.spellings, **kind)
 
 
 def _path(text: str) -> Path:
     """An empty path is a variable that was not set, not the folder one is in."""
     if not text:
-        raise argparse.ArgumentTypeError("it is empty")
+        raise argparse.ArgumentTypeError("is empty")
     return Path(text)
 
 
@@ -175,13 +204,13 @@ def _of_variable(flag: Flag, text: str) -> Any:
         case "switch":
             word = text.strip().lower()
             if word not in _YES | _NO:
-                raise ConfigError(f"environment: {flag.variable} is 1 or 0, not {text!r}.")
+                raise ConfigError(f"environment: {flag.variable} must be 1 or 0, not {text!r}.")
             return word in _YES
         case "number" | "dollars":
             try:
                 return int(text) if flag.kind == "number" else float(text)
             except ValueError:
-                raise ConfigError(f"environment: {flag.variable} is a number, not {text!r}.") from None
+                raise ConfigError(f"environment: {flag.variable} must be a number, not {text!r}.") from None
         case "texts" | "paths":
             entries = _entries(flag, text)
             return [Path(entry) for entry in entries] if flag.kind == "paths" else entries
@@ -192,7 +221,9 @@ def _of_variable(flag: Flag, text: str) -> Any:
         case "text":
             text = flag.also.get(text, text)
             if flag.choices and text not in flag.choices:
-                raise ConfigError(f"environment: {flag.variable} is one of {', '.join(flag.choices)}, not {text!r}.")
+                raise ConfigError(
+                    f"environment: {flag.variable} must be one of {', '.join(flag.choices)}, not {text!r}."
+                )
             return text
 
 
@@ -206,7 +237,7 @@ def _entries(flag: Flag, text: str) -> list[str]:
     except ValueError:
         entries = None
     if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-        raise ConfigError(f"environment: {flag.variable} is a JSON list of texts, or one of them a line.")
+        raise ConfigError(f"environment: {flag.variable} must be a JSON list of strings, or one value per line.")
     return entries
 
 

@@ -48,14 +48,13 @@ _NEAREST: Mapping[str, str] = {
     "--fork-session": "/fork",
     "--json": "--output-format json or stream-json",
     "--output-last-message": "--output-format text, with standard output to a file",
-    "--fallback-model": "fallback of a model in the configuration",
     "--settings": "--config FILE",
     "--profile": "--config FILE",
-    "--effort": "/effort, or effort of a model in the configuration",
+    "--effort": "/effort, or reasoning_effort in [models.NAME] of the configuration",
     "--agent": "--system-prompt-file FILE",
-    "--prompt-interactive": "the prompt alone",
+    "--prompt-interactive": "only the prompt",
     "--worktree": "--cd DIR",
-    "--quiet": "-p, which prints the answer alone",
+    "--quiet": "-p, which prints only the answer",
 }
 """What has no equal, and what is nearest."""
 
@@ -64,8 +63,8 @@ _WORDS: Mapping[str, str] = {
     "logout": "agent-tui auth remove PROVIDER",
     "resume": "agent-tui --resume",
     "mcp": "--mcp-config FILE, or [mcp] in the configuration",
-    "update": "the program that installed agent-tui",
-    "upgrade": "the program that installed agent-tui",
+    "update": "the tool that installed agent-tui, e.g. pip or uv",
+    "upgrade": "the tool that installed agent-tui, e.g. pip or uv",
 }
 """Subcommands of others."""
 
@@ -108,7 +107,7 @@ def own_rules(text: str) -> list[str]:
     for part in _parts(text):
         match = re.fullmatch(r"([^()\s]+)(?:\((.*)\))?", part, re.DOTALL)
         if match is None:
-            raise ConfigError(f"{part!r} is neither a tool nor tool(pattern).")
+            raise ConfigError(f"{part!r} must be `tool` or `tool(pattern)`.")
         rule = _own_rule(match[1], match[2])
         if rule is not None:
             found.append(rule)
@@ -171,4 +170,8 @@ def no_command(word: str, subcommands: Sequence[str]) -> str:
     """Why one word alone is hardly a message: it is nearly a subcommand, or one of others. Empty where it is none."""
     near = difflib.get_close_matches(word, subcommands, n=1, cutoff=0.8)
     meant = _WORDS.get(word) or (f"agent-tui {near[0]}" if near else "")
-    return f"{word!r} is no command; did you mean {meant}? As a message: agent-tui -- {word}" if meant else ""
+    return (
+        f"No such command: {word!r}. Did you mean {meant}? To send it as a message: agent-tui -- {word}"
+        if meant
+        else ""
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui import terminal_output
+from agent_tui.cli.arguments import add_command
 from agent_tui.errors import EXIT_OK, AgentError, ConfigError
 from agent_tui.options import SERVED, Served
 from agent_tui.pipes.start import command as command_of
@@ -24,21 +25,25 @@ LOOPBACK = "127.0.0.1"
 def add_serve(commands: Any, folder_of: Callable[[Sequence[str]], Path]) -> None:
     """Adds it to the subcommands. ``folder_of`` says in which folder a chat with such flags works, and raises
     for those that it does not take."""
-    serve = commands.add_parser(
+    serve = add_command(
+        commands,
         "serve",
-        help="the chat in a page of the browser",
+        "open the chat in a browser; takes the flags of the chat, too",
+        "",
+        "--port 8080 -m demo -c",
         allow_abbrev=False,
-        description="The chat in a page of the browser. Further flags are the chat's: agent-tui serve -m demo -c",
     )
-    serve.add_argument("--host", default=LOOPBACK, metavar="HOST", help=f"where to listen (default: {LOOPBACK})")
-    serve.add_argument("--port", default=0, type=_port, metavar="PORT", help="default: any that is free")
+    serve.add_argument("--host", default=LOOPBACK, metavar="HOST", help=f"address to listen on (default: {LOOPBACK})")
+    serve.add_argument(
+        "--port", default=0, type=_port, metavar="PORT", help="port to listen on (default: any free one)"
+    )
     serve.set_defaults(run=lambda values: _serve(values, folder_of))
 
 
 def _port(text: str) -> int:
     number = int(text) if text.isdecimal() else -1
     if not 0 <= number <= 65_535:
-        raise argparse.ArgumentTypeError("a number from 0 to 65535")
+        raise argparse.ArgumentTypeError("must be a number from 0 to 65535")
     return number
 
 
@@ -46,18 +51,18 @@ def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path
     flags: list[str] = values.rest
     folder = folder_of(flags)
     if sys.platform == "win32":
-        raise ConfigError("agent-tui serve needs a POSIX system.")
+        raise ConfigError("agent-tui serve does not run on Windows.")
     if any(find_spec(package) is None for package in ("textual_serve", "aiohttp")):
-        raise AgentError("agent-tui serve needs the serve extra: pip install 'agent-tui[serve]'.")
+        raise AgentError("agent-tui serve needs the textual-serve package: pip install 'textual-serve<2'.")
     from agent_tui.hardening import hide_memory
     from agent_tui.serve.server import is_loopback, serve
 
     hide_memory()
     if not is_loopback(values.host):
         terminal_output.tell(
-            f"WARNING: agent-tui listens on {clean_line(values.host)}, which other machines reach. Whoever has the "
-            "address below runs commands on this machine as you; it is sent unencrypted, and so is all that you type "
-            "and read. A tunnel is safer: ssh -L PORT:127.0.0.1:PORT HOST"
+            f"WARNING: agent-tui listens on {clean_line(values.host)}, which other machines can reach. Anyone with the "
+            "address below can run commands on this machine as you, and nothing is encrypted: not the address, not "
+            "what you type and read. A tunnel is safer: ssh -L PORT:127.0.0.1:PORT HOST"
         )
     *start, root = command_of("agent_tui.cli.serve")
 
@@ -65,7 +70,7 @@ def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path
         terminal_output.say(address)
         sys.stdout.flush()
         terminal_output.tell(
-            "Open this address in a browser; it is the key, so keep it to yourself. Ctrl+C ends the chat."
+            "Open this address in a browser. Anyone who has it controls the chat: keep it secret. Ctrl+C ends the chat."
         )
 
     asyncio.run(

@@ -76,14 +76,14 @@ def fold(report: ContextReport) -> Entry:
         parts.append(f"{plural(len(usage.warnings), 'warning')}: w")
     parts += ["read-only"] if report.read_only else []
     if usage.misfit:
-        parts.append("rows scaled to what was measured")
+        parts.append("rows scaled to the measured total")
     elif not adds_up(usage):
         return Entry("", f"the rows do not add up to {usage.total:,}: w", "bad")
     wrong = bool(usage.warnings or report.read_only)
     return Entry("", " · ".join(parts), "warning" if wrong else "quiet")
 
 
-SCALED = "scaled to what was measured: the provider's counts do not agree with each other"
+SCALED = "scaled to the measured total: the provider's counts disagree"
 
 
 def _proof(report: ContextReport) -> tuple[str, bool]:
@@ -117,16 +117,16 @@ def terms(usage: ContextUsage) -> list[Term]:
     if c.last_input is None:
         lines = [("+", row.tokens, 0, one_line(row.label, 60)) for row in usage.rows if row.tokens]
     else:
-        answer = "last output, estimated: the provider did not report it" if c.output_estimated else "last output"
+        answer = "last output, estimated (not reported)" if c.output_estimated else "last output"
         changed = "−" if c.fixed_delta < 0 else "+"
         made: list[Term] = [
-            ("−", c.dropped_reasoning, by.dropped_reasoning, "reasoning that is not sent again"),
+            ("−", c.dropped_reasoning, by.dropped_reasoning, "reasoning no longer sent"),
             ("−", c.removed, by.removed, "removed from the conversation"),
             (changed, abs(c.fixed_delta), by.fixed_delta, "changed in prompt, tools and files"),
             ("+", c.new_messages, by.new_messages, "new messages"),
         ]
         lines = [
-            ("", c.last_input, 0, "last input, as the provider reported it"),
+            ("", c.last_input, 0, "last input, as reported"),
             ("+", c.last_output or 0, by.last_output, answer),
             *(term for term in made if term[1] or term[2]),
         ]
@@ -141,10 +141,10 @@ def limit_terms(usage: ContextUsage) -> list[Term]:
     origin = f" ({one_line(usage.window_origin, 60)})" if usage.window_origin else ""
     return [
         ("", usage.window, 0, f"window{origin}"),
-        ("−", usage.reserve, 0, "kept for the answer"),
+        ("−", usage.reserve, 0, "reserve for the answer"),
         ("=", usage.limit, 0, "the limit"),
         ("−", usage.total, usage.spread, "the next input"),
-        ("=", away, usage.spread, "left before it compacts" if away >= 0 else "over the limit"),
+        ("=", away, usage.spread, "left until it compacts" if away >= 0 else "over the limit"),
     ]
 
 
@@ -164,13 +164,13 @@ def receipt(report: ContextReport) -> str:
     """How the number was made, and whether it holds, for reading."""
     usage = report.usage
     proof, holds = _proof(report)
-    how = [] if usage.calculation.last_input is not None else ["Nothing of it is measured yet: all is estimated."]
-    blocks = [("How the number was made", [*column(terms(usage)), *how])]
+    how = [] if usage.calculation.last_input is not None else ["Nothing measured yet: all of it is estimated."]
+    blocks = [("How this number is calculated", [*column(terms(usage)), *how])]
     if limit := limit_terms(usage):
         blocks.append(("The limit", list(column(limit))))
     reason = why(usage) if usage.anchor_step is None else _decision(usage)
-    blocks.append(("Why it compacts, or not", [one_line(reason, 2_000)] if usage.why else []))
-    blocks.append(("How well such numbers were met", accuracy_line(usage).split(" · ")))
+    blocks.append(("Why it compacts or not", [one_line(reason, 2_000)] if usage.why else []))
+    blocks.append(("Accuracy so far", accuracy_line(usage).split(" · ")))
     blocks.append(("The session so far", [session_line(usage, report.records)]))
     blocks.append(("Does it add up?", [proof] if holds or not usage.misfit else [proof, f"The rows were {SCALED}."]))
     blocks += [(entry.name, [entry.text]) for entry in _warnings(report)]
@@ -196,7 +196,7 @@ def accuracy_line(usage: ContextUsage) -> str:
     a = usage.accuracy
     if not a.calls:
         return f"no call to compare with yet · estimates × {factor(a.ratio)}"
-    held = f" · inside the ± {a.inside:,} of {a.intervals:,}" if a.intervals else ""
+    held = f" · within the ± {a.inside:,} of {a.intervals:,}" if a.intervals else ""
     last = "?"
     if a.last_error_percent is not None:
         sign = f" ({a.last_error_tokens:+,})".replace("-", "−") if a.last_error_tokens is not None else ""
@@ -211,21 +211,21 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     read, wrote = (None, None) if used is None else (used.input, used.output)
     # A fork counts none of the calls of the session that it continues.
     called = used is not None or s.by_kind
-    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"] if called else ["no call of its own yet"]
+    parts = [f"in {tokens(read, False)}", f"out {tokens(wrote, False)}"] if called else ["no calls yet"]
     if used is not None and used.reasoning is not None:
         parts.append(f"reasoning {tokens(used.reasoning, False)}")
     if s.cached is not None:
-        parts.append(f"cached so far {whole_percent(*s.cached)}")
+        parts.append(f"cached {whole_percent(*s.cached)}")
     parts.append(money(s.cost))
     if s.doubted:
-        parts.append(f"{plural(s.doubted, 'report')} not believed")
+        parts.append(f"{plural(s.doubted, 'doubtful report')}")
     newest = max((r for r in records if r.active and r.compacts), key=lambda r: r.created, default=None)
     if s.compactions:
         change = f" ({size})" if newest is not None and (size := sizes_text(newest)) else ""
-        change += f", {s.taken_back:,} taken back" if s.taken_back else ""
-        parts.append(f"{plural(s.compactions, 'compaction')} in force{change}")
+        change += f", {s.taken_back:,} undone" if s.taken_back else ""
+        parts.append(f"{plural(s.compactions, 'compaction')}{change}")
     elif s.taken_back:
-        parts.append(f"{plural(s.taken_back, 'compaction')}, taken back")
+        parts.append(f"{plural(s.taken_back, 'compaction')}, undone")
     return " · ".join(parts)
 
 
@@ -245,7 +245,7 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
         minus = " − over" if over else ""
         text += f" · + free + reserve{minus} {sign} {usage.window:,}"
     if usage.misfit:
-        text += f" · rows scaled: {plural(abs(usage.misfit), 'token')} of the provider's counts not in them"
+        text += f" · rows scaled: off by {plural(abs(usage.misfit), 'token')} from the provider's counts"
     return f"{text} {'✓' if holds else '✗'}", holds
 
 
@@ -278,7 +278,7 @@ def _lines(part: ReportRow) -> Iterator[str]:
         rest = None if part.tenths is None else sum(child.tenths or 0 for child in earlier)
         mark = "~" if any(child.mark for child in earlier) else ""
         count = sum(child.row.tokens for child in earlier)
-        yield _numbers(f"{len(earlier):,} earlier ones", depth + 1, mark, count, rest)
+        yield _numbers(f"{len(earlier):,} earlier", depth + 1, mark, count, rest)
 
 
 def _numbers(label: str, depth: int, mark: str, count: int, tenths: int | None) -> str:

@@ -20,44 +20,43 @@ if TYPE_CHECKING:
 
 @command("help")
 async def help_(agent: Agent, args: str) -> CommandResult:
-    """Shows commands and keys."""
+    """Show commands and keys."""
     return OpenScreen("help", args)
 
 
 @command("copy", args="[n]")
 async def copy(agent: Agent, args: str) -> CommandResult:
-    """Copies the last answer as Markdown; /copy 2 the one before it.
+    """Copy the last answer as Markdown; /copy 2 copies the one before.
 
-    The text goes through the terminal (OSC 52) and to the platform's own clipboard where there is one.
+    The text goes to the terminal's clipboard (OSC 52), and to the system's where there is one.
     """
     try:
         back = int(args) if args else 1
     except ValueError:
-        return Text("/copy takes a number: 1 is the newest answer, 2 the one before it.", error=True)
+        return Text("Usage: /copy [n], where 1 is the newest answer and 2 the one before.", error=True)
     answers = [m for m in agent.conversation.path if m.role == "assistant" and m.text.strip()]
     if not 1 <= back <= len(answers):
-        return Text(
-            f"There {'is' if len(answers) == 1 else 'are'} {plural(len(answers), 'answer')} to copy.", error=True
-        )
+        few = f"No answer {back}: this conversation has {plural(len(answers), 'answer')}."
+        return Text(few if answers else "Nothing to copy.", error=True)
     text = answers[-back].text
     return Copy(text, "the last answer" if back == 1 else f"answer {back} from the end")
 
 
 @command("exit", aliases=("quit",))
 async def exit_(agent: Agent, args: str) -> CommandResult:
-    """Leaves; agent-tui -c continues here."""
+    """Quit; agent-tui -c continues this session."""
     return Quit()
 
 
 @command("queue")
 async def queue(agent: Agent, args: str) -> CommandResult:
-    """Messages that wait to be sent: edit, order, send or drop them.
+    """Edit, reorder, send or drop queued messages.
 
-    Tab on the prompt does the same while something waits.
+    Tab on the prompt does the same while messages are queued.
     """
     if args:
-        return Text("/queue takes nothing.", error=True)
-    return OpenScreen("queue") if agent.waiting.listed else Text("Nothing waits to be sent.")
+        return Text("/queue takes no arguments.", error=True)
+    return OpenScreen("queue") if agent.waiting.listed else Text("Nothing is queued.")
 
 
 def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
@@ -66,7 +65,7 @@ def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
         if job.state == "running":
             line = one_line(job.command, 60)
             yield f"stop {job.id}", line
-            yield (f"end {job.id}", f"with the session: {line}") if job.kept else (f"keep {job.id}", f"running: {line}")
+            yield (f"end {job.id}", f"kept: {line}") if job.kept else (f"keep {job.id}", f"running: {line}")
 
 
 def state_word(job: JobInfo) -> str:
@@ -81,16 +80,17 @@ def state_word(job: JobInfo) -> str:
 
 @command("jobs", args="[output ID | stop ID | keep ID | end ID]", choices=_choices)
 async def jobs(agent: Agent, args: str) -> CommandResult:
-    """Commands in the background: output, stop, keep beyond the end.
+    """Show, stop or keep background commands.
 
-    They end with the session. /jobs keep ID lets one go on, and says how to end it then; /jobs end ID takes that back.
+    They end with the session. /jobs keep ID lets one continue and says how to end it later; /jobs end ID undoes
+    that.
     """
     what, _, id = args.partition(" ")
     id = id.strip()
     if not args:
-        return OpenScreen("jobs") if agent.background.infos() else Text("No commands run in the background.")
+        return OpenScreen("jobs") if agent.background.infos() else Text("No background commands.")
     if not id or what not in ("output", "stop", "keep", "end"):
-        return Text("/jobs takes nothing, or output, stop, keep or end with an id.", error=True)
+        return Text("Usage: /jobs [output ID | stop ID | keep ID | end ID]", error=True)
     if what == "output":
         output = agent.background.output(id)
         return Text(output, foreign=True) if output else Text("No output yet.")
@@ -99,7 +99,7 @@ async def jobs(agent: Agent, args: str) -> CommandResult:
     return Text(agent.background.keep(id, what == "keep"))
 
 
-NONE = "There is no picture in this conversation."
+NONE = "No pictures in this conversation."
 
 
 def pictures_of(messages: Sequence[Message]) -> list[AttachmentPart]:
@@ -130,9 +130,9 @@ def named_pictures(agent: Agent) -> str:
 
 @command("picture", args="[name]", choices=_names)
 async def picture(agent: Agent, args: str) -> CommandResult:
-    """Shows a picture of the conversation on a screen of its own: the newest, or that one.
+    """Show a picture of the conversation: the newest, or one by name.
 
-    As this terminal can: by kitty's graphics, by iTerm2's protocol, as sixels, else in coarse blocks of colour; /doctor
-    says how. ← and → go to the others.
+    Drawn as well as the terminal can: kitty graphics, iTerm2 images, sixels, or coarse blocks of colour; /doctor
+    says which. ← and → show the others.
     """
     return OpenScreen("picture", args) if pictures_of(agent.conversation.path) else Text(NONE)

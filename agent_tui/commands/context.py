@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from agent_tui.commands.context_texts import (
     sent_text,
 )
 from agent_tui.commands.edits import EDITS, NotFoldedError, dropped_lines, edited, ids_of, message_lines, told
+from agent_tui.commands.info import Action, Info, Row, Section
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
 from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
@@ -45,16 +47,16 @@ if TYPE_CHECKING:
 
 
 _CONTEXT_PARTS = {
-    "rows": "every row as a sentence, numbered, with the sum",
-    "row": "one row by its number: what is known of it, and the text that is sent",
-    "why": "how the number was made, the proof, why it compacts or not",
-    "step": "as it was before an earlier step",
-    "cache": "what each call read from the cache, and why not more",
-    "exact": "asks the provider for the exact count",
-    "export": "the numbers as JSON, or those of a step, into a new file",
+    "rows": "list every row, numbered, with the sum",
+    "row": "show a row by its number, with the text that is sent",
+    "why": "explain the number, and why it compacts or not",
+    "step": "show the context before an earlier step",
+    "cache": "show what each call read from the cache, and what it missed",
+    "exact": "ask the provider for the exact count",
+    "export": "write the numbers, or those of a step, to a JSON file",
     **EDITS,
-    "stats": "token counter metrics",
-    "stats reset": "starts the metrics anew",
+    "stats": "show token counter metrics",
+    "stats reset": "reset the metrics",
 }
 
 
@@ -71,12 +73,12 @@ def _context_choices(agent: Agent) -> Iterable[tuple[str, str]]:
     choices=_context_choices,
 )
 async def context(agent: Agent, args: str) -> CommandResult:
-    """Shows what fills the context window, to the token, and when it will be compacted.
+    """Show what fills the context window and when it will be compacted.
 
-    With a word it answers with that part as text: rows, row 3.2, why, step 12 (or step 12 4 to compare), cache, exact,
-    export (or export 12, export FILE), stats. drop ID takes messages out of what is sent (several ids, or ID..ID),
-    once its price was said, with --yes, or with --later when that costs nothing; restore ID sends them again; fold
-    ID..ID has a summary stand for a range; undo takes the newest edit back. rows shows the ids.
+    With a word it prints that part as text: rows, row 3.2, why, step 12 (step 12 4 compares the two), cache, exact,
+    export (export 12, export FILE), stats. drop ID stops sending messages (several ids, or ID..ID): it tells the
+    price first, then --yes drops them now and --later when that costs nothing. restore ID sends them again; fold
+    ID..ID replaces a range with a summary; undo undoes the newest edit. rows shows the ids.
     """
     what, _, rest = args.partition(" ")
     rest = rest.strip()
@@ -105,8 +107,8 @@ async def context(agent: Agent, args: str) -> CommandResult:
             return Text(format_metrics(agent.context.metrics))
         case "stats" if rest == "reset":
             agent.context.metrics.reset()
-            return Text("Token counter metrics start anew.")
-    return Text(f"/context takes nothing, or {', '.join(_CONTEXT_PARTS)}.", error=True)
+            return Text("Token counter metrics reset.")
+    return Text(f"Usage: /context [{' | '.join(_CONTEXT_PARTS)}]", error=True)
 
 
 LATER = "--later"
@@ -122,24 +124,24 @@ async def _once_told(agent: Agent, edit: str, words: list[str]) -> CommandResult
             return Nothing()
         return Text(line) if edit == "drop" else Nothing()
     again = f"/context {edit} {' '.join(ids)} {SURE}"
-    return Text(f"{await told(agent, edit, ids)} Not done yet: {again} does it.", then=again)
+    return Text(f"{await told(agent, edit, ids)} Run {again} to confirm.", then=again)
 
 
 def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
     return (
-        ("preview", "what would go and what would stay; no model call"),
-        ("show", "the facts of the newest compaction, and where each stands now"),
-        ("undo", "puts the newest compaction back as it was"),
+        ("preview", "show what goes and what stays, without a model call"),
+        ("show", "show the newest compaction and its facts"),
+        ("undo", "undo the newest compaction"),
     )
 
 
 @command("compact", args="[focus] | preview | show [N] | undo", choices=_compact_choices)
 async def compact(agent: Agent, args: str) -> CommandResult:
-    """Summarises the older part of the conversation to make room.
+    """Summarise the older part of the conversation to make room.
 
-    A focus text tells the summary what matters most. preview shows what would go and what would stay without a
-    model call; show opens the newest compaction (show 2: the one before): its facts with where each stands now;
-    undo restores what the newest compaction replaced, exactly.
+    A focus text tells the summary what matters most. preview shows what goes and what stays, without a model call;
+    show opens the newest compaction (show 2 the one before) with its facts; undo restores exactly what the newest
+    compaction replaced.
     """
     if args == "preview":
         return OpenScreen("compact", PREVIEW)
@@ -157,10 +159,10 @@ def numbered_compaction(agent: Agent, number: int) -> CompactionRecord:
     """Returns the record of a compaction by its number, of which 1 is the newest. Raises ConfigError."""
     made = operations(agent.conversation.own_records)
     if not made:
-        raise ConfigError("Nothing was compacted in this conversation yet.")
+        raise ConfigError("No compactions yet.")
     if not 1 <= number <= len(made):
-        word = "There was one compaction" if len(made) == 1 else f"There were {len(made)} compactions"
-        raise ConfigError(f"{word} in this conversation: none has the number {number}. 1 is the newest.")
+        there = plural(len(made), "compaction")
+        raise ConfigError(f"No such compaction: {number}. This conversation has {there}; 1 is the newest.")
     return made[number - 1]
 
 
@@ -174,25 +176,31 @@ def _pinnable(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("pin", args="[PATH | ID]", choices=_pinnable)
 async def pin(agent: Agent, args: str) -> CommandResult:
-    """Keeps your newest message, or a file, through every compaction.
+    """Pin your newest message, or a file, so that compaction keeps it.
 
-    Alone it pins your newest message: its words go word for word through every compaction. With the id of a message
-    it pins that one; with a path the file goes with every request, read afresh each time. A large file is pinned only
-    once its price was said, with --yes. /pins lists what is pinned.
+    Alone it pins your newest message: every compaction keeps it word for word. With an id it pins that message;
+    with a path it sends the file with every request, read afresh each time. If that is expensive it tells the price
+    first; --yes pins it. Run it again to unpin; /pins lists what is pinned.
     """
     what = args.removesuffix(SURE).strip()
     message = agent.pins.message(what)
     sure = args.endswith(SURE)
     if message is not None:
+        if _is_pinned(agent, message):
+            return Text(agent.pins.unpin_message(message))
         return _pin_message(agent, message, sure)
     if not what:
-        return Text("There is no message of yours to pin yet. /pin PATH pins a file.", error=True)
+        return Text("No message to pin yet. Run /pin PATH to pin a file.", error=True)
     if _is_id(what) and not (agent.cwd / what).exists():
-        return Text(f"No message of this conversation has the id {what}.", error=True)
+        return Text(f"No such message: {what}.", error=True)
+    path = os.path.normpath(agent.cwd / Path(what).expanduser())
+    if path in agent.context.pinned:
+        agent.context.unpin(path)
+        return Text(f"Unpinned {in_project(path, agent.cwd)}.")
     if not sure and (price := await agent.pins.file_price(what)):
         return _ask(price, what)
     agent.context.pin(what)
-    return Text(f"Pinned {in_project(what, agent.cwd)} ({plural(len(agent.context.pinned), 'document')} pinned).")
+    return Text(f"Pinned {in_project(path, agent.cwd)} ({plural(len(agent.context.pinned), 'document')} pinned).")
 
 
 def _pin_message(agent: Agent, message: Message, sure: bool) -> Text:
@@ -203,14 +211,18 @@ def _pin_message(agent: Agent, message: Message, sure: bool) -> Text:
 
 def toggle_pin(agent: Agent, message: Message) -> str:
     """Pins the words of a message, or takes that back; returns the line for it. Raises AgentError."""
-    if message.id in agent.conversation.info.state.pinned_messages:
+    if _is_pinned(agent, message):
         return agent.pins.unpin_message(message)
     return _pin_message(agent, message, False).text
 
 
+def _is_pinned(agent: Agent, message: Message) -> bool:
+    return message.id in agent.conversation.info.state.pinned_messages
+
+
 def _ask(price: str, what: str) -> Text:
     again = f"/pin {what} {SURE}"
-    return Text(f"{price} Not pinned yet: {again} pins it.", then=again)
+    return Text(f"{price} Run {again} to pin it.", then=again)
 
 
 def _is_id(text: str) -> bool:
@@ -219,48 +231,29 @@ def _is_id(text: str) -> bool:
 
 
 _WHERE = {
-    "file": "goes with every request",
-    "sent": "still in the conversation as it was said",
-    "carried": "carried by the summary",
-    "next": "the next compaction carries it; until then it is not sent",
+    "file": "sent with every request",
+    "sent": "still sent as a message",
+    "carried": "kept in the summary",
+    "next": "not sent until the next compaction",
 }
 
 
 @command("pins")
 async def pins(agent: Agent, args: str) -> CommandResult:
-    """Lists what is pinned: files and messages, with their sizes and prices."""
-    pinned = agent.pins.all()
-    if not pinned:
-        return Text("Nothing is pinned.")
-    lines = []
-    for each in pinned:
-        name = "" if each.state == "file" else f"{recall_id(each.id)} "
-        size = f"{tokens(each.tokens, True)} tokens{agent.pins.price(each.tokens)}"
-        lines.append(f"  {name}{each.label}: {size}; {_WHERE[each.state]}")
-    return Text("\n".join(["Pinned:", *lines]), foreign=True)
-
-
-def _pinned(agent: Agent) -> Iterable[tuple[str, str]]:
+    """List pinned files and messages, with sizes and prices."""
+    rows = []
     for each in agent.pins.all():
-        yield (each.label, "file") if each.state == "file" else (recall_id(each.id), each.label)
+        id = each.label if each.state == "file" else recall_id(each.id)
+        text = f"{_WHERE[each.state]}{agent.pins.price(each.tokens)}"
+        name = each.label if each.state == "file" else f"{id} {each.label}"
+        rows.append(Row(one_line(name, 300), text, f"{tokens(each.tokens, True)} tokens", key=id, keys=("d",)))
+    return Info("Pinned", [Section("", rows or [Row(text="Nothing pinned.")])], "/pins", _CHANGES, foreign=True)
 
 
-@command("unpin", args="[PATH | ID]", choices=_pinned)
-async def unpin(agent: Agent, args: str) -> CommandResult:
-    """Takes a pin back: the message pinned last, or the one or the file that is named."""
-    if not args:
-        words = [each.id for each in agent.pins.all() if each.state != "file"]
-        last = next((id for id in reversed(agent.conversation.info.state.pinned_messages) if id in words), None)
-        if last is None:
-            return Text("No message is pinned. /unpin PATH takes back a file; /pins lists what is pinned.", error=True)
-        args = last
-    message = agent.pins.message(args)
-    if message is not None:
-        return Text(agent.pins.unpin_message(message))
-    if _is_id(args) and args not in (in_project(path, agent.cwd) for path in agent.context.pinned):
-        return Text(f"No message of this conversation has the id {args}.", error=True)
-    agent.context.unpin(args)
-    return Text(f"Unpinned {in_project(args, agent.cwd)}.")
+_CHANGES = (
+    Action("a", "pin a file", "/pin {typed}", typed="PATH", hint="the path of a file, or the id of a message"),
+    Action("d", "unpin", "/pin {row}", "PATH"),
+)
 
 
 CHILDREN = 12
@@ -302,14 +295,15 @@ def _row(part: ReportRow, most: int) -> Iterator[str]:
     if part.tenths is not None:
         said.append(f"{share(part.tenths, bool(row.tokens))} of the window")
     if row.message_id is not None and not row.children:
-        said.append(f"id {recall_id(row.message_id.partition('#')[0])}")
+        number = f"#{row.attachment}" if row.attachment is not None else ""
+        said.append(f"id {recall_id(row.message_id.partition('#')[0])}{number}")
     yield f"{indent}{part.number}. {one_line(row.label, 120)}: {', '.join([*said, *row_notes(row)])}."
     below = part.below()
     hidden = below[: max(0, len(below) - most)]
     for child in below[len(hidden) :]:
         yield from _row(child, 0)
     if hidden and most:
-        count = plural(len(hidden), "earlier one", "earlier ones")
+        count = plural(len(hidden), "earlier", "earlier")
         sum_of = tokens(sum(child.row.tokens for child in hidden), any(child.mark for child in hidden), full=True)
         yield f"{indent}  and {count}, {sum_of} tokens: /context row {part.number}"
 
@@ -333,7 +327,7 @@ def row_text(agent: Agent, path: str) -> str:
     for part in path.rstrip(".").split("."):
         number = int(part) if part.isdecimal() and len(part) < 8 else 0
         if not 1 <= number <= len(rows):
-            raise ConfigError(f"There is no row {one_line(path, 40)}; /context rows lists them.")
+            raise ConfigError(f"No such row: {one_line(path, 40)}. Run /context rows to list them.")
         found = rows[number - 1]
         row, top, rows = found.row, top or found.row.id, found.below()
     lines = [one_line(row.label, 200), row_facts(row)]
@@ -360,7 +354,7 @@ def step_text(agent: Agent, words: str) -> str:
     ConfigError."""
     numbers = words.split()
     if not 1 <= len(numbers) <= 2 or not all(n.isdecimal() and len(n) < 8 for n in numbers):
-        raise ConfigError("/context step needs the number of a step, and perhaps of the one to compare it with.")
+        raise ConfigError("Usage: /context step N [M], where M is the step to compare with.")
     return past_text(_past(agent, int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else None))
 
 
@@ -372,15 +366,15 @@ def cache_text(agent: Agent) -> str:
     """Returns a text of what each call read from the provider's cache and should have read, the newest first."""
     entries = ContextReport.of(agent).calls()
     if not entries:
-        return "No call has been answered yet."
+        return "No calls yet."
     lines: list[str] = []
     for entry in entries[:CALLS]:
         lines += [f"At {clock(entry.created)}:", *(f"  {line}" for line in entry_details(entry).split("\n"))]
     if len(entries) > CALLS:
         lines.append(f"and {plural(len(entries) - CALLS, 'earlier call')}")
     if (agreed := diagnoses(entries))["compared"]:
-        told = f"The provider compared {agreed['compared']} of them itself"
-        lines.append(f"{told}; {plural(agreed['agreed'], 'time')} it says what we say.")
+        told = f"The provider diagnosed {agreed['compared']} of them"
+        lines.append(f"{told} and agrees with agent-tui on {agreed['agreed']}.")
     return "\n".join(lines)
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from agent_tui.models.context import ContextRow
     from agent_tui.models.requests import SentMessage
 
-NO_TEXT = "Its text is not at hand here: it belongs to a server that is not running, or to an earlier request."
-ADDED = "The provider adds this by itself to a request with tools. Its words are not known, only its size."
+NO_TEXT = "Text not available: its server is not running, or it was part of an earlier request."
+ADDED = "The provider adds this to every request with tools. Only its size is known, not its text."
 WAS_READ, NOT_READ = "read from the provider's cache", "not read from the provider's cache"
 
 
@@ -67,9 +67,9 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
 
 
 def came_back_text(regret: Regret) -> str:
-    """``came back: 3 calls, ~4.2k, $0.01``: what was read, run or recalled again after a compaction."""
+    """``used again: 3 calls, ~4.2k, $0.01``: what was read, run or recalled again after a compaction."""
     cost = "" if regret.usd is None else f", {money(regret.usd)}"
-    return f"came back: {plural(regret.calls, 'call')}, {tokens(regret.tokens, True)}{cost}"
+    return f"used again: {plural(regret.calls, 'call')}, {tokens(regret.tokens, True)}{cost}"
 
 
 def compaction_details(
@@ -87,15 +87,15 @@ def compaction_details(
         lines.append(f"model {one_line(record.model, 100)}")
     if record.focus:
         lines.append(f"focus: {one_line(record.focus, 500)}")
-    lines.append(f"replaces {plural(len(record.message_ids), 'message')}; they stay in the database")
+    lines.append(f"replaces {plural(len(record.message_ids), 'message')}; they stay stored")
     if came_back is not None:
         lines += [came_back_text(came_back), *(f"  {one_line(what, 100)}" for what in came_back.what)]
     if ledger:
-        lines += ["", "Its facts, and where each stands now", "", ledger]
+        lines += ["", "Facts", "", ledger]
     if record.files:
         lines += ["", "Files:", *(f"  {one_line(f, 300)}" for f in record.files)]
     if summary is not None:
-        lines += ["", "The summary", "", summary_text(summary)]
+        lines += ["", "Summary", "", summary_text(summary)]
     return "\n".join(lines)
 
 
@@ -141,11 +141,11 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
             prices = moments[0].model.prices
             costs = [priced_call(prices, size, size, 0).usd for size in (before, after)]
             if costs[0] and costs[1] is not None:
-                saved = f"{tokens(before - after, True)} tokens less, {money(costs[0] - costs[1])} at the cache's price"
+                saved = f"{tokens(before - after, True)} tokens less, {money(costs[0] - costs[1])} at cache prices"
                 about.append(f"Each later step: {saved}")
         stacks: list[dict[str, int]] = [{}, {}]
         if len(usages) == 2 and usages[1].total < usages[0].total:
-            about.append(f"Stayed word for word: {plural(stays_whole(moments[1].view), 'message')}")
+            about.append(f"Kept word for word: {plural(stays_whole(moments[1].view), 'message')}")
             known = (before, after) if before is not None and after is not None else (None, None)
             stacks = [_scaled(usage.stack(), total) for usage, total in zip(usages, known, strict=True)]
         say = compaction_details(record, summary, now, ledger, came_back, about)
@@ -227,9 +227,9 @@ def row_facts(row: ContextRow) -> str:
     if row.estimated_tokens and row.basis != "estimated":
         facts.append(f"~{row.estimated_tokens:,} of them estimated")
     if row.approximate:
-        facts.append("not counted yet: a rule by characters stands in")
+        facts.append("not counted yet: estimated from its length")
     if row.deferred_tokens:
-        facts.append(f"~{row.deferred_tokens:,} more once it is loaded: the model asks for it when it needs it")
+        facts.append(f"~{row.deferred_tokens:,} more once the model loads it")
     if row.cached_tokens is not None and row.tokens:
         amount = "" if row.cached else f"{row.cached_tokens:,} of them "
         read = f"{amount}{WAS_READ}" if row.cached_tokens else NOT_READ
@@ -239,7 +239,7 @@ def row_facts(row: ContextRow) -> str:
     if row.replay:
         facts.append(f"reasoning: {one_line(row.replay, 400)}")
     if row.detail == "rough":
-        facts.append("rough: images and files have no exact rule")
+        facts.append("rough: images and files cannot be counted exactly")
     elif row.detail and row.detail != "deferred":
         facts.append(one_line(row.detail, 400))
     if row.path:
@@ -265,11 +265,11 @@ def part_text(text: str | None, tool: bool) -> str:
 def sent_text(item: SentMessage | None) -> str:
     """A message as it is sent. Where that is not as it was stored, what was stored is below."""
     if item is None:
-        return "The message is not part of what is sent now."
+        return "This message is not sent now."
     text = message_text(item.message)
     if item.stored is None:
         return text
-    return f"{text}\n\n# Stored, and not sent\n{message_text(item.stored)}"
+    return f"{text}\n\n# Stored, not sent\n{message_text(item.stored)}"
 
 
 def message_text(message: Message) -> str:

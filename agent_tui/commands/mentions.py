@@ -185,7 +185,7 @@ def attachment(path: Path, cwd: Path, judged: Path | None = None) -> AttachmentP
     if path.suffix.lower() in IMAGE_TYPES:
         raise ValueError(f"not an image, in spite of its name ({path.suffix})")
     if len(raw) > MAX_TEXT:
-        sizes = f"{size(len(raw))}, at most {size(MAX_TEXT)} are attached"
+        sizes = f"{size(len(raw))}, the most that is attached is {size(MAX_TEXT)}"
         raise ValueError(f"the file has {sizes}; name lines (@file:1-200) or ask to read it")
     return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
 
@@ -201,7 +201,7 @@ def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
         raise ValueError(f"has no lines {first}-{last}, it has {len(lines):,}")
     text = "".join(chosen)
     if len(text) > MAX_TEXT:
-        raise ValueError(f"these lines have {size(len(text))}, at most {size(MAX_TEXT)} are attached")
+        raise ValueError(f"these lines have {size(len(text))}, the most that is attached is {size(MAX_TEXT)}")
     ending = f"{_name(path, cwd)}:{max(first, 1)}-{max(first, 1) + len(chosen) - 1}"
     return AttachmentPart(ending, _kind(path), text=text, path=str(path), provider_metadata=read)
 

@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_tui.engine.agent import Agent
+    from agent_tui.engine.model_list import ModelChoice
 
 
 def _models(agent: Agent) -> Iterable[tuple[str, str]]:
-    return ((spec.key, spec.model if spec.model != spec.key else "") for spec in agent.models.all())
+    return ((one.name, one.model if one.model != one.name else "") for one in agent.models.list.usable())
 
 
 @command("model", args="[name]", choices=_models)
 async def model(agent: Agent, args: str) -> CommandResult:
-    """Chooses the model; any LiteLLM name works, e.g. /model openai/gpt-5."""
-    if not args:
-        return OpenScreen("models")
+    """Choose the model; any LiteLLM name works, e.g. openai/gpt-5."""
+    if not args or not await agent.models.named(args):
+        return OpenScreen("models", args)
+    if not agent.turns.busy and agent.models.missing_key(args) is not None:
+        return OpenScreen("key", args)
     info, lost = await agent.models.switch(args)
     if info.problem:
         return Text(f"Model is now {info.spec.key}. {info.problem} {lost_text(lost)}".rstrip(), error=True)
@@ -42,12 +45,12 @@ def _efforts(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("thinking", args="[off|low|medium|high]", choices=_efforts)
 async def thinking(agent: Agent, args: str) -> CommandResult:
-    """Sets how much the model thinks; alone it shows the levels and what a change costs."""
+    """Set how much the model thinks, or see the levels and their cost."""
     await agent.models.until_described()
     levels = agent.models.levels()
     wanted = args.lower()
     if levels[0].only:
-        rest = "nothing is changed" if args else "there is nothing to choose"
+        rest = "nothing is changed" if args else "nothing to choose"
         return Text(f"{levels[0].words}: {rest}.", error=bool(args))
     if not args:
         return OpenScreen("efforts")
@@ -55,47 +58,54 @@ async def thinking(agent: Agent, args: str) -> CommandResult:
         for effort in level.names:
             if effort == wanted:
                 lost = agent.models.set_effort(effort)
-                when = ", from your next message on" if agent.turns.busy else ""
+                when = ", from your next message" if agent.turns.busy else ""
                 return Text(f"Thinking: {level.told(effort)}{when}. {lost_text(lost)}".rstrip())
     names = ", ".join(level.effort for level in levels)
-    return Text(f"Thinking is {agent.models.effort}. Choices: {names}.", error=True)
+    return Text(f"No such level: {one_line(args, 40)}. Choose from {names}; now {agent.models.effort}.", error=True)
 
 
 def _themes(agent: Agent) -> Iterable[tuple[str, str]]:
     folders = (package_themes(), agent.paths.themes)
     names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
-    return [("auto", "as the terminal's background is"), *((name, "") for name in names)]
+    return [("auto", "follow the terminal's background"), *((name, "") for name in names)]
 
 
 @command("theme", args="[name]", choices=_themes)
 async def theme(agent: Agent, args: str) -> CommandResult:
-    """Changes the colours, with a live preview."""
+    """Change the colours, with a live preview."""
     return OpenScreen("themes", args)
 
 
 @command("vim", args="[on|off]", choices=lambda agent: [("on", ""), ("off", "")])
 async def vim(agent: Agent, args: str) -> CommandResult:
-    """Switches vim's keys on the prompt; `[ui] vim = true` has them from the start."""
+    """Turn vim keys on or off in the prompt.
+
+    `[ui] vim = true` in the configuration turns them on at the start.
+    """
     if args not in ("", "on", "off"):
-        return Text("/vim takes on, off or nothing.", error=True)
+        return Text("Usage: /vim [on|off]", error=True)
     return OpenScreen("vim", args)
 
 
-@command("config")
-async def config(agent: Agent, args: str) -> CommandResult:
-    """Shows where the configuration is read from."""
-    project = agent.root / ".agent-tui" / "config.toml"
-    files = [("user", agent.paths.config_file), ("project", project)]
-    lines = [f"{name:<8} {path}{'' if path.exists() else '  (not there)'}" for name, path in files]
-    if project.exists() and not agent.project.trusted:
-        lines[-1] += "  (ignored until /trust)"
-    lines += [
-        f"{'themes':<8} {agent.paths.themes}",
-        f"{'data':<8} {agent.paths.database}",
-        f"{'log':<8} {agent.paths.log_file}",
-        "Flags win over AGENT_TUI_* variables, those over the project file, that over the user file.",
-    ]
-    return Text("\n".join(lines))
+def choice_line(choice: ModelChoice, key: str | None) -> str:
+    """A model of the list on one line: its name, window, prices per million tokens, and whether there is a key."""
+    prices = choice.prices
+    cost = ""
+    if prices.input is not None and prices.output is not None:
+        cost = (
+            "free" if prices.free else f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out per million"
+        )
+        if prices.cache_read is not None and not prices.free:
+            cost += f", {money(prices.cache_read * 1e6)} cached"
+    facts = (
+        f"{tokens(choice.window, False)} window" if choice.window else "",
+        cost,
+        "not listed, may be mistyped" if choice.anyway else "",
+        f"ends on {choice.listed.ends}" if choice.listed is not None and choice.listed.ends else "",
+        "no key" if key is None else "",
+    )
+    name = choice.name if choice.model == choice.name else f"{choice.name} ({choice.model})"
+    return f"{one_line(name, 100):<40}  {', '.join(filter(None, facts))}".rstrip()
 
 
 def model_line(info: ModelInfo) -> str:
@@ -108,7 +118,7 @@ def model_line(info: ModelInfo) -> str:
         learned = f" ({limits.output_origin})" if limits.output_origin else ""
         facts.append(f"{tokens(limits.max_output, False)} output{learned}")
     if prices.input is not None and prices.output is not None:
-        each = f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out a million"
+        each = f"{money(prices.input * 1e6)} in, {money(prices.output * 1e6)} out per million"
         facts.append("free" if prices.free else each)
         for tier in prices.tiers:
             if tier.rates.input is not None and tier.rates.output is not None and not prices.free:

@@ -14,7 +14,8 @@ from agent_tui.context.past import History, PastMoment
 from agent_tui.context.past_reasons import Difference, Leaf, Reason, difference, pairs
 from agent_tui.errors import ConfigError
 from agent_tui.models.codec import to_dict
-from agent_tui.models.rows import ROW_KINDS
+from agent_tui.models.messages import TOLD
+from agent_tui.models.rows import NOTES, ROW_KINDS
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
@@ -64,11 +65,11 @@ def past_report(view: PastView, now: ContextReport) -> ContextReport:
 
 
 def title(view: PastView, now: float | None = None) -> str:
-    """``Step 12 of 40 · 14:03 · claude-sonnet-4-6 · the past``"""
+    """``Step 12 of 40 · 14:03 · claude-sonnet-4-6 · context before step 12``"""
     moment = view.moment
     step = moment.step
     parts = [f"Step {moment.number:,} of {view.count:,}", clock(step.created, now), one_line(step.model_key, 60)]
-    parts.append("the past, as it was before this step was sent")
+    parts.append(f"context before step {moment.number:,}")
     if moment.left(view.on_path):
         parts.append("on another branch")
     return " · ".join(parts)
@@ -82,7 +83,7 @@ def outcome(moment: PastMoment) -> str:
     if step.estimated_input is not None:
         expected = f"Expected {interval(step.estimated_input, step.estimated_spread or 0, True, full=True)}"
     if step.status == "running":
-        return f"{expected or 'Sent'}; its answer is still coming."
+        return f"{expected or 'Sent'}; the answer is still running."
     usage = step.usage
     if usage is None or usage.source == "estimated":
         how = {"stopped": "it was interrupted", "failed": "it failed"}.get(step.status, "it was answered")
@@ -92,13 +93,13 @@ def outcome(moment: PastMoment) -> str:
     if error is not None and usage.input:
         words += f" ({signed(error)}, {percent(100 * error / usage.input, signed=True)})"
         if step.estimated_spread is not None:
-            words += f", {'inside' if abs(error) <= step.estimated_spread else 'outside'} the ±"
+            words += f", {'within' if abs(error) <= step.estimated_spread else 'outside'} the ±"
     if usage.cache_read is not None:
         words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
     if step.believed is not None:
-        words += "; this report is not believed" + (f": {DOUBTS[step.doubt]}" if step.doubt else "")
+        words += "; this report looks wrong" + (f": {DOUBTS[step.doubt]}" if step.doubt else "")
     if step.miss is not None:
-        words += f"; {grouped(step.miss.tokens)} paid anew: {miss_words(step.miss)}"
+        words += f"; {grouped(step.miss.tokens)} paid again: {miss_words(step.miss)}"
     cost = f" It cost {money(step.cost)}." if step.cost.known else ""
     return f"{words}.{cost}"
 
@@ -116,17 +117,17 @@ def honesty(moment: PastMoment) -> str:
     if moment.usage is None:
         shown = moment.step.estimated_input
         said = "" if shown is None else f" Shown then: {plural(shown, 'token')}."
-        return f"This moment cannot be shown: {moment.problem}.{said}"
+        return f"Cannot show this step: {moment.problem}.{said}"
     differs = moment.differs
     if differs is None:
-        return "What was shown then was not stored; these numbers are made again from what is."
+        return "The numbers shown then were not stored; these are recalculated."
     if not differs:
         return ""
-    why = "not all of what they were made with was stored then"
+    why = "not everything they came from was stored"
     if moment.step.given is not None:
-        why = "token counts that came only afterwards are in it"
+        why = "some token counts arrived later"
     then = plural(moment.step.estimated_input or 0, "token")
-    return f"Shown then: {then}. Made again it is {signed(differs)}: {why}."
+    return f"Shown then: {then}. Recalculated: {signed(differs)}, as {why}."
 
 
 def since(view: PastView) -> str:
@@ -140,14 +141,14 @@ def since(view: PastView) -> str:
         said.append(f"{len(found.reasons) - REASONS_SHOWN} more")
     said += others(view.between)
     total = "" if change is None else f" {signed(change)}"
-    return f"Since step {before.number:,}{total}: {'; '.join(said) or 'nothing came or went'}."
+    return f"Since step {before.number:,}{total}: {'; '.join(said) or 'no changes'}."
 
 
 def others(steps: Sequence[Step]) -> list[str]:
     """The model calls between two steps that were none of the conversation's own."""
     counts = {kind: sum(step.kind == kind for step in steps) for kind in ("compaction", "subagent")}
-    names = {"compaction": "call for a summary", "subagent": "call of subagents"}
-    several = {"compaction": "calls for summaries", "subagent": "calls of subagents"}
+    names = {"compaction": "summary call", "subagent": "subagent call"}
+    several = {"compaction": "summary calls", "subagent": "subagent calls"}
     return [plural(count, names[kind], several[kind]) for kind, count in counts.items() if count]
 
 
@@ -162,12 +163,12 @@ def reason_text(reason: Reason) -> str:
     return one_line(reason.text, 300) + ("" if reason.tokens is None else f" ({signed(reason.tokens)})")
 
 
-FIRST = "It is the first step: there is none to compare it with."
+FIRST = "First step: nothing to compare with."
 WHY = {
     "compaction": "compacted",
     "undo": "compaction undone",
     "rewind": "rewound",
-    "reasoning": "sent otherwise",
+    "reasoning": "sent differently",
 }
 """Why a row came or went, where that is not plain from what it is."""
 LISTED = 40
@@ -179,10 +180,10 @@ def past_view(history: History, number: int, compared: int | None, on_path: set[
     is not."""
     count = history.count
     if not count:
-        raise ConfigError("This session has no steps yet: nothing was sent to a model.")
+        raise ConfigError("No steps yet: nothing was sent to a model.")
     for wanted in (number, compared):
         if wanted is not None and not 1 <= wanted <= count:
-            raise ConfigError(f"There is no step {wanted}: this session has steps 1 to {count:,}.")
+            raise ConfigError(f"No such step: {wanted}. This session has steps 1 to {count:,}.")
     other = compared if compared is not None else number - 1
     if not 1 <= other <= count:
         return PastView(history.moment(number), None, count, on_path, (), history.earlier(number))
@@ -217,23 +218,23 @@ def _changes(view: PastView) -> Iterator[str]:
     for text in (*map(reason_text, found.reasons), *others(view.between)):
         yield f"  {text}"
     if not (found.reasons or view.between):
-        yield "  nothing came or went"
+        yield "  no changes"
     if before.usage is not None and now.usage is not None:
         for pair in pairs(now.usage.rows, before.usage.rows):
             row = pair.now or pair.before
             if row is not None and pair.change:
                 yield f"  {signed(pair.change):>10}  {one_line(row.label, 40)}"
-    yield from _listed("Came", found.entered, 1)
-    yield from _listed("Went", found.left, -1)
+    yield from _listed("Added", found.entered, 1)
+    yield from _listed("Removed", found.left, -1)
 
 
 def _listed(name: str, leaves: Sequence[Leaf], sign: int) -> Iterator[str]:
     if leaves:
         yield f"{name}:"
     for leaf in leaves[:LISTED]:
-        kind = ROW_KINDS[leaf.kind or leaf.row].label.lower()
+        kind = NOTES if leaf.leaf.label in TOLD else ROW_KINDS[leaf.kind or leaf.row]
         why = f" ({WHY[leaf.why]})" if leaf.why in WHY else ""
-        yield f"  {signed(sign * leaf.leaf.tokens):>10}  {kind}: {one_line(leaf.leaf.label, 40)}{why}"
+        yield f"  {signed(sign * leaf.leaf.tokens):>10}  {kind.label.lower()}: {one_line(leaf.leaf.label, 40)}{why}"
     if len(leaves) > LISTED:
         yield f"  and {plural(len(leaves) - LISTED, 'more', 'more')}"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.info import Action, Info, Mark, Row, Section
 from agent_tui.commands.registry import CommandResult, Submit, Text, command
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
+from agent_tui.engine.about import LEARNED, OTHERS, REMEMBERED, SESSION
 from agent_tui.store.facts import forgotten_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
@@ -19,12 +22,12 @@ MODE_HELP = {
     "ask": "asks before edits and commands",
     "accept-edits": "edits files in the project without asking",
     "plan": "reads only",
-    "auto": "asks for nothing that no rule forbids",
-    "bypass": "asks for nothing and holds nothing: for containers that are thrown away",
+    "auto": "works without asking, except for what is dangerous",
+    "bypass": "no questions and no sandbox: only for throwaway containers",
 }
 
-DETAIL = 1_000
-"""Characters of what ``/doctor`` says of one check: what to do stands at the end of it."""
+LONGEST = 1_000
+"""Characters of what is said in one row."""
 
 INIT_PROMPT = """\
 Look at this project and write a file AGENTS.md in its root for coding agents who will work here. Read the README, \
@@ -33,88 +36,125 @@ project is, how to build, run and test it (exact commands), how the code is laid
 visible in the code. If AGENTS.md exists already, improve it and keep what is still true."""
 
 
+_SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
+    REMEMBERED: ("Rules remembered for this project", ("d",)),
+    SESSION: ("Rules for this session", ("d",)),
+    OTHERS: ("Rules of another repository at this path (unused)", ("d",)),
+}
+"""The titles of rules that can be taken back here, and the key for that."""
+
+
 def _permission_choices(agent: Agent) -> Iterable[tuple[str, str]]:
     yield from ((mode, text) for mode, text in MODE_HELP.items() if mode != "bypass")
     for _, rule, source in agent.project.permission_rules():
-        if source != "config":
+        if source in _SOURCES:
             yield f"remove {rule}", source
 
 
-@command("permissions", args="[mode] | remove RULE", choices=_permission_choices)
-async def permissions(agent: Agent, args: str) -> CommandResult:
-    """Shows or sets what the agent may do without asking.
+_RULES = (
+    Action("enter", "set mode", "/permissions {row}", "MODE"),
+    Action("a", "allow", "/permissions allow {typed}", typed="RULE", hint="what to allow, e.g. bash(npm test*)"),
+    Action("d", "remove", "/permissions remove {row}", "RULE"),
+)
 
-    Modes: ask, accept-edits, plan (reads only), auto; Shift+Tab goes through the first three. Rules added with
-    "always" can be removed with /permissions remove RULE.
+
+@command("permissions", args="[mode] | allow RULE | remove RULE", choices=_permission_choices)
+async def permissions(agent: Agent, args: str) -> CommandResult:
+    """Show or set what the agent may do without asking.
+
+    Modes: ask, accept-edits, plan (read only), auto; Shift+Tab cycles through the first three. Rules you allow here
+    or with "always" are remembered for the project until you run /permissions remove RULE.
     """
     args = MODES_ELSEWHERE.get(args, args)
     for mode in PERMISSION_MODES:
         if args == mode == "bypass" != agent.mode.now:
-            line = "bypass is for the start: --permission-mode bypass, or mode in your own configuration."
+            line = "bypass works only from the start: use --permission-mode bypass, or set mode in your configuration."
             return Text(line, error=True)
         if args == mode:
             agent.mode.set(mode)
             return Text(f"Permission mode: {mode} ({MODE_HELP[mode]}).")
-    if args.startswith("remove "):
-        rule = args.removeprefix("remove ").strip()
+    what, _, rule = args.partition(" ")
+    rule = rule.strip()
+    if what == "remove" and rule:
         if agent.project.remove_permission_rule(rule):
             return Text(f"Removed {rule}.")
-        return Text(f"No remembered rule {rule}.", error=True)
+        return Text(f"No such rule: {rule}.", error=True)
+    if what == "allow" and rule:
+        agent.project.allow(rule)
+        return Text(f"Allowed in this project: {rule}.")
     if args:
-        modes = ", ".join(mode for mode in PERMISSION_MODES if mode != "bypass")
-        return Text(f"Modes: {modes}; or remove RULE.", error=True)
-    lines = [f"Mode: {agent.mode.now} ({MODE_HELP[agent.mode.now]})"]
+        modes = " | ".join(mode for mode in PERMISSION_MODES if mode != "bypass")
+        return Text(f"Usage: /permissions [{modes} | allow RULE | remove RULE]", error=True)
+    now = agent.mode.now
+    modes_shown = [mode for mode in MODE_HELP if mode != "bypass" or mode == now]
+    sections = [
+        Section(
+            "Mode",
+            [
+                Row(mode, MODE_HELP[mode], mark="on" if mode == now else "", key=mode, keys=("enter",))
+                for mode in modes_shown
+            ],
+        )
+    ]
     rules = agent.project.permission_rules()
-    lines += [f"  {decision:<6} {one_line(rule, 100)}  ({source})" for decision, rule, source in rules]
+    for source in dict.fromkeys(source for _, _, source in rules):
+        own = [(decision, rule) for decision, rule, where in rules if where == source]
+        title, keys = _SOURCES.get(source, (f"Rules from {source}", ()))
+        rows = [Row(decision, one_line(rule, LONGEST), key=rule, keys=keys) for decision, rule in own]
+        sections.append(Section(title, rows))
     if not rules:
-        lines.append("  no rules")
+        sections.append(Section("Rules", [], "None yet."))
     elif any(decision == "allow" and rule.startswith(("bash", "outside")) for decision, rule, _ in rules):
-        lines.append(f"  Outside the sandbox they hold in {agent.root} alone, while its configuration is as it was.")
-    return Text("\n".join(lines))
+        note = f"Outside the sandbox, rules apply only in {agent.root}, and only while its configuration is unchanged."
+        sections[-1] = replace(sections[-1], note=note)
+    return Info("Permissions", sections, "/permissions", _RULES, foreign=True)
 
 
 def _trust_choices(agent: Agent) -> Iterable[tuple[str, str]]:
-    yield "show", "what this folder brings along"
-    yield "yes", "trusts what was shown"
+    yield "show", "show what would be trusted"
+    yield "yes", "trust this folder"
 
 
 @command("trust", args="[show|yes]", choices=_trust_choices)
 async def trust(agent: Agent, args: str) -> CommandResult:
-    """Trusts this folder: its config, MCP servers, skills and commands are read.
+    """Trust this folder: use its config, MCP servers, skills and commands.
 
-    What is trusted is their content. When it changes, or another repository stands at this path, it is shown and asked
-    again: /trust yes.
+    You trust what the files say now. When they change, or another repository is at this path, you are asked again.
     """
     if args not in ("", "show", "yes"):
-        return Text("/trust takes nothing, show or yes.", error=True)
+        return Text("Usage: /trust [show|yes]", error=True)
     if agent.project.trusted:
-        return Text(f"{agent.root} is trusted already.")
-    if args == "show":
-        return Text(agent.project.trust_details(), foreign=True)
-    return Text(agent.project.trust(args == "yes"))
+        return Text(f"{agent.root} is already trusted.")
+    told = agent.project.trust_details() if args == "show" else agent.project.trust(args == "yes")
+    if args != "show" and "\n" not in told:
+        return Text(told)
+    rows = [Row(text=line) for line in told.splitlines()]
+    action = Action("y", "trust this folder", "/trust yes")
+    return Info("Trust this folder?", [Section("", rows)], "/trust show", [action], foreign=True)
 
 
 @command("init")
 async def init(agent: Agent, args: str) -> CommandResult:
-    """Asks the model to write AGENTS.md for this project."""
+    """Ask the model to write AGENTS.md for this project."""
     return Submit(f"{INIT_PROMPT}\n\n{args}" if args else INIT_PROMPT)
 
 
 @command("tools")
 async def tools_(agent: Agent, args: str) -> CommandResult:
-    """Lists the tools the model is given and what each costs in tokens."""
-    listed = agent.project.tools()
-    if not listed:
-        return Text("No tools.")
-    lines: list[str] = []
-    group = ""
-    for name, where, what, cost, enabled in sorted(listed, key=lambda t: (t[1] != "builtin", t[1], t[0])):
-        if where != group:
-            group = where
-            lines.append(group)
-        state = "" if enabled else "  (off)"
-        lines.append(f"  {name:<18}{tokens(cost, True):>7}  {one_line(what, 90)}{state}")
-    return Text("\n".join(lines))
+    """List the model's tools and what each costs in tokens."""
+    groups: dict[str, list[Row]] = {}
+    for name, where, what, cost, enabled in sorted(
+        agent.project.tools(), key=lambda t: (t[1] != "builtin", t[1], t[0])
+    ):
+        row = Row(one_line(name, 200), one_line(what, LONGEST), tokens(cost, True) if enabled else "off")
+        groups.setdefault(where, []).append(row)
+    sections = [
+        Section(_GROUPS.get(where, where.replace("mcp:", "MCP server ")), rows) for where, rows in groups.items()
+    ]
+    return Info("Tools and their tokens", sections or [Section("", [Row(text="No tools.")])], foreign=True)
+
+
+_GROUPS = {"builtin": "Built in", "left out": "Left out", "disabled": "Switched off"}
 
 
 def _mcp_choices(agent: Agent) -> Iterable[tuple[str, str]]:
@@ -123,39 +163,52 @@ def _mcp_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("mcp", args="[reconnect NAME]", choices=_mcp_choices)
 async def mcp(agent: Agent, args: str) -> CommandResult:
-    """Shows MCP servers and their state."""
+    """Show MCP servers and their state."""
     if args.startswith("reconnect"):
         name = args.removeprefix("reconnect").strip()
         if not name:
-            return Text("/mcp reconnect needs the server's name.", error=True)
+            return Text("Usage: /mcp reconnect NAME", error=True)
         return Text(await agent.project.mcp_reconnect(name))
     if args:
-        return Text("/mcp takes nothing or reconnect NAME.", error=True)
-    servers = agent.project.mcp_servers()
-    if not servers:
-        return Text("No MCP servers. They are read from .mcp.json and from [mcp.NAME] in the configuration.")
-    return Text("\n".join(f"{one_line(n, 30):<20} {state:<11} {one_line(d, 100)}".rstrip() for n, state, d in servers))
+        return Text("Usage: /mcp [reconnect NAME]", error=True)
+    rows = [
+        Row(one_line(name, 200), one_line(detail, LONGEST), state, key=name, keys=("r",))
+        for name, state, detail in agent.project.mcp_servers()
+    ]
+    none = Row(text="No MCP servers. Add them to .mcp.json, or to [mcp.NAME] in the configuration.")
+    reconnect = Action("r", "reconnect", "/mcp reconnect {row}", "NAME")
+    return Info("MCP servers", [Section("", rows or [none])], "/mcp", [reconnect] if rows else [], foreign=True)
 
 
 @command("skills")
 async def skills(agent: Agent, args: str) -> CommandResult:
-    """Lists the skills the model can load."""
-    found = agent.project.skills()
-    if not found:
-        return Text("No skills. They are read from .agents/skills/NAME/SKILL.md once the folder is trusted.")
-    return Text("\n".join(f"{one_line(name, 40):<24} {one_line(what, 100)}" for name, what, _ in found))
+    """List the skills the model can load."""
+    rows = [Row(one_line(name, 200), one_line(what, LONGEST)) for name, what, _ in agent.project.skills()]
+    none = Row(text="No skills. Add them as .agents/skills/NAME/SKILL.md and trust the folder.")
+    return Info("Skills", [Section("", rows or [none])], foreign=True)
 
 
-@command("doctor", args="[--forget]", choices=lambda agent: [("--forget", "what servers taught of models")])
+def _doctor_choices(agent: Agent) -> Iterable[tuple[str, str]]:
+    yield "--forget", "forget the limits learned from servers"
+
+
+@command("doctor", aliases=("config",), args="[--forget]", choices=_doctor_choices)
 async def doctor(agent: Agent, args: str) -> CommandResult:
-    """Checks keys, servers, worker, database and terminal; --forget drops what servers taught."""
+    """Check model, sandbox, terminal and files, and show where they are.
+
+    /doctor --forget forgets the model limits learned from servers.
+    """
     if args == "--forget":
         count = await agent.models.forget_limits()
         return Text(forgotten_text(count))
     if args:
-        return Text("/doctor takes nothing or --forget.", error=True)
-    marks = {"ok": "✓", "warn": "!", "fail": "✗"}
-    checks = await agent.project.doctor()
-    return Text(
-        "\n".join(f"{marks.get(state, '?')} {what:<22} {one_line(detail, DETAIL)}" for state, what, detail in checks)
-    )
+        return Text("Usage: /doctor [--forget]", error=True)
+    found: dict[bool, list[Row]] = {True: [], False: []}
+    for state, what, detail in await agent.project.doctor():
+        mark: Mark = "fail" if state == "fail" else "warn" if state == "warn" else "ok"
+        found[mark != "ok"].append(Row(what, one_line(detail, LONGEST), mark=mark))
+    note = "Precedence: flags, AGENT_TUI_* variables, project configuration, your configuration."
+    sections = [Section("Needs attention", found[True])] if found[True] else []
+    forget = Action("f", "forget learned limits", "/doctor --forget")
+    learned = any(row.name == LEARNED for row in found[False])
+    return Info("Doctor", [*sections, Section("Fine", found[False], note)], "/doctor", [forget] if learned else [])

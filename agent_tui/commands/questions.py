@@ -11,7 +11,8 @@ from agent_tui.text.clean import spelled
 if TYPE_CHECKING:
     from agent_tui.models.events import ApprovedMode, PermissionAsked, QuestionAsked
 
-MAX_PATTERNS = 3
+ALWAYS_KEYS, SESSION_KEYS = "abc", "stu"
+"""The keys of the answers that are remembered: of so many one each."""
 LONG_PATTERN = 400
 """Cells of a pattern that are shown."""
 LONG = 160
@@ -34,12 +35,12 @@ def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
     remembers the one pattern it names; of very many the first are offered, and the others are asked about when they
     come."""
     always = [
-        PermissionChoice(str(i + 2) if i else "a", _always(pattern), True, pattern)
-        for i, pattern in enumerate(asked.patterns[:MAX_PATTERNS])
+        PermissionChoice(key, _always(pattern), True, pattern)
+        for key, pattern in zip(ALWAYS_KEYS, asked.patterns, strict=False)
     ]
     session = [
-        PermissionChoice(("s", "")[i > 0], _for_session(rule, asked.tool), True, rule)
-        for i, rule in enumerate(asked.session)
+        PermissionChoice(key, _for_session(rule, asked.tool), True, rule)
+        for key, rule in zip(SESSION_KEYS, asked.session, strict=False)
     ]
     return [
         PermissionChoice("y", "Yes, until the session ends" if asked.lasts else "Yes, this once", True),
@@ -70,11 +71,11 @@ def _for_session(rule: str, tool: str) -> str:
     what, _, where = rule.removesuffix(")").partition("(")
     where = where.removesuffix("/**").removeprefix("./")
     if tool == "bash" and where not in (".", ""):
-        return f"Yes, and let commands write in {shorten(spelled(where, line=True), 100)} this session"
+        return f"Yes, and let commands write in {shorten(spelled(where, line=True), 100)} for this session"
     verb = "edits" if what == "edit" else "reading"
     if where in (".", ""):
-        return f"Yes, all {verb} in the project this session"
-    return f"Yes, {verb} in {shorten(spelled(where, line=True), 100)} this session"
+        return f"Yes, all {verb} in the project for this session"
+    return f"Yes, {verb} in {shorten(spelled(where, line=True), 100)} for this session"
 
 
 @dataclass(slots=True, frozen=True)
@@ -91,10 +92,10 @@ class PlanChoice:
 PLAN_CHOICES = (
     PlanChoice("y", "Yes, and ask before changes", "ask"),
     PlanChoice("e", "Yes, and accept edits", "accept-edits"),
-    PlanChoice("a", "Yes, and work on its own (auto)", "auto"),
-    PlanChoice("c", "Change the text of the plan", edit=True),
+    PlanChoice("a", "Yes, and don't ask again (auto)", "auto"),
+    PlanChoice("c", "Edit the plan", edit=True),
     PlanChoice("f", "No, and say what to plan instead", feedback=True),
-    PlanChoice("n", "No, the turn ends"),
+    PlanChoice("n", "No, end the turn"),
 )
 
 

@@ -9,8 +9,10 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from agent_tui.commands.info import Info
 from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 ScreenName: TypeAlias = Literal[
     "context", "compact", "tidy", "sessions", "models", "rewind", "help", "themes", "jobs", "queue", "vim", "efforts",
-    "picture",
+    "picture", "key",
 ]  # fmt: skip
 """``vim`` is none: it changes the keys of the main one."""
 
@@ -30,7 +32,6 @@ class Text:
     is ``foreign``, others wrote the words: where lines are all there is, it must not look like the program's own."""
 
     text: str
-    markdown: bool = False
     error: bool = False
     foreign: bool = False
     then: str = ""
@@ -70,7 +71,7 @@ class Nothing:
     """Done; what there is to see arrives as events."""
 
 
-CommandResult: TypeAlias = Text | OpenScreen | Submit | Copy | Quit | Nothing
+CommandResult: TypeAlias = Text | Info | OpenScreen | Submit | Copy | Quit | Nothing
 
 
 Handler: TypeAlias = "Callable[[Agent, str], Awaitable[CommandResult]]"
@@ -97,8 +98,8 @@ class Command:
 
     @property
     def summary(self) -> str:
-        """The first line of the help."""
-        return self.doc.partition("\n")[0]
+        """The first line of the help, as a row of a list shows it."""
+        return self.doc.partition("\n")[0].removesuffix(".")
 
     @property
     def usage(self) -> str:
@@ -114,11 +115,17 @@ class Completion:
     detail: str = ""
 
 
-ORDER = (
-    *("help", "model", "context", "compact", "tidy", "clear", "resume", "rename", "rewind", "fork", "handoff"),
-    *("export", "copy", "status", "usage", "budget", "permissions", "trust", "pin", "pins", "unpin", "picture"),
-    *("thinking", "theme", "vim", "config", "init", "queue", "jobs", "mcp", "skills", "tools", "doctor", "exit"),
-)
+PARTS: dict[str, tuple[str, ...]] = {
+    "Conversation": (
+        *("clear", "resume", "rename", "rewind", "fork", "handoff", "export", "copy", "picture", "queue", "jobs"),
+    ),
+    "Context": ("context", "compact", "tidy", "pin", "pins"),
+    "Model and cost": ("model", "thinking", "usage", "budget"),
+    "Project and permissions": ("permissions", "trust", "init", "mcp", "skills", "tools"),
+    "Program": ("help", "status", "doctor", "theme", "vim", "exit"),
+}
+"""The commands by the part of the help they stand in."""
+ORDER = tuple(chain.from_iterable(PARTS.values()))
 """The names in the order of the help."""
 
 COMMANDS: dict[str, Command] = {}
@@ -198,7 +205,7 @@ async def run(agent: Agent, line: str) -> CommandResult:
             text = own.expand(args)
             return Submit(text if isinstance(text, str) else await text)
     close = nearest(name, agent)
-    hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else " /help lists all."
+    hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else " Run /help to list them."
     return Text(f"Unknown command /{name}.{hint}", error=True)
 
 
@@ -210,10 +217,11 @@ def complete(agent: Agent | None, line: str) -> list[Completion]:
     known = find(name)
     if known is None or known.choices is None or agent is None:
         return []
-    wanted = args.strip().lower()
-    found = [(value, detail) for value, detail in known.choices(agent) if wanted in value.lower()]
-    found.sort(key=lambda item: not item[0].lower().startswith(wanted))
-    return [Completion(f"/{name} {value}", value, detail) for value, detail in found]
+    from agent_tui.text.search import match
+
+    details = dict(known.choices(agent))
+    found = match(args, list(details), letters=False)
+    return [Completion(f"/{name} {value}", value, details[value]) for value in found]
 
 
 def _names(agent: Agent | None, typed: str) -> list[Completion]:
@@ -227,7 +235,9 @@ def _names(agent: Agent | None, typed: str) -> list[Completion]:
         rank = min((_rank(typed, word) for word in (name, *aliases)), default=9)
         if rank < 9:
             label = f"/{name} {args}".rstrip()
-            insert = f"/{name} " if args else f"/{name}"
+            # An alias that was typed whole stays: Enter runs it.
+            word = typed.lower() if typed.lower() in aliases else name
+            insert = f"/{word} " if args and not args.startswith("[") else f"/{word}"
             ranked.append(((rank, order), Completion(insert, label, summary)))
     return [c for _, c in sorted(ranked, key=lambda item: item[0])]
 

@@ -14,7 +14,7 @@ from agent_tui.context.cache_forecast import cache_entries, expected_words, miss
 from agent_tui.context.past_reasons import pairs
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
-from agent_tui.models.rows import MESSAGES, ROW_KINDS
+from agent_tui.models.rows import MESSAGES, NOTES, ROW_KINDS
 from agent_tui.models.steps import CacheDiagnosis, CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
 from agent_tui.models.usage import Prices
 from agent_tui.records import dataclass
@@ -126,7 +126,7 @@ class ContextReport:
         usage = self.usage
         rough = usage.approximate
         used = interval(usage.total, usage.spread, rough)
-        of = f" of {tokens(usage.window, False)} used." if usage.window else " used, of an unknown window."
+        of = f" of {tokens(usage.window, False)} used." if usage.window else " used, unknown window."
         said = [used + of]
         largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
         if largest is not None and largest.tokens > 0 and usage.total > 0:
@@ -193,10 +193,10 @@ def row_notes(row: ContextRow) -> list[str]:
     if row.estimated_tokens and row.basis != "estimated":
         notes.append(f"{tokens(row.estimated_tokens, True, full=True)} estimated")
     if row.deferred_tokens:
-        notes.append(f"{tokens(row.deferred_tokens, True, full=True)} more once it is loaded")
+        notes.append(f"{tokens(row.deferred_tokens, True, full=True)} more once loaded")
     if row.cached_tokens is not None and row.tokens:
-        part = f"{row.cached_tokens:,} of its tokens cached last" if row.cached_tokens else "not cached last"
-        notes.append("cached last" if row.cached else part)
+        part = f"{row.cached_tokens:,} cached" if row.cached_tokens else "not cached"
+        notes.append("cached" if row.cached else part)
     if row.replay:
         notes.append(one_line(row.replay, 200))
     return notes
@@ -214,7 +214,7 @@ def with_answer(usage: ContextUsage, in_flight: int) -> ContextUsage:
     """The usage with so many tokens of a running answer among its messages."""
     if in_flight <= 0:
         return usage
-    answer = ContextRow(ANSWER, "the answer under way", in_flight, "estimated", in_flight, approximate=True)
+    answer = ContextRow(ANSWER, "answer in progress", in_flight, "estimated", in_flight, approximate=True)
     rows = [
         row
         if row.id != MESSAGES.id
@@ -309,20 +309,20 @@ def _kinds(usage: ContextUsage) -> Iterator[ContextRow]:
 
 
 def _subject(row: ContextRow) -> str:
-    kind = ROW_KINDS.get(row.id)
+    kind = NOTES if row.label == NOTES.label else ROW_KINDS.get(row.id)
     return kind.subject if kind is not None and kind.subject else f"{one_line(row.label, 40)} is"
 
 
 def _compaction(usage: ContextUsage, rough: bool) -> str:
     if usage.limit is None or usage.free is None:
-        return "It is never compacted by itself."
+        return "No automatic compaction."
     over = usage.total - usage.limit
     if over >= 0:
         end = usage.held or "compaction is next"
         return f"{f'{tokens(over, rough)} over' if over else 'At'} the limit: {end}."
     room = tokens(-over, rough)
     if over_limit(usage):
-        return f"It may be as long as {tokens(usage.high, False)}: {usage.held or 'compaction is next'}."
+        return f"It may reach {tokens(usage.high, False)}: {usage.held or 'compaction is next'}."
     if usage.held:
         return f"{room} to the limit; {usage.held}."
     turns = f", about {plural(usage.turns_left, 'turn')}" if usage.turns_left else ""
@@ -330,17 +330,17 @@ def _compaction(usage: ContextUsage, rough: bool) -> str:
 
 
 def miss_words(miss: CacheMiss) -> str:
-    """Why, in a few words: ``tools changed: MCP server github came``, ``expired: idle for 6 min``."""
+    """Why, in a few words: ``tools changed: MCP server github added``, ``expired: idle for 6 min``."""
     if miss.cause == "unknown":
-        return f"provider's side: {one_line(miss.what, 200) or 'what we sent was the same'}"
+        return f"provider's side: {one_line(miss.what, 200) or 'the prompt was unchanged'}"
     return one_line(f"expired: {miss.what}" if miss.cause == "expired" else miss.what, 200)
 
 
 def diagnosis_words(diagnosis: CacheDiagnosis) -> str:
     """What the provider says had changed since the request before, and whether we say the same."""
-    said = diagnosis.said.replace("_", " ") or "nothing had changed"
-    ours = diagnosis.ours.replace("_", " ").replace(" changed ", " changed, ") or "nothing had changed"
-    told = {True: "so do we", False: f"we say: {ours}", None: "it could not compare"}[diagnosis.agrees]
+    said = diagnosis.said.replace("_", " ") or "nothing changed"
+    ours = diagnosis.ours.replace("_", " ").replace(" changed ", " changed, ") or "nothing changed"
+    told = {True: "we agree", False: f"we say: {ours}", None: "it could not compare"}[diagnosis.agrees]
     return one_line(f"the provider says: {said}; {told}", 200)
 
 
@@ -363,7 +363,7 @@ def entry_details(entry: CacheEntry) -> str:
         missed = _count(entry.miss.tokens)
         lines.append(f"Missed    {missed}, {miss_words(entry.miss)}; extra {money(entry.miss.cost_usd)}")
     if entry.life is not None:
-        lines.append(f"Kept      {duration(entry.life)} from the beginning of the call")
+        lines.append(f"Kept      {duration(entry.life)} from the start of the call")
     if entry.diagnosis is not None:
         lines.append(f"Diagnosis {diagnosis_words(entry.diagnosis)}")
     told = " · ".join(f"{one_line(name, 40)} {_number(value)}" for name, value in entry.told)
@@ -377,4 +377,4 @@ def _number(value: float) -> str:
 
 
 def _count(value: int | None) -> str:
-    return "not known" if value is None else grouped(value)
+    return "unknown" if value is None else grouped(value)

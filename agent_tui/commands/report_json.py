@@ -97,6 +97,7 @@ def edit_json(record: CompactionRecord) -> dict[str, Any]:
         "operation": record.operation_id,
         "kind": "fold" if record.kind == "summary" else record.kind,
         "messages": record.message_ids,
+        "attachments": record.attachments,
         "in_force": record.active,
         "created": record.created,
         **_between("before", record.before_tokens, record.before_spread),
@@ -164,9 +165,16 @@ _SHARES = ("total", "free", "reserve", "over")
 
 
 def _dropped(each: Dropped) -> dict[str, Any]:
-    """A message that the user dropped; ``waiting``: it is still sent, and goes once the cache is cold."""
+    """A message that the user dropped, or the attachment of one with that number; ``waiting``: it is still sent, and
+    goes once the cache is cold."""
     message = each.message
-    return {"message_id": message.id, "role": message.role, "tokens": each.tokens, "waiting": each.waiting}
+    return {
+        "message_id": message.id,
+        "attachment": each.attachment,
+        "role": message.role,
+        "tokens": each.tokens,
+        "waiting": each.waiting,
+    }
 
 
 def _rows(report: ContextReport) -> list[dict[str, Any]]:
@@ -180,7 +188,7 @@ def _row(part: ReportRow) -> dict[str, Any]:
     row = part.row
     optional = {
         name: value
-        for name in ("deferred_tokens", "message_id", "path", "cached", "cached_tokens", "replay")
+        for name in ("deferred_tokens", "message_id", "attachment", "path", "cached", "cached_tokens", "replay")
         if (value := getattr(row, name)) is not None
     }
     return {

@@ -32,16 +32,15 @@ def moved_text(moved: Moved, root: Path) -> str:
     """One line that confirms: what left the conversation, what became of the files, and how to return."""
     parts = []
     if moved.left:
-        kept = "is kept" if moved.left == 1 else "are kept"
-        parts.append(f"{plural(moved.left, 'message')} left the conversation and {kept}")
+        parts.append(f"{plural(moved.left, 'message')} moved to a branch")
     if moved.came:
-        parts.append(f"{plural(moved.came, 'message')} of the other branch {_came(moved.came)}")
-    text = f"{', '.join(parts) or 'Nothing left the conversation'}."
+        parts.append(f"{plural(moved.came, 'message')} restored from the other branch")
+    text = f"{', '.join(parts) or 'No messages moved'}."
     if moved.files is not None:
         put = moved.files.put
-        text += f" {plural(len(put), 'file')} put back: {_names(put, root)}." if put else " No file was put back."
+        text += f" Restored {plural(len(put), 'file')}: {_names(put, root)}." if put else " No files restored."
     back = "/rewind back files" if moved.files is not None and moved.files.put else "/rewind back"
-    return f"{text} {back} returns."
+    return f"{text} {back} undoes this."
 
 
 def tree(path: Sequence[Message], branches: Sequence[Branch]) -> Iterator[Message | Branch]:
@@ -81,7 +80,7 @@ def words_of(branch: Branch, width: int) -> str:
 
 def files_text(files: FilesMoved, root: Path, key: str = "Ctrl+R") -> str:
     """Returns words for what ``key`` would do beside going there; empty where no file differs."""
-    text = f"{key} puts {plural(len(files.put), 'file')} back too: {_names(files.put, root)}." if files.put else ""
+    text = f"{key} also restores {plural(len(files.put), 'file')}: {_names(files.put, root)}." if files.put else ""
     if files.left:
         lines = [one_line(line, 200).replace(f"{root}/", "") for line in files.left[:2]]
         more = f"; {plural(len(files.left) - 2, 'more file')} left" if len(files.left) > 2 else ""
@@ -91,19 +90,14 @@ def files_text(files: FilesMoved, root: Path, key: str = "Ctrl+R") -> str:
 
 def leaves_text(count: int) -> str:
     """Returns words for what going back takes out of the conversation."""
-    leave = "leaves the conversation and stays" if count == 1 else "leave the conversation and stay"
-    return f"{plural(count, 'message')} {leave} here as a branch."
+    return f"Moves {plural(count, 'message')} to a branch, listed here."
 
 
 def branch_text(branch: Branch) -> str:
     """The size of a branch, and where it forks."""
     own = f"{plural(len(branch.own), 'message')}, {tokens(branch.tokens, True)} tokens"
-    where = f"after {plural(branch.shared, 'message')}" if branch.shared else "at the beginning"
-    return f"A branch of {own} that forked {where}."
-
-
-def _came(count: int) -> str:
-    return "is back" if count == 1 else "are back"
+    where = f"after {plural(branch.shared, 'message')}" if branch.shared else "at the start"
+    return f"Branch of {own}, forked {where}."
 
 
 def _names(files: Sequence[Path], root: Path) -> str:
@@ -117,7 +111,7 @@ async def write_export(text: str, folder: Path, name: str, suffix: str) -> Path:
     try:
         return await asyncio.to_thread(lambda: write_new(private_dir(folder), name, suffix, text))
     except OSError as error:
-        raise AgentError(f"Cannot write into {folder}: {error.strerror or error}.") from None
+        raise AgentError(f"Cannot write to {folder}: {error.strerror or error}.") from None
 
 
 async def write_told(text: str, path: Path) -> Path:
@@ -130,7 +124,7 @@ async def write_told(text: str, path: Path) -> Path:
     try:
         await asyncio.to_thread(write)
     except FileExistsError:
-        raise AgentError(f"{path} is there already. Name another file, or remove it first.") from None
+        raise AgentError(f"{path} already exists. Name another file or remove it first.") from None
     except OSError as error:
         raise AgentError(f"Cannot write {path}: {error.strerror or error}.") from None
     return path
@@ -138,14 +132,14 @@ async def write_told(text: str, path: Path) -> Path:
 
 @command("clear", aliases=("new",))
 async def clear(agent: Agent, args: str) -> CommandResult:
-    """Starts a new conversation; /resume brings this one back."""
+    """Start a new conversation; /resume returns to this one."""
     lost = lost_text(await agent.sessions.clear())
     return Text(f"New session. {lost}") if lost else Nothing()
 
 
 @command("resume", args="[id or search]")
 async def resume(agent: Agent, args: str) -> CommandResult:
-    """Opens an earlier session, found by what was said in it."""
+    """Open an earlier session; search by what was said in it."""
     if args and " " not in args:
         try:
             found = agent.store.sessions.get(args)
@@ -158,17 +152,17 @@ async def resume(agent: Agent, args: str) -> CommandResult:
 
 @command("rename", args="TITLE")
 async def rename(agent: Agent, args: str) -> CommandResult:
-    """Gives this session a title."""
+    """Rename this session."""
     title = one_line(args, 200)
     if not title:
-        return Text("/rename needs a title.", error=True)
+        return Text("Usage: /rename TITLE", error=True)
     agent.sessions.rename(title)
     return Text(f"Renamed to “{title}”.")
 
 
-NOTHING_TO_REWIND = "There is no message to go back to."
+NOTHING_TO_REWIND = "Nothing to rewind."
 
-_WAYS = {"back": "return to the branch that was left last", "back files": "the same, with its files"}
+_WAYS = {"back": "return to the branch you left last", "back files": "the same, with its files"}
 
 
 def _ways(agent: Agent) -> Iterable[tuple[str, str]]:
@@ -177,15 +171,15 @@ def _ways(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("rewind", aliases=("undo",), args="[back [files]]", choices=_ways)
 async def rewind(agent: Agent, args: str) -> CommandResult:
-    """Goes back to a message or to a branch; files too if wanted.
+    """Go back to a message or branch, with its files if you like.
 
-    Nothing is deleted: what leaves the conversation stays as a branch, which the list shows where it forked. `back`
-    returns to the branch that was left last.
+    Nothing is deleted: what you rewind stays as a branch, listed where it forked. `back` returns to the branch you
+    left last.
     """
     words = args.split()
     if words:
         if words not in (["back"], ["back", "files"]):
-            return Text("/rewind takes nothing, `back`, or `back files`.", error=True)
+            return Text("Usage: /rewind [back [files]]", error=True)
         return Text(moved_text(await agent.branches.back("files" in words), agent.root))
     if not any(m.role == "user" for m in agent.conversation.path) and not agent.branches.all():
         return Text(NOTHING_TO_REWIND, error=True)
@@ -194,25 +188,23 @@ async def rewind(agent: Agent, args: str) -> CommandResult:
 
 @command("fork")
 async def fork(agent: Agent, args: str) -> CommandResult:
-    """Continues in a copy; this session stays as it is."""
+    """Continue in a copy; this session stays unchanged."""
     before = agent.conversation.info.title or agent.conversation.info.id
     await agent.sessions.fork()
-    return Text(
-        f"Now in a copy of “{one_line(before, 80)}”; the original is unchanged (/resume). Costs count from here."
-    )
+    return Text(f"Now in a copy of “{one_line(before, 80)}”. /resume returns to the original. Costs count from here.")
 
 
 @command("handoff", args="GOAL")
 async def handoff(agent: Agent, args: str) -> CommandResult:
-    """Goes on in a new session, with a brief of this one that you read first.
+    """Continue in a new session, with a brief of this one.
 
-    The model writes what the goal needs; your rules, what else was said and decided and the files that were used are
-    added from the conversation itself. Nothing is sent before you press Enter, and this session stays as it is.
+    The model writes what the goal needs; your rules, the decisions and the files used are added from the
+    conversation. You review and send the brief; this session stays unchanged.
     """
     from agent_tui.commands.mentions import unnamed
 
     if not args:
-        return Text("What is the new session for? /handoff GOAL", error=True)
+        return Text("Usage: /handoff GOAL, where GOAL is what the new session is for.", error=True)
     # Not what stands in messages of the user: that may be of a command's file, too.
     named = agent.parts.permissions.reach.kept(agent.conversation.info.state).named_hosts
     own = "\n".join([args, *(f"https://{host}" for host in named)])
@@ -230,19 +222,19 @@ EXPORTS = {
 
 @command("export", args="[json|md|html] [PATH]", choices=lambda agent: EXPORTS.items())
 async def export(agent: Agent, args: str) -> CommandResult:
-    """Writes this session to a file: JSON is complete, Markdown and HTML are for reading.
+    """Export this session as JSON (complete), Markdown or HTML.
 
-    Without a path it goes into the folder of exports. No file that is there already is written over.
+    Without a path it goes to the exports folder. Existing files are never overwritten.
     """
-    from agent_tui.store.export_text import render
+    from agent_tui.commands.export import render
 
     first, _, rest = args.partition(" ")
     fmt, rest = first.lower(), rest.strip()
     if fmt not in EXPORTS:
         rest = args
         fmt = {".json": "json", ".html": "html", ".htm": "html"}.get(Path(rest).suffix.lower(), "md")
-    data = agent.store.export(agent.conversation.info.id)
-    text = await asyncio.to_thread(render, data, fmt)
+    info, content = agent.store.whole(agent.conversation.info.id)
+    text = await asyncio.to_thread(render, info, content, fmt)
     try:
         if rest:
             written = await write_told(text, agent.cwd / Path(rest).expanduser())

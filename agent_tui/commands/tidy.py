@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent_tui.context.tidy import DeadWeight
     from agent_tui.engine.agent import Agent
 
-NOTHING = "Nothing to tidy: everything that is sent may still be needed."
+NOTHING = "Nothing to tidy."
 SHOWN = 120
 _LISTED: WeakKeyDictionary[Agent, list[Sequence[str]]] = WeakKeyDictionary()
 """What was listed last, by the messages of each: its numbers are what the user goes by."""
@@ -27,20 +27,20 @@ MOST_NAMED = 5
 
 
 def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
-    return (("drop ", "drops these, by the numbers of the list"), ("all", "drops everything in the list"))
+    return (("drop ", "drop these numbers of the list"), ("all", "drop everything in the list"))
 
 
 @command("tidy", args="[drop N … | all]", choices=_choices)
 async def tidy(agent: Agent, args: str) -> CommandResult:
-    """Lists what of the context is dead weight; you tick what to drop.
+    """List what is sent but no longer useful, and pick what to drop.
 
-    Found without a model: files that were read again later, older todo lists, attempts that failed and worked later,
-    results that came again, and large ones that nobody mentioned since. tidy drop 1 3 drops by the numbers of the list
-    (plain mode says it), tidy all everything; with --later once that costs nothing. /context undo takes it back.
+    Found without a model: files read again later, older todo lists, failed attempts that worked later, repeated
+    results, and large ones never mentioned since. In plain mode, tidy drop 1 3 drops by number and tidy all drops
+    everything; add --later to wait until that costs nothing. /context undo undoes it.
     """
     what, *numbers = [word for word in args.split() if word != LATER] or [""]
     if what not in ("", "drop", "all") or bool(numbers) != (what == "drop"):
-        return Text("/tidy takes nothing, drop with numbers of the list, or all.", error=True)
+        return Text("Usage: /tidy [drop N … | all]", error=True)
     found = await dead_weight_in(agent)
     if not found:
         return Text(NOTHING)
@@ -69,7 +69,7 @@ async def drop_all(agent: Agent, ticked: Sequence[DeadWeight], *, later: bool = 
     said = await agent.edits.drop(ids_of(ticked), later=later)
     named = [one_line(one.what, SHOWN) for one in ticked[:MOST_NAMED]]
     more = [f"{len(ticked) - MOST_NAMED:,} more"] if len(ticked) > MOST_NAMED else []
-    return f"{said} Calls: {'; '.join([*named, *more])}. /context undo takes it back."
+    return f"{said} Calls: {'; '.join([*named, *more])}. /context undo restores them."
 
 
 def tidy_lines(agent: Agent, found: Sequence[DeadWeight]) -> list[str]:
@@ -81,8 +81,8 @@ def tidy_lines(agent: Agent, found: Sequence[DeadWeight]) -> list[str]:
         f"{number}. {one_line(one.what, SHOWN)}: {tokens(one.tokens, True)} tokens, {one.why}"
         for number, one in enumerate(found, 1)
     ]
-    ways = f"/tidy drop 1 drops the first, /tidy all everything; {LATER} behind it waits until that costs nothing."
-    return [f"{plural(len(found), 'call')} could go:", *lines, agent.edits.plan(ids_of(found)).line, ways]
+    ways = f"Run /tidy drop 1 for the first, /tidy all for everything; add {LATER} to wait until that costs nothing."
+    return [f"{plural(len(found), 'call')} to drop:", *lines, agent.edits.plan(ids_of(found)).line, ways]
 
 
 def _numbered(
@@ -94,8 +94,8 @@ def _numbered(
     chosen: list[DeadWeight] = []
     for word in dict.fromkeys(words):
         if not (word.isdecimal() and len(word) < 6 and 1 <= int(word) <= len(shown)):
-            raise ConfigError(f"{one_line(word, 20)} is no number of the list: it has 1 to {len(shown)}.")
+            raise ConfigError(f"No such number: {one_line(word, 20)}. The list has 1 to {len(shown)}.")
         if (one := now.get(shown[int(word) - 1])) is None:
-            raise ConfigError(f"{word} of the list could go no more: /tidy lists anew what can.")
+            raise ConfigError(f"Cannot drop {word} any more. Run /tidy for a new list.")
         chosen.append(one)
     return chosen

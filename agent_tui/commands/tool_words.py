@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_tui.models.events import OWN_COMMAND
-from agent_tui.models.messages import FEEDBACK, REFUSED
+from agent_tui.models.messages import FEEDBACK, INTERRUPTED_RESULT, NO_OUTPUT, REFUSED
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import drawable_output
+from agent_tui.text.diff import read_diff
 from agent_tui.text.numbers import duration, lines_in, plural
 
 if TYPE_CHECKING:
@@ -21,6 +22,14 @@ _SUBJECTS = (
 """Arguments that say what a call is about, the most telling first."""
 _OF_A_PATH = frozenset({"read", "edit", "write", "list"})
 """Tools that are about one file or folder: of it, the end says most."""
+_COMMANDS = frozenset({"bash", "jobs"})
+"""Tools that show what a program said: its last lines say most."""
+_COUNTED = frozenset({"list", "glob", "grep", "fetch", "recall", "tool_search"})
+"""Tools whose line says how much they found."""
+_TOLD = _COUNTED | {"read", "skill", "todo"}
+"""Tools of whose output nothing is seen before it is opened: it is for the model."""
+LONG_FACT = 60
+"""Characters of a fact in the line of a call."""
 
 ITEM_STATES = ("completed", "in_progress", "pending")
 Item = tuple[str, str]
@@ -84,31 +93,117 @@ def shown(result: ToolResultPart) -> tuple[str, str]:
     return (str(kind), text) if isinstance(text, str) and text else ("text", result.text)
 
 
-def diff_size(text: str) -> tuple[int, int]:
-    """Returns how many lines a unified diff adds, and how many it removes."""
-    lines = text.split("\n")
-    added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
-    removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    return added, removed
+def changed_lines(result: ToolResultPart) -> tuple[int, int]:
+    """Returns how many lines a change adds, and how many it removes."""
+    display = result.display or {}
+    added, removed = display.get("added"), display.get("removed")
+    if isinstance(added, int) and isinstance(removed, int):
+        return added, removed
+    diff = read_diff(shown(result)[1])
+    return diff.added, diff.removed
 
 
-def result_facts(result: ToolResultPart) -> Iterator[str]:
-    """Yields what came of a call: how much it said, what it changed, why it failed, and how long it took."""
+def change_lines(text: str) -> list[str]:
+    """The lines of a diff as they are said, of a text that is harmless already. Nothing is left out but the numbers of
+    its hunks: the first line of each has its own."""
+    said: list[str] = []
+    begins = True
+    for line in read_diff(text).lines:
+        if line.kind in ("file", "note", "gap"):
+            said += [line.text] if line.text else []
+        else:
+            said += [f"line {line.number}:"] if begins and line.number is not None else []
+            said.append(f"{line.sign} {line.text}")
+        begins = line.kind in ("file", "gap") or (begins and line.kind == "note")
+    return said
+
+
+class Excerpt(NamedTuple):
+    """What is seen of a result before it is opened: lines, and how many more there are; the last lines or the first."""
+
+    lines: list[str]
+    hidden: int
+    last: bool
+
+
+LAST_LINES, FIRST_LINES = 5, 3
+"""Lines of a command's output that are seen, and of what else has something to say."""
+LONG_LINE = 500
+"""Characters of one of them."""
+
+
+def excerpt(result: ToolResultPart) -> Excerpt | None:
+    """The last lines of a command, the first ones of an error, a server's answer or a subagent's; None of what is told
+    in the line of the call or is a diff or a list."""
     kind, text = shown(result)
+    ran = result.name in _COMMANDS
+    if text.startswith(INTERRUPTED_RESULT):
+        # The first line is for the model; what follows is what the tool had said.
+        text = text.partition("\n")[2]
+    if kind == "diff" or items_of(result) or text.startswith(REFUSED):
+        return None
+    if not result.is_error and (result.name in _TOLD or "answer" in (result.display or {})):
+        return None
+    code = (result.display or {}).get("exit_code")
+    text = text.strip("\n").removesuffix(f"[exit code {code}]").rstrip()
+    if not text or text == NO_OUTPUT:
+        return None
+    count = text.count("\n") + 1
+    if result.is_error and count == 1 and not ran and len(text) <= LONG_FACT:
+        return None
+    most = LAST_LINES if ran or result.is_error else FIRST_LINES
+    # One line less would be no shorter with a line that says so.
+    most += count == most + 1
+    lines = text.rsplit("\n", most)[-most:] if ran else text.split("\n", most)[:most]
+    total = (result.display or {}).get("lines")
+    hidden = max(count, total if isinstance(total, int) else 0) - len(lines)
+    return Excerpt([drawable_output(line[:LONG_LINE]) for line in lines], max(0, hidden), ran)
+
+
+def result_facts(result: ToolResultPart, excerpted: bool = False) -> Iterator[str]:
+    """Yields what came of a call: how much it said, what it changed, why it failed, and how long it took.
+    ``excerpted``: the excerpt is shown as well, so a reason in it is not repeated here."""
+    kind, text = shown(result)
+    display = result.display or {}
+    code = display.get("exit_code")
     items = items_of(result)
     if items:
         yield progress(items)
+    elif result.text.startswith(INTERRUPTED_RESULT):
+        yield "interrupted"
+    elif result.is_error and (refused := _refusal(result.text)):
+        yield refused
+    elif result.is_error and isinstance(code, int):
+        yield f"exit code {code}" if code > 0 else "ended by a signal" if code else "ended"
+    elif result.is_error and excerpted and excerpt(result) is not None:
+        yield "refused" if text.startswith("Refused: ") else "failed"
     elif result.is_error:
-        yield _refusal(result.text) or drawable_output(text.strip().split("\n", 1)[0])[:60] or "failed"
-    elif answer := (result.display or {}).get("answer"):
-        yield shorten(drawable_output(str(answer)), 60)
+        yield shorten(drawable_output(text.strip().split("\n", 1)[0]), LONG_FACT) or "failed"
+    elif answer := display.get("answer"):
+        yield shorten(drawable_output(str(answer)), LONG_FACT)
     elif kind == "diff":
-        added, removed = diff_size(text)
+        added, removed = changed_lines(result)
         yield f"+{added} −{removed}"
+    elif result.name == "read" and (read := _lines_read(display)):
+        yield read
+    elif result.name in _COUNTED and isinstance(counted := display.get("summary"), str):
+        yield drawable_output(counted)[:LONG_FACT]
+    elif text == NO_OUTPUT:
+        yield "no output"
     elif text:
         yield from _lines(result, text)
     if result.seconds is not None and result.seconds >= 0.05:
         yield duration(result.seconds)
+
+
+def _lines_read(display: dict[str, Any]) -> str:
+    """Returns which lines of a file were read, where not all of them were."""
+    first, last, total = (display.get(key) for key in ("first", "last", "total"))
+    if not isinstance(first, int) or not isinstance(last, int):
+        return ""
+    if first == 1 and last == total:
+        return plural(last, "line")
+    return f"lines {first:,}–{last:,}" + (f" of {total:,}" if isinstance(total, int) else "")
 
 
 def _lines(result: ToolResultPart, text: str) -> Iterator[str]:

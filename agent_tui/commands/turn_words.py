@@ -14,7 +14,7 @@ from agent_tui.errors import (
     EXIT_STEP_LIMIT,
 )
 from agent_tui.models.events import StopReason, TurnEnded
-from agent_tui.models.failure import INTERRUPTED
+from agent_tui.models.failure import INTERRUPTED, without_text_kept
 from agent_tui.models.messages import Message
 from agent_tui.models.steps import Step
 
@@ -32,14 +32,27 @@ STOP_TEXT = {"interrupted": INTERRUPTED, "refused": "The model refused to answer
 """Of the ends of a turn that nothing else tells: a limit that stopped it is told by a notice, a failure by itself."""
 
 
+ASKED = ("budget", "context_full")
+"""Codes of the notices that a question follows, which has the ways on."""
+
 LONG_TURN = 10.0
 """Seconds after which the end of a turn is worth calling the user."""
 
 
-def says_itself(messages: Sequence[Message]) -> bool:
-    """Returns whether the newest answer says itself that it was interrupted."""
-    newest = messages[-1] if messages else None
-    return newest is not None and newest.role == "assistant" and newest.status == "stopped"
+def endings_without_words(messages: Sequence[Message], steps: Sequence[Step]) -> dict[str, tuple[str, str]]:
+    """How requests ended that brought no word of an answer and were not made again since: level and text, by the id of
+    the message that they answered. No message of the conversation says so."""
+    there = {message.id for message in messages}
+    newest = {step.given.head: step for step in steps if step.kind == "turn" and step.given is not None}
+    found: dict[str, tuple[str, str]] = {}
+    for head, step in newest.items():
+        if head is None or head not in there or step.message_id in there:
+            continue
+        if step.failure is not None:
+            found[head] = "error", without_text_kept(step.failure).message
+        elif step.status == "stopped":
+            found[head] = "warning", INTERRUPTED
+    return found
 
 
 def told_by_what_follows(message: Message, step: Step) -> bool:
@@ -59,27 +72,26 @@ class Told:
 
     def step_ended(self, step: Step, message: Message) -> str | None:
         """The failure of a step, which is told now; None where there is none, or what follows tells it."""
+        if step.status == "stopped":
+            self.add(INTERRUPTED)
         if step.failure is None or told_by_what_follows(message, step):
             return None
         self.add(step.failure.message)
         return step.failure.message
 
-    def ending(self, ended: TurnEnded, interruption_told: bool, cost: bool) -> Iterator[tuple[str, str]]:
+    def ending(self, ended: TurnEnded, cost: bool) -> Iterator[tuple[str, str]]:
         """Returns what is said at the end of a turn, each line with its level; the next turn begins anew. ``cost``:
         with what the turn cost."""
-        lines = list(_ending_lines(ended, self._texts, interruption_told, cost))
+        lines = list(_ending_lines(ended, self._texts, cost))
         self._texts.clear()
         return iter(lines)
 
 
-def _ending_lines(
-    ended: TurnEnded, told: Collection[str], interruption_told: bool, cost: bool
-) -> Iterator[tuple[str, str]]:
+def _ending_lines(ended: TurnEnded, told: Collection[str], cost: bool) -> Iterator[tuple[str, str]]:
     reason, failure = ended.stop_reason, ended.failure
-    if reason == "interrupted" and interruption_told:
-        pass
-    elif reason in STOP_TEXT and failure is None:
-        yield "info" if reason == "interrupted" else "warning", STOP_TEXT[reason]
+    if reason in STOP_TEXT and failure is None:
+        if STOP_TEXT[reason] not in told:
+            yield "info" if reason == "interrupted" else "warning", STOP_TEXT[reason]
     elif reason == "error" and failure is None:
         yield "error", "The turn ended with an error."
     if failure is not None and failure.message not in told:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.info import Action, Info, Row, Section
+from agent_tui.commands.project import MODE_HELP
 from agent_tui.commands.registry import CommandResult, Text, command
+from agent_tui.commands.sessions import first_words
 from agent_tui.context.accounting.reports import DOUBTS
-from agent_tui.context.accounting.spending import SETTINGS, BudgetLine, BudgetName, amount, rest_of
+from agent_tui.context.accounting.spending import (
+    SETTINGS,
+    BudgetLine,
+    BudgetName,
+    amount,
+    parse_limit,
+    rest_of,
+    session_totals,
+)
 from agent_tui.context.cache_forecast import miss_sums, whole
 from agent_tui.context.compaction.regret import sum_of
-from agent_tui.errors import OPEN_ELSEWHERE
+from agent_tui.errors import OPEN_ELSEWHERE, ConfigError
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
 from agent_tui.models.steps import MissCause, MissSum, Step, StepKind
@@ -21,6 +32,7 @@ from agent_tui.text.numbers import interval, money, plural, share_in, tokens, wh
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
+    from agent_tui.models.messages import Message
 
 
 _LABELS: dict[BudgetName, str] = {
@@ -31,13 +43,6 @@ _LABELS: dict[BudgetName, str] = {
     "tokens": "Tokens",
 }
 
-_NUMBER = r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)"
-"""Commas stand between thousands alone: taken for nothing, one that was meant as a point would make it ten times as
-much and more."""
-_DOLLARS = rf"\$?{_NUMBER}"
-_TOKENS = rf"{_NUMBER}[km]?"
-_FACTORS = {"k": 1_000, "m": 1_000_000}
-
 
 def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
     for line in agent.budget.lines():
@@ -47,45 +52,53 @@ def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("budget", args="[turn|session|day|tokens AMOUNT|off]", choices=_choices)
 async def budget(agent: Agent, args: str) -> CommandResult:
-    """Shows what may be spent and what is left, or sets it for this session.
+    """Show what is spent and left, or set a budget for this session.
 
-    /budget session 5 allows this session $5, /budget tokens 500k so many tokens, /budget turn off takes a limit away.
-    A call that could break a budget is asked for a shorter answer, or not made. The lasting ones are in the
-    configuration, under [budget].
+    /budget session 5 allows this session $5, /budget tokens 500k that many tokens; /budget turn off removes a
+    limit. A call that could exceed a budget is asked for a shorter answer, or not made. Lasting budgets are set in
+    the configuration, under [budget].
     """
     name, _, wanted = args.partition(" ")
     if not args:
-        return Text("\n".join(f"{_LABELS[line.name]:<9} {_amounts(line)}" for line in agent.budget.lines()))
+        return Info("Budget", [Section("", [_budget_row(line) for line in agent.budget.lines()])], "/budget", _CHANGES)
     chosen = next((one for one in _LABELS if one == name and one in BUDGETS), None)
-    limit = _limit(wanted, chosen == "tokens")
-    if chosen is None or limit == 0:
-        return Text("/budget takes nothing, or turn, session, day or tokens with an amount or off.", error=True)
+    if chosen is None:
+        return Text("Usage: /budget [turn|session|day|tokens AMOUNT|off]", error=True)
+    try:
+        limit = parse_limit(wanted, chosen == "tokens")
+    except ConfigError as error:
+        return Text(str(error), error=True)
     agent.budget.set(chosen, limit)
     line = next(line for line in agent.budget.lines() if line.name == chosen)
     return Text(f"{_LABELS[chosen]}: {_amounts(line)}.")
 
 
-def _limit(text: str, counts_tokens: bool) -> float | None:
-    """The amount that was typed, None for none (``off``); 0 where it is no amount."""
-    text = text.strip().lower()
-    if text in ("off", "none"):
-        return None
-    amount_of = re.fullmatch(_TOKENS if counts_tokens else _DOLLARS, text)
-    if amount_of is None:
-        return 0
-    number = float(amount_of[1].replace(",", "")) * _FACTORS.get(text[-1], 1)
-    if counts_tokens:
-        number = int(number)
-    return number if number < float("inf") else 0
+_CHANGES = (
+    Action("enter", "change", "/budget {row} {typed}", "NAME", "AMOUNT", "an amount, e.g. 5 or 500k, or off"),
+    Action("d", "no limit", "/budget {row} off", "NAME"),
+)
+
+
+def _budget_row(line: BudgetLine) -> Row:
+    """What is spent of a budget, and what is left."""
+    keys = () if line.name == "run" else ("enter", "d")
+    return Row(_LABELS[line.name], _rest(line), _spent(line), key=line.name, keys=keys)
 
 
 def _amounts(line: BudgetLine) -> str:
     """Spent, limit and what is left: ``$0.42 of $5.00, $4.58 left``."""
-    spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
-    held = f" and up to {amount(line, line.held)} held back" if line.held else ""
+    return f"{_spent(line)}{', ' if line.limit is None else ' '}{_rest(line)}"
+
+
+def _spent(line: BudgetLine) -> str:
+    return amount(line, line.tokens if line.name == "tokens" else line.spent)
+
+
+def _rest(line: BudgetLine) -> str:
+    held = f", up to {amount(line, line.held)} pending" if line.held else ""
     if line.limit is None:
-        return f"{spent}{held}, no limit ({SETTINGS[line.name]})"
-    return f"{spent}{held} of {amount(line, line.limit)}, {rest_of(line)}"
+        return f"no limit ({SETTINGS[line.name]}){held}"
+    return f"of {amount(line, line.limit)}, {rest_of(line)}{held}"
 
 
 USED = {
@@ -98,57 +111,102 @@ USED = {
 }
 """What ``/usage`` calls the fields of a usage that count tokens, in its order."""
 
-_KINDS: tuple[tuple[StepKind, str], ...] = (("turn", "turns"), ("subagent", "subagents"), ("compaction", "summaries"))
+_KINDS: dict[StepKind, str] = {"turn": "turns", "subagent": "subagents", "compaction": "summaries"}
 
 
-def usage_text(totals: SessionTotals, steps: Sequence[Step]) -> str:
-    """Returns the text of ``/usage``: what a session used and cost, as the providers reported it."""
-    rows = [*_used(totals), ("Cost", money(totals.cost)), *_by_kind(totals)]
+def usage_sections(totals: SessionTotals, steps: Sequence[Step]) -> list[Section]:
+    """What a session used and cost, as the providers reported it."""
+    rows = [Row("Cost", "", money(totals.cost)), *_used(totals), Row("Calls", "", f"{totals.steps:,}")]
     if totals.doubted:
         why = "; ".join(dict.fromkeys(DOUBTS[step.doubt] for step in steps if step.doubt and step.believed is not None))
-        words = f"{plural(totals.doubted, 'report')}  not believed, but counted as reported"
-        rows.append(("Doubted", f"{words}: {why}" if why else words))
-    rows += [
-        *sum_rows(steps),
-        ("Calls", plural(totals.steps, "step")),
-        ("Compacted", _compacted(totals)),
-    ]
+        words = f"counted as reported, but it looks wrong{f': {why}' if why else ''}"
+        rows.append(Row("Doubted", words, plural(totals.doubted, "report")))
+    rows.append(_compacted(totals))
     if totals.unused:
-        words = f"{plural(totals.unused, 'summary', 'summaries')} prepared, not used so far"
-        rows.append(("Prepared", f"{money(totals.unused_cost)}  {words}"))
-    return "\n".join(_figure(name, value) for name, value in rows)
+        words = f"{plural(totals.unused, 'summary', 'summaries')} prepared, not used yet"
+        rows.append(Row("Prepared", words, money(totals.unused_cost)))
+    missed = [*sum_rows(steps)]
+    return [Section("Session", rows), *([Section("Paid again: not read from the cache", missed)] if missed else [])]
 
 
-def _compacted(totals: SessionTotals) -> str:
-    """``2 compactions in force, 1 taken back``: what was paid for and undone is not nothing."""
+def _compacted(totals: SessionTotals) -> Row:
+    """``2 compactions in force, 1 undone``: what was paid for and undone is not nothing."""
     if totals.taken_back and not totals.compactions:
-        return f"{plural(totals.taken_back, 'compaction')}  taken back"
+        return Row("Compacted", "undone", plural(totals.taken_back, "time"))
     if not totals.compactions:
-        return "nothing"
-    undone = f", {totals.taken_back:,} taken back" if totals.taken_back else ""
-    return f"{plural(totals.compactions, 'compaction')}  in force{undone}"
+        return Row("Compacted", "", "never")
+    undone = f"{totals.taken_back:,} more undone" if totals.taken_back else ""
+    return Row("Compacted", undone, plural(totals.compactions, "time"))
 
 
-def _used(totals: SessionTotals) -> Iterator[tuple[str, str]]:
+def _used(totals: SessionTotals) -> Iterator[Row]:
     for field, label in USED.items():
         count = None if totals.usage is None else getattr(totals.usage, field)
-        value = "not reported" if count is None else f"{count:,}"
+        share = ""
         if field == "cache_read":
-            value += f"  ({'?' if totals.cached is None else whole_percent(*totals.cached)})"
+            share = f"{'?' if totals.cached is None else whole_percent(*totals.cached)} of the input"
         if count or field != "cache_write_1h":
-            yield label, value
+            yield Row(label, share, "?" if count is None else f"{count:,}")
 
 
-def _figure(name: str, value: str) -> str:
-    """A row of figures; what is said of one stands behind the column."""
-    number, _, said = value.partition("  ")
-    return f"{name:<12}{number:>14}  {said}".rstrip()
+EARLIER = 100
+"""Turns that have a bar each; those before them have one together."""
 
 
-def _by_kind(totals: SessionTotals) -> list[tuple[str, str]]:
-    """Returns the cost of each kind of call, where there was more than one; exact counts are free."""
-    found = [(f"  {label}", money(totals.by_kind[kind].cost)) for kind, label in _KINDS if kind in totals.by_kind]
-    return found if len(found) > 1 else []
+def share_sections(steps: Sequence[Step], messages: Sequence[Message]) -> Iterator[Section]:
+    """What each turn cost, the newest first, and, where there are several, each model and each kind of call: as bars.
+    Tokens where nothing has a price, or all is free. ``messages`` are the user's."""
+    calls = [step for step in steps if step.kind != "count"]
+    dollars = any(step.cost.known for step in calls)
+    what = "Cost" if dollars else "Tokens"
+    asked = sorted(messages, key=lambda message: message.created)
+    begun = [message.created for message in asked]
+    turns: dict[str, list[Step]] = {}
+    for step in calls:
+        at = bisect_right(begun, step.created) - 1
+        name = f"{at + 1}. {first_words(asked[at])}" if at >= 0 else "before the first message"
+        turns.setdefault(name, []).append(step)
+    newest = dict([*turns.items()][: -EARLIER - 1 : -1])
+    if before := [step for name, own in turns.items() if name not in newest for step in own]:
+        newest[f"{len(turns) - len(newest):,} turns before"] = before
+    if newest:
+        yield Section(f"{what} by turn, newest first", _bars(newest, dollars))
+    by_model = _grouped(calls, lambda step: step.model_key)
+    if len(by_model) > 1:
+        yield Section(f"{what} by model", _bars(by_model, dollars))
+    by_kind = _grouped(calls, lambda step: _KINDS.get(step.kind, step.kind))
+    if len(by_kind) > 1:
+        yield Section(f"{what} by kind", _bars(by_kind, dollars))
+
+
+def _grouped(steps: Iterable[Step], name_of: Callable[[Step], str]) -> dict[str, list[Step]]:
+    found: dict[str, list[Step]] = {}
+    for step in steps:
+        found.setdefault(name_of(step), []).append(step)
+    return found
+
+
+def _bars(groups: Mapping[str, Sequence[Step]], dollars: bool) -> list[Row]:
+    sums = {name: session_totals(steps) for name, steps in groups.items()}
+    sizes = {name: one.cost.known if dollars else float(_both(one)) for name, one in sums.items()}
+    most = max(sizes.values()) or 1.0
+    rows = []
+    for name, one in sums.items():
+        value = money(one.cost) if dollars else tokens(_both(one), False)
+        rows.append(Row(one_line(name, 200), _flow(one), value, bar=sizes[name] / most))
+    return rows
+
+
+def _both(totals: SessionTotals) -> int:
+    return totals.usage.input + totals.usage.output if totals.usage is not None else 0
+
+
+def _flow(totals: SessionTotals) -> str:
+    """``81 % cached · 3 calls · 45.2k in · 2.1k out``."""
+    cached = [f"{whole_percent(*totals.cached)} cached"] if totals.cached is not None else []
+    usage = totals.usage
+    flow = [] if usage is None else [f"{tokens(usage.input, False)} in", f"{tokens(usage.output, False)} out"]
+    return " · ".join([*cached, plural(totals.steps, "call"), *flow])
 
 
 CAUSES: dict[MissCause, str] = {
@@ -159,28 +217,24 @@ CAUSES: dict[MissCause, str] = {
 """The causes of a miss, as they are shown."""
 
 
-def sum_rows(steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
-    """Name and value of the misses of a session: all, then by cause. None where there was no miss."""
+def sum_rows(steps: Sequence[Step]) -> Iterator[Row]:
+    """The misses of a session: all, then by cause. None where there was no miss."""
     sums = miss_sums(steps)
     if not sums:
         return
-    yield "Missed", _sum_words(whole(sums.values()))
+    yield _missed("All", whole(sums.values()))
     for cause, one in sums.items():
-        yield f"  {CAUSES[cause]}", _sum_words(one)
+        yield _missed(f"  {CAUSES[cause]}", one)
 
 
-def _sum_words(one: MissSum) -> str:
-    return f"{money(one.cost):>14}  {tokens(one.tokens, False)} tokens paid anew in {plural(one.count, 'call')}"
-
-
-STATUS_WIDTH = 64
-"""Columns of a long value of ``/status``: with its name and the frame, 80."""
+def _missed(name: str, one: MissSum) -> Row:
+    return Row(name, f"{tokens(one.tokens, False)} tokens in {plural(one.count, 'call')}", money(one.cost))
 
 
 @command("status")
 async def status(agent: Agent, args: str) -> CommandResult:
-    """Shows session, model, folder, permissions and context in short."""
-    usage, spec = agent.context.usage(), agent.models.spec
+    """Show session, model, folder, permissions and context at a glance."""
+    usage, spec, info = agent.context.usage(), agent.models.spec, agent.conversation.info
     window = usage.window
     where = "unknown window"
     if window is not None:
@@ -189,40 +243,38 @@ async def status(agent: Agent, args: str) -> CommandResult:
         where = f"{used} of {tokens(window, False)} ({part} of the window)"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
-    rows = [
-        ("Session", f"{one_line(agent.conversation.info.title, 80) or 'untitled'}  ({agent.conversation.info.id})"),
-        ("Model", f"{spec.key}  ({spec.model})" if spec.key != spec.model else spec.key),
-        ("Thinking", "no levels" if agent.models.levels()[0].only else agent.models.effort),
-        ("Folder", f"{agent.cwd}{'' if agent.project.trusted else '  (not trusted: /trust)'}"),
-        ("Branch", agent.project.branch or "none"),
-        ("Mode", agent.mode.now),
-        *(
-            ("" if index else "Sandbox", line)
-            for index, line in enumerate(_narrow(await agent.project.sandbox_lines()))
-        ),
-        ("Context", f"{where}, {usage.basis}"),
-        ("Messages", f"{len(agent.conversation.path):,}"),
-        ("Cost", money(usage.session.cost)),
+    session = [
+        Row("Title", one_line(info.title, 200) or "untitled"),
+        Row("ID", info.id),
+        Row("Messages", f"{len(agent.conversation.path):,}"),
+        Row("Cost", money(usage.session.cost)),
     ]
     if agent.conversation.read_only:
-        rows.append(("State", f"read-only: {OPEN_ELSEWHERE}"))
-    return Text("\n".join(f"{name:<9} {value}" for name, value in rows))
-
-
-def _narrow(lines: Iterable[str]) -> Iterator[str]:
-    """Lines that fit beside the names on 80 columns; what goes on is indented."""
-    for line in lines:
-        yield from textwrap.wrap(line, STATUS_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        session.append(Row("State", f"read-only: {OPEN_ELSEWHERE}"))
+    model = [
+        Row("Model", f"{spec.key} ({spec.model})" if spec.key != spec.model else spec.key),
+        Row("Thinking", "no levels" if agent.models.levels()[0].only else agent.models.effort),
+        Row("Context", f"{where}, {usage.basis}"),
+    ]
+    project = [
+        Row("Folder", f"{agent.cwd}{'' if agent.project.trusted else ' (not trusted: /trust)'}"),
+        Row("Branch", agent.project.branch or "none"),
+        Row("Mode", f"{agent.mode.now}: {MODE_HELP[agent.mode.now]}"),
+    ]
+    held = [Row("" if n else "Sandbox", line) for n, line in enumerate(await agent.project.sandbox_lines())]
+    return Info("Status", [Section("Session", session), Section("Model", model), Section("Project", [*project, *held])])
 
 
 @command("usage", aliases=("cost",))
 async def usage(agent: Agent, args: str) -> CommandResult:
-    """Shows tokens and cost of this session."""
-    totals = agent.context.usage().session
-    if not totals.steps and not agent.conversation.steps:
-        return Text("Nothing was sent in this session yet, and nothing spent.")
-    text = usage_text(totals, agent.conversation.steps)
-    if back := sum_of(agent.compaction.came_back().values() if agent.conversation.own_records else ()):
+    """Show tokens and cost of this session, by turn and by model."""
+    conversation, totals = agent.conversation, agent.context.usage().session
+    steps = conversation.steps[conversation.inherited :]
+    if not totals.steps and not steps:
+        return Info("Usage", [Section("", [Row(text="Nothing sent or spent yet.")])])
+    first, *others = usage_sections(totals, steps)
+    if back := sum_of(agent.compaction.came_back().values() if conversation.own_records else ()):
         said = f"{plural(back.calls, 'call')}, {tokens(back.tokens, True)} tokens, after compactions"
-        text += f"\n{_figure('Came back', f'{money(back.usd)}  {said}')}"
-    return Text(text)
+        first = replace(first, rows=[*first.rows, Row("Used again", said, money(back.usd))])
+    asked = [message for message in conversation.messages.values() if message.role == "user"]
+    return Info("Usage", [first, *share_sections(steps, asked), *others])

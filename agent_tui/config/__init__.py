@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from agent_tui.records import dataclass
 
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
+OutputForm = Literal["full", "short", "line"]
 Images = Literal["auto", "off", "kitty", "iterm2", "sixel"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
 MODES_ELSEWHERE: dict[str, PermissionMode] = {
@@ -25,11 +26,14 @@ MODES_ELSEWHERE: dict[str, PermissionMode] = {
 NEXT_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan")
 """What one key goes through. ``auto`` is chosen by name, ``bypass`` only at the start, by whoever starts."""
 
+ANSWER_ACTIONS = ("allow", "always", "deny", "feedback")
+"""Answers to a question: they may be on a key that types a character."""
+
 KEY_ACTIONS = (
     *("send", "newline", "steer", "escape", "cancel", "quit", "suspend", "undo", "redo", "editor", "paste", "complete"),
     *("older", "newer", "history", "mode", "tools", "reasoning", "find", "palette", "redraw"),
     *("page_up", "page_down", "start", "end", "previous_question", "next_question"),
-    *("allow", "always", "deny", "feedback"),
+    *ANSWER_ACTIONS,
 )
 """What can be put on another key in ``[keys]``: the names of the screen's bindings."""
 
@@ -154,15 +158,17 @@ AUTO_THEME = "auto"
 class UiConfig:
     """The settings of the screen, its looks and its use. ``editor`` and ``status_command`` are commands, the second one
     of a shell; ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``:
-    whether the screen takes it from the terminal; ``plain``: lines of text instead of the screen, None where the
-    environment says whether; ``images``: how pictures are shown."""
+    whether the screen takes it from the terminal; ``tool_output``: what is seen of a tool call before it is opened;
+    ``plain``: lines of text instead of the screen, None where the environment says whether; ``images``: how pictures
+    are shown."""
 
     theme: str = AUTO_THEME
     plain: bool | None = None
     show_reasoning: bool = False
+    tool_output: OutputForm = "short"
     reduced_motion: bool = False
     notifications: bool = True
-    turn_cost: bool = True
+    turn_cost: bool = False
     vim: bool = False
     mouse: bool = True
     images: Images = "auto"
@@ -202,13 +208,13 @@ class Settings:
     keys: dict[str, str] = field(default_factory=dict)
 
 
-Group = Literal["model and session", "what it may do", "instructions", "answers without a screen (-p)", "program"]
+Group = Literal["model and session", "permissions and limits", "instructions", "only with -p", "program"]
 Kind = Literal["text", "path", "schema", "number", "dollars", "switch", "texts", "paths"]
 
 _SESSION: Group = "model and session"
-_MAY: Group = "what it may do"
+_MAY: Group = "permissions and limits"
 _TOLD: Group = "instructions"
-_PRINT: Group = "answers without a screen (-p)"
+_PRINT: Group = "only with -p"
 _PROGRAM: Group = "program"
 
 
@@ -249,34 +255,45 @@ class Flag(NamedTuple):
 
 
 FLAGS: tuple[Flag, ...] = (
-    Flag("model", "text", _SESSION, "a configured model, demo, or a LiteLLM name", "NAME", "m"),
-    Flag("continue", "switch", _SESSION, "go on with this project's newest session", None, "c", "continue_newest"),
-    Flag("resume", "text", _SESSION, "go on with a session; no ID: choose", "ID", "r", optional=True),
-    Flag("session", "text", _SESSION, "go on with the session of this name, or begin it", "ID"),
+    Flag("model", "text", _SESSION, "a configured model, demo, or a name such as openai/gpt-5", "NAME", "m"),
+    Flag("continue", "switch", _SESSION, "continue this project's newest session", None, "c", "continue_newest"),
+    Flag("resume", "text", _SESSION, "resume a session; without ID, pick one from a list", "ID", "r", optional=True),
+    Flag("session", "text", _SESSION, "continue the session with this ID, or start it", "ID"),
     Flag(
-        "permission-mode", "text", _MAY, "what the agent may do unasked", choices=PERMISSION_MODES, also=MODES_ELSEWHERE
+        "permission-mode",
+        "text",
+        _MAY,
+        "what the agent may do without asking",
+        choices=PERMISSION_MODES,
+        also=MODES_ELSEWHERE,
     ),
-    Flag("network", "text", _MAY, "what commands in the sandbox reach", choices=("registries", "allow", "none", "ask")),
-    Flag("allow", "texts", _MAY, "calls that need no question, as 'bash(npm test*)'; repeatable", "RULE"),
-    Flag("deny", "texts", _MAY, "calls that are never made, as 'read(.env)'; repeatable", "RULE"),
-    Flag("add-dir", "paths", _MAY, "may be worked in too; repeatable", "DIR", field="add_dirs"),
+    Flag(
+        "network",
+        "text",
+        _MAY,
+        "what commands in the sandbox can reach",
+        choices=("registries", "allow", "none", "ask"),
+    ),
+    Flag("allow", "texts", _MAY, "allow without asking, e.g. 'bash(npm test*)'; repeatable", "RULE"),
+    Flag("deny", "texts", _MAY, "never allow, e.g. 'read(.env)'; repeatable", "RULE"),
+    Flag("add-dir", "paths", _MAY, "let the agent work in DIR, too; repeatable", "DIR", field="add_dirs"),
     Flag("trust", "switch", _MAY, "trust this folder's config, skills and MCP servers"),
-    Flag("max-turns", "number", _MAY, "model calls that a prompt may take; exit code 53 beyond", "N"),
-    Flag("append-system-prompt", "text", _TOLD, "added to the system prompt", "TEXT"),
-    Flag("system-prompt-file", "path", _TOLD, "instead of the system prompt", "FILE"),
-    Flag("mcp-config", "paths", _TOLD, "MCP servers, as in .mcp.json; repeatable", "FILE"),
+    Flag("max-turns", "number", _MAY, "stop after N model calls per prompt (exit code 53)", "N"),
+    Flag("append-system-prompt", "text", _TOLD, "add TEXT to the system prompt", "TEXT"),
+    Flag("system-prompt-file", "path", _TOLD, "replace the system prompt", "FILE"),
+    Flag("mcp-config", "paths", _TOLD, "add MCP servers, in the format of .mcp.json; repeatable", "FILE"),
     Flag("output-format", "text", _PRINT, "default: text", choices=("text", "json", "stream-json")),
-    Flag("input-format", "text", _PRINT, "stream-json: a message a line", choices=("text", "stream-json")),
-    Flag("output-schema", "schema", _PRINT, "the answer is JSON that fits this JSON Schema", "FILE"),
-    Flag("image", "paths", _PRINT, "goes with the prompt; repeatable", "FILE", field="images"),
-    Flag("ephemeral", "switch", _PRINT, "keep nothing of the session"),
-    Flag("final", "switch", _PRINT, "as text: the last answer alone (default), or all as they come", negatable=True),
-    Flag("verbose", "switch", _PRINT, "tell on standard error what happens"),
-    Flag("budget", "dollars", _PRINT, "what the run may cost; exit code 54 before the call beyond", "USD"),
-    Flag("fail-on-denial", "switch", _PRINT, "exit code 56 where a permission was missing"),
-    Flag("config", "path", _PROGRAM, "one more configuration file, over the others", "FILE"),
-    Flag("plain", "switch", _PROGRAM, "lines of text instead of a screen", negatable=True),
-    Flag("cd", "path", _PROGRAM, "work in DIR, as if started there", "DIR", "C", field="folder"),
+    Flag("input-format", "text", _PRINT, "stream-json: one message per line", choices=("text", "stream-json")),
+    Flag("output-schema", "schema", _PRINT, "answer in JSON that matches this JSON Schema", "FILE"),
+    Flag("image", "paths", _PRINT, "attach an image to the prompt; repeatable", "FILE", field="images"),
+    Flag("ephemeral", "switch", _PRINT, "don't save the session"),
+    Flag("final", "switch", _PRINT, "print only the last answer (default), or all text as it arrives", negatable=True),
+    Flag("verbose", "switch", _PRINT, "show progress on standard error"),
+    Flag("budget", "dollars", _PRINT, "stop before a call that would exceed USD (exit code 54)", "USD"),
+    Flag("fail-on-denial", "switch", _PRINT, "exit with code 56 if a permission was missing"),
+    Flag("config", "path", _PROGRAM, "read one more configuration file, over the others", "FILE"),
+    Flag("plain", "switch", _PROGRAM, "plain lines of text instead of the full screen", negatable=True),
+    Flag("cd", "path", _PROGRAM, "run as if started in DIR", "DIR", "C", field="folder"),
 )
 """In the order of ``--help``."""
 

@@ -106,7 +106,7 @@ def env_layer(environ: Mapping[str, str] | None = None) -> Layer:
         for key in keys[:-1]:
             inner = target.setdefault(key, {})
             if not isinstance(inner, dict):
-                raise ConfigError(f"environment: {variable} contradicts another {ENV_PREFIX}* variable.")
+                raise ConfigError(f"environment: {variable} conflicts with another {ENV_PREFIX}* variable.")
             target = inner
         target[keys[-1]] = text if _is_text(keys) else _value(text)
     return Layer("environment", values, names)
@@ -294,8 +294,8 @@ def check_theme(layers: Sequence[Layer], *folders: Path) -> None:
         names = theme_names(*folders)
         if name not in names:
             raise ConfigError(
-                f"{layer.place('ui.theme')}: {layer.name('ui.theme')}: no theme is called {name!r}; "
-                f"allowed: {AUTO_THEME}, {', '.join(names)}, or a file of yours in {folders[-1]}."
+                f"{layer.place('ui.theme')}: {layer.name('ui.theme')}: no such theme: {name!r}; "
+                f"allowed: {AUTO_THEME}, {', '.join(names)}, or the name of a theme file in {folders[-1]}."
             )
 
 

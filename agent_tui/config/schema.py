@@ -7,6 +7,7 @@ import json
 import operator
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from agent_tui.config import KEY_ACTIONS, McpServer, Settings
+from agent_tui.config import ANSWER_ACTIONS, KEY_ACTIONS, McpServer, Settings
 from agent_tui.config.files import Layer, merge
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.records import dataclass
@@ -42,14 +43,16 @@ BOUNDS = {
 """What numbers are held to, by the name of the setting."""
 _FINITE = frozenset({"turn_usd", "session_usd", "day_usd", "price"})
 _TYPES: dict[Any, tuple[str, Any]] = {
-    str: ("string", str),
-    bool: ("boolean", bool),
-    int: ("integer", int),
-    float: ("number", (int, float)),
-    list: ("list", list),
-    dict: ("dictionary", dict),
+    str: ("a string", str),
+    bool: ("true or false", bool),
+    int: ("an integer", int),
+    float: ("a number", (int, float)),
+    list: ("a list", list),
+    dict: ("a table", dict),
 }
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
+_SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
+"""Keys that Textual calls otherwise than Unicode does."""
 _SECRET = frozenset({"env", "headers", "extra"})
 """Tables whose values are not repeated in error lines: keys may be among them."""
 
@@ -104,7 +107,7 @@ def _problems(path: tuple[str, ...], value: Any, hint: Any) -> Iterator[Problem]
     word, kinds = _TYPES[dict if table else origin]
     too_large = origin is float and type(value) is int and abs(value) > sys.float_info.max
     if not isinstance(value, kinds) or (isinstance(value, bool) and origin is not bool) or too_large:
-        yield Problem(path, value, f"input should be a valid {word}")
+        yield Problem(path, value, f"must be {word}")
     elif origin is list:
         for at, entry in enumerate(value):
             yield from _problems((*path, str(at)), entry, inner[0])
@@ -126,16 +129,16 @@ def _of_a_table(table: type, values: Mapping[str, Any]) -> str:
     if table is Prices and values and None in (values.get("input"), values.get("output")):
         return "needs both input and output, in dollars per million tokens"
     if table is McpServer and values.get("command") and values.get("url"):
-        return "has both command and url; a server is reached by one of them"
+        return "has both command and url; use one of them"
     return ""
 
 
 def _of_a_number(path: tuple[str, ...], value: Any, kind: type) -> str:
     name = "price" if path[::2] == ("models", "prices") else path[-1]
     if name == "compact_at" and not (0 < value <= 1 or SMALLEST_LIMIT <= value < float("inf")):
-        return f"must be a fraction of the window up to 1 (0.8 is 80 %), or tokens, at least {SMALLEST_LIMIT:,}"
+        return f"must be a fraction of the window up to 1 (0.8 is 80 %), or at least {SMALLEST_LIMIT:,} tokens"
     if name in _FINITE and not abs(value) < float("inf"):
-        return "input should be a finite number"
+        return "must be a finite number"
     for bound in BOUNDS.get(name, ()):
         if not bound.holds(value, bound.limit):
             return f"must be {bound.words} {kind(bound.limit)}"
@@ -143,32 +146,17 @@ def _of_a_number(path: tuple[str, ...], value: Any, kind: type) -> str:
 
 
 def _check_models(layers: Sequence[Layer]) -> None:
-    """Every model says which it is, and the names of models elsewhere are those of models."""
+    """Every model says which it is."""
     models = merge(layers).get("models") or {}
     complete = {key for key, model in models.items() if isinstance(model, dict) and model.get("model")}
     for key in sorted(models.keys() - complete):
         named = [layer for layer in layers if key in (layer.values.get("models") or {})]
         alone = (
-            " The project's table and yours of that name are not mixed." if any(one.brought for one in named) else ""
+            " A project's model is not merged with yours of the same name." if any(one.brought for one in named) else ""
         )
         raise ConfigError(
-            f"{named[-1].place(f'models.{key}')}: models.{key}: needs model, LiteLLM's name, e.g. "
-            f'model = "openai/gpt-5".{alone}'
+            f'{named[-1].place(f"models.{key}")}: models.{key}: needs a model, e.g. model = "openai/gpt-5".{alone}'
         )
-    for table, key in ((None, "default_model"), ("context", "summary_model")):
-        for layer in reversed(layers):
-            values = layer.values if table is None else layer.values.get(table) or {}
-            if (name := values.get(key)) is None:
-                continue
-            if name not in complete and name != "demo" and "/" not in name:
-                dotted = key if table is None else f"{table}.{key}"
-                written = layer.name(dotted)
-                known = ", ".join([*(f'"{k}"' for k in sorted(complete)), '"demo"'])
-                raise ConfigError(
-                    f"{layer.place(dotted)}: {written}: no model is called {name!r}; allowed: {known}, or LiteLLM's "
-                    'name, e.g. "openai/gpt-5".'
-                )
-            break
 
 
 def _check_keys(layers: Sequence[Layer]) -> None:
@@ -179,6 +167,22 @@ def _check_keys(layers: Sequence[Layer]) -> None:
                 raise ConfigError(f"{place}: unknown key {written}; allowed here: {', '.join(KEY_ACTIONS)}.")
             if not all(_KEY.fullmatch(one.strip()) for one in key.split(",")):
                 raise ConfigError(f'{place}: {written}: must be a key such as "ctrl+f" or "f3,alt+x" (not {key!r}).')
+            typed = [one.strip() for one in key.split(",") if _types_text(one.strip())]
+            if typed and action not in ANSWER_ACTIONS:
+                raise ConfigError(
+                    f"{place}: {written}: {typed[0]!r} types text; use a key with Ctrl or Alt, or one such as f3."
+                )
+
+
+def _types_text(key: str) -> bool:
+    """Whether a key, as Textual names it, puts a character into the prompt."""
+    name = key.removeprefix("shift+")
+    if len(name) == 1 or name in _SIGNS:
+        return True
+    try:
+        return unicodedata.lookup(name.replace("_", " ").upper()).isprintable()
+    except KeyError:
+        return False
 
 
 def _line(layer: Layer, problem: Problem) -> str:

@@ -11,16 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import TypeVar
 
+from agent_tui.context.cuts import DROPPED_SUFFIX, cut_states, dropped_by, treated, whole_ids
 from agent_tui.context.tokens import Family, estimate_message
-from agent_tui.context.view import (
-    DROPPED_SUFFIX,
-    GONE_SUFFIX,
-    active_prune_ids,
-    drop_states,
-    dropped_by,
-    prune_states,
-    treated,
-)
+from agent_tui.context.view import GONE_SUFFIX, active_prune_ids, drop_states
 from agent_tui.models.messages import EMPTY, Message, extend
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.session import Branch
@@ -82,12 +75,12 @@ def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: i
     if step.status != "complete":
         return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
     if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
-        return "it was another model"
+        return "it used another model"
     if step.usage is not None and step.usage.source != "provider":
         return "the provider reported no usage"
     problem = usage_problem(step.counted, window)
     if problem is not None and step.believed is not None:
-        return "the provider's report of it is not believed"
+        return "its usage report looks wrong"
     if problem is not None:
         return problem
     ids, count = prefixes.ids, step.sent_count
@@ -104,9 +97,9 @@ def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
     if usage is None:
         return "the provider reported no usage"
     if not usage.anchors or usage.output < 0:
-        return "the provider's usage is not the size of a context"
+        return "the reported usage is not the size of a context"
     if window and usage.input + usage.output > ABSURD_WINDOWS * window:
-        return "the provider's usage is absurd"
+        return "the reported usage is impossible"
     return None
 
 
@@ -137,7 +130,7 @@ def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
     return newest is not None and newest.sent_count >= sent_count
 
 
-OTHER_PARTS = "the system prompt, tools or documents changed since, by how much was not measured"
+OTHER_PARTS = "the system prompt, tools or documents changed since"
 
 
 def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> str:
@@ -146,7 +139,7 @@ def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target,
     if not turns:
         return "no model call yet"
     reason = anchor_problem(turns[-1], prefixes, target, window)
-    return f"the last call is no measure of it, because {reason or OTHER_PARTS}"
+    return f"the last call does not measure it, because {reason or OTHER_PARTS}"
 
 
 def common_prefix(old: list[T], new: list[T]) -> int:
@@ -176,9 +169,11 @@ class ResultStates:
         for record in self._records.values():
             if record.kind == "prune":
                 self.mentioned.update(record.message_ids, record.clips)
-        self._dropped = {i for record in self._records.values() if record.kind == "drop" for i in record.message_ids}
+            self.mentioned.update(record.attachments)
+        self._dropped = {i for record in self._records.values() if record.kind == "drop" for i in whole_ids(record)}
         self._whole = _up_to_answer(whole, self._dropped)
         self.mentioned.update(drop_states(self._whole, self._dropped))
+        self.mentioned.update(item.message.id for item in self._whole if item.message.id in self._dropped)
 
     def measuring(self, chain: Sequence[Step], ids: Sequence[str]) -> Sequence[Step]:
         """The steps of a chain over messages with these ids that sent each of them as its newest step did: whole, or
@@ -214,7 +209,7 @@ class ResultStates:
         known = self._states.get(key)
         if known is None:
             held = [record for i, record in self._records.items() if i in key]
-            known = {**prune_states(held), **drop_states(self._whole, dropped_by(held))}
+            known = {**cut_states(held), **drop_states(self._whole, dropped_by(held))}
             self._states[key] = known
         return known
 

@@ -342,7 +342,7 @@ def cause_of(
     if ours:
         return "ours", ours
     late = caching.sure is not None and idle > caching.sure
-    return "unknown", f"idle for {duration(idle)}, kept for {duration(caching.sure or 0.0)} at least" if late else ""
+    return "unknown", f"idle for {duration(idle)}, kept for at least {duration(caching.sure or 0.0)}" if late else ""
 
 
 def matters(difference: Difference | None, caching: Caching) -> bool:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from agent_tui.context.anchor import common_prefix
-from agent_tui.context.view import CLEARED_SUFFIX, CLIP_SUFFIX, DROP_ID, EDIT_IDS
+from agent_tui.context.cuts import CLEARED_SUFFIX, CLIP_SUFFIX
+from agent_tui.context.view import DROP_ID, EDIT_IDS
 from agent_tui.models.rows import FIXED_ROWS, RowId
 from agent_tui.models.steps import FixedPart, Sent, Step
 from agent_tui.records import dataclass
@@ -192,7 +193,7 @@ _SETTINGS = {
     THINKING: "thinking switched",
     SCHEMA: "answer schema changed",
     CHOICE: "tool choice changed",
-    CACHE_KEY: "another session's cache key",
+    CACHE_KEY: "cache key of another session",
     OTHERS: "request settings changed",
     IMAGES: "images added or removed",
 }
@@ -299,7 +300,7 @@ def message_difference(
 
 
 REWOUND, BRANCH, UNDONE, COMPACTED = "rewound", "branch switched", "compaction undone", "compacted"
-OTHERWISE = "reasoning or images sent otherwise"
+OTHERWISE = "reasoning or images sent differently"
 
 
 def edit_words(then: Sequence[str], now: Sequence[str]) -> str:
@@ -308,8 +309,8 @@ def edit_words(then: Sequence[str], now: Sequence[str]) -> str:
     edits, before = [i for i in now if i.startswith(EDIT_IDS)], {i for i in then if i.startswith(EDIT_IDS)}
     new = [i for i in edits if i not in before]
     if any(i.startswith(DROP_ID) for i in new):
-        return "you dropped messages"
-    return "you restored messages" if new else "you undid an edit" if before.difference(edits) else ""
+        return "you dropped part of the context"
+    return "you restored part of the context" if new else "you undid an edit" if before.difference(edits) else ""
 
 
 def _message_words(old: str, new: str, last: str, summaries: Collection[str]) -> str:
@@ -341,8 +342,8 @@ def _row_words(row: RowId, before: Sequence[FixedPart], after: Sequence[FixedPar
     new = {(p.group, p.label): p for p in after if p.row == row}
     if row == "tools":
         return f"tools changed: {_tool_words(old, new)}"
-    came = [f"{_name(key)} came" for key in new if key not in old]
-    went = [f"{_name(key)} went" for key in old if key not in new]
+    came = [f"{_name(key)} added" for key in new if key not in old]
+    went = [f"{_name(key)} removed" for key in old if key not in new]
     edited = [f"{_name(key)} edited" for key in new if key in old and old[key].fingerprint != new[key].fingerprint]
     words = named([*edited, *came, *went]) or "order changed"
     label = FIXED_ROWS[row].label
@@ -362,13 +363,13 @@ def _tool_words(old: dict[tuple[str, str], FixedPart], new: dict[tuple[str, str]
             continue
         server = group.removeprefix("mcp:") if group.startswith("mcp:") else ""
         if server and not (before and after):
-            words.append(f"MCP server {one_line(server, 40)} {'came' if after else 'went'}")
+            words.append(f"MCP server {one_line(server, 40)} {'added' if after else 'removed'}")
             continue
         if server:
             words.append(f"MCP server {one_line(server, 40)} changed")
             continue
-        words += [f"{one_line(label, 40)} came" for label in after if label not in before]
-        words += [f"{one_line(label, 40)} went" for label in before if label not in after]
+        words += [f"{one_line(label, 40)} added" for label in after if label not in before]
+        words += [f"{one_line(label, 40)} removed" for label in before if label not in after]
         words += [f"{one_line(n, 40)} edited" for n in after if n in before and before[n] != after[n]]
     return named(words) or "order changed"
 

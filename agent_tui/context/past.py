@@ -76,9 +76,9 @@ def _effort(asked: str | None) -> Effort:
     return next((effort for effort in get_args(Effort) if effort == asked), "off")
 
 
-NO_HEAD = "what it sent was not stored with it"
-NO_PATH = "messages that it sent are missing"
-OTHER_VIEW = "what it sent is not what can be made of the stored messages and compactions"
+NO_HEAD = "what it sent was not stored"
+NO_PATH = "some of the messages it sent are missing"
+OTHER_VIEW = "what it sent does not match the stored messages and compactions"
 
 
 @dataclass(slots=True, frozen=True)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.cache_paths import differing_settings, fixed_difference, on_wire, setting_difference
+from agent_tui.context.cuts import edited_words
 from agent_tui.context.past import PastMoment
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import Message
@@ -62,7 +63,7 @@ def pairs(now: Sequence[ContextRow], before: Sequence[ContextRow]) -> Iterator[P
 
 def identity(row: ContextRow) -> str:
     """By what a row is known at another moment."""
-    return row.message_id or row.id
+    return row.part_id or row.id
 
 
 def _gone(rows: list[ContextRow]) -> Iterator[Pair]:
@@ -74,13 +75,13 @@ def _gone(rows: list[ContextRow]) -> Iterator[Pair]:
 
 Why = Literal["messages", "compaction", "undo", "rewind", "fixed", "setting", "reasoning", "measured"]
 Leaves = dict[tuple[str, str, str], "Leaf"]
-MEASURED = "what was there before is known better"
+MEASURED = "earlier content re-measured"
 COMPACTIONS: dict[str, str] = {
-    "auto": "compacted by itself",
+    "auto": "compacted automatically",
     "manual": "compacted with /compact",
-    "cheaper": "compacted before the limit: going on would have cost more",
-    "overflow": "compacted after the provider refused the size",
-    "switch": "compacted for the switch of the model",
+    "cheaper": "compacted before the limit to save cost",
+    "overflow": "compacted because the provider said the prompt was too long",
+    "switch": "compacted to fit the new model",
     "edit": "edited by hand",
 }
 
@@ -107,7 +108,7 @@ class Leaf:
     @property
     def identity(self) -> tuple[str, str, str]:
         leaf = self.leaf
-        return self.row, self.kind, leaf.message_id or f"{leaf.id} {leaf.fingerprint or ''}"
+        return self.row, self.kind, leaf.part_id or f"{leaf.id} {leaf.fingerprint or ''}"
 
 
 @dataclass(slots=True, frozen=True)
@@ -187,15 +188,15 @@ class _Compared:
         for name in differing_settings(before.step, now.step):
             yield Reason("setting", setting_difference(name, before.step, now.step).what)
         if self.gone:
-            how = "another branch" if self._returned else "rewound"
-            yield Reason("rewind", f"{how}: {_made_of(self.gone)} left behind", -_of(left, "rewind"))
+            how = "branch switched" if self._returned else "rewound"
+            yield Reason("rewind", f"{how}: {_made_of(self.gone)} removed", -_of(left, "rewind"))
         # Of several operations only the sum is known: the last one has it.
         operations = list(_compactions(before.records, now.records, before.step.created))
         if operations:
             tokens = _of(entered, "compaction", "undo") - _of(left, "compaction", "undo") + self._resent()
             yield from (*operations[:-1], replace(operations[-1], tokens=tokens))
         if self.came:
-            yield Reason("messages", f"{_made_of(self.came)} came", _of(entered, "messages"))
+            yield Reason("messages", f"{_made_of(self.came)} added", _of(entered, "messages"))
         yield from _fixed(before, now)
         dropped = sum(
             max(0, leaf.leaf.tokens - (self.new[key].leaf.tokens if key in self.new else 0))
@@ -232,14 +233,14 @@ def _compactions(before: Sequence[CompactionRecord], now: Sequence[CompactionRec
     for operation in dict.fromkeys(r.operation_id for r in now if r.active and r.id not in old):
         records = [r for r in now if r.operation_id == operation]
         done = "edited" if records[0].reason == "edit" else "compacted"
-        how = COMPACTIONS[records[0].reason] if records[0].created > since else f"{done} on this branch before"
+        how = COMPACTIONS[records[0].reason] if records[0].created > since else f"{done} on this branch earlier"
         yield Reason("compaction", f"{how}: {_done(records)}")
     elsewhere, undone = old - known, (old & known) - new
     for there, ids in ((True, elsewhere), (False, undone)):
         for operation in dict.fromkeys(r.operation_id for r in before if r.id in ids):
             records = [r for r in before if r.operation_id == operation]
             what, done = ("edit", "edited") if records[0].reason == "edit" else ("compaction", "compacted")
-            how = f"{done} on the other branch alone" if there else f"{what} undone"
+            how = f"{done} only on the other branch" if there else f"{what} undone"
             yield Reason("undo", f"{how}: {_done(records, stood=True)}")
 
 
@@ -249,11 +250,12 @@ def _done(records: Iterable[CompactionRecord], *, stood: bool = False) -> str:
     for record in records:
         if not record.compacts:
             verb = "dropped" if record.kind == "drop" else "restored"
-            words.append(f"{plural(len(record.message_ids), 'message')} {verb}")
+            words.append(f"{edited_words(record)} {verb}")
         elif record.left_out:
             words.append(f"{plural(record.left_out, 'old message')} left out")
         elif record.kind == "summary":
-            words.append(f"a summary {'stood' if stood else 'stands'} for {plural(len(record.message_ids), 'message')}")
+            verb = "replaced" if stood else "replaces"
+            words.append(f"a summary {verb} {plural(len(record.message_ids), 'message')}")
         else:
             words += [f"{plural(record.cleared, 'tool result')} cleared"] if record.cleared else []
             words += [f"{plural(record.clipped, 'tool result')} cut"] if record.clipped else []
@@ -275,7 +277,7 @@ def _row_tokens(usage: ContextUsage | None, row: str) -> int:
 def _made_of(messages: Sequence[Message]) -> str:
     kinds = Counter(message.role for message in messages)
     words = [
-        plural(kinds["user"], "message of yours", "messages of yours") if kinds["user"] else "",
+        plural(kinds["user"], "user message") if kinds["user"] else "",
         plural(kinds["assistant"], "answer") if kinds["assistant"] else "",
         plural(kinds["tool"], "tool result") if kinds["tool"] else "",
     ]

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from agent_tui.context.compaction.regret import CHANGES, NEVER, call_words
 from agent_tui.context.compaction.summary_parts import TODO_TOOL, in_our_words, paths_in
+from agent_tui.context.tokens import CLEARED_RAW
 from agent_tui.models.messages import (
     REFUSED,
     AttachmentPart,
@@ -29,10 +30,10 @@ from agent_tui.models.requests import SentMessage
 from agent_tui.records import dataclass
 
 READ_AGAIN = "read again later"
-SAME_LINES = "the same lines read again later"
-SAME = "the same result came again"
+SAME_LINES = "same lines read again later"
+SAME = "same result again"
 TODO = "a newer todo list replaces it"
-FIXED = "failed, and worked later"
+FIXED = "failed, worked later"
 UNUSED = "never mentioned since"
 
 LARGE = 1_000
@@ -134,16 +135,22 @@ def dead_weight(
     for unit in units:
         first, *results = unit
         ids = tuple(message.id for message in unit)
-        if not results or len(first.text) > WORDS or len(results) != len(first.tool_calls):
+        if len(results) != len(first.tool_calls) or not there.issuperset(ids) or not kept.isdisjoint(ids):
             continue
-        if not whole.issuperset(ids) or not there.issuperset(ids) or not kept.isdisjoint(ids):
+        gone = [by_id[message.id] for message in results if message.id in reasons]
+        stays = any(message.id in whole and message.id not in reasons for message in results)
+        size = sum(sizes.get(each, 0) for each in ids)
+        if gone and stays:
+            # Beside results that stay they go alone, and each leaves a placeholder.
+            ids = tuple(called.message.id for called in gone)
+            size = sum(sizes.get(each, 0) - CLEARED_RAW for each in ids)
+        elif not gone or len(gone) < len(results) or len(first.text) > WORDS or not whole.issuperset(ids):
             continue
-        if not all(message.id in reasons for message in results):
+        if size <= 0:
             continue
-        gone = [by_id[message.id] for message in results]
         what = ", ".join(dict.fromkeys(call_words(called.name, called.arguments) for called in gone))
-        because = "; ".join(dict.fromkeys(reasons[message.id] for message in results))
-        found.append(DeadWeight(ids, what, because, sum(sizes.get(each, 0) for each in ids)))
+        because = "; ".join(dict.fromkeys(reasons[called.message.id] for called in gone))
+        found.append(DeadWeight(ids, what, because, size))
     return sorted(found, key=lambda one: -one.tokens)
 
 

@@ -17,7 +17,7 @@ from agent_tui.context.skills import COMMANDS_FOLDER, SKILLS_FOLDER
 from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
 from agent_tui.text.clean import plain_line
-from agent_tui.text.numbers import size
+from agent_tui.text.numbers import plural, size
 
 READ = (
     (Path(".agent-tui") / "config.toml", "configuration"),
@@ -151,7 +151,7 @@ def _difference(before: str, now: str) -> tuple[str, ...]:
     changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++ ", "--- "))]
     shown = [line[0] + " " + plain_line(line[1:], DIFF_WIDTH) for line in changed[:DIFF_LINES]]
     more = len(changed) - len(shown)
-    return (*shown, *((f"… {more:,} more lines",) if more else ()))
+    return (*shown, *((f"… {plural(more, 'more line')}",) if more else ()))
 
 
 def _brought(root: Path) -> Iterator[Path]:
@@ -305,11 +305,11 @@ class FolderTrust:
             case "trusted":
                 return ""
             case "never":
-                return f"This folder is not trusted, {what}; /trust (or --trust) reads them." if what else ""
+                return f"This folder is not trusted, {what}; run /trust (or --trust) to use them." if what else ""
             case "unknown":
                 return f"This folder cannot be trusted: {self.content.problem}{f', {what}' if what else ''}."
             case "unconfirmed":
-                why = "This folder was trusted before its contents were looked at"
+                why = "This folder was trusted before its contents were checked"
             case "elsewhere":
                 why = "Another repository was trusted at this path"
             case "changed":
@@ -318,13 +318,13 @@ class FolderTrust:
                 why = f"This folder changed since you trusted it ({names})"
         if not what and self.state != "changed":
             return ""
-        return f"{why}{f', {what}' if what else ''}; /trust shows it and asks (--trust trusts it as it is)."
+        return f"{why}{f', {what}' if what else ''}; run /trust to review it (--trust trusts it as is)."
 
     def details(self) -> str:
         """Returns what would be trusted, with what is different in it, file by file."""
         found = self.changes()
         if not found:
-            return "It brings nothing along that is ignored without trust."
+            return "Nothing here is ignored without trust."
         lines: list[str] = []
         for change in found[:LISTED]:
             lines += [f"  {change}", *(f"      {line}" for line in change.lines)]

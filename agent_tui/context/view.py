@@ -7,99 +7,30 @@ without its call; nothing is empty and nothing is still streaming.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
 
-from agent_tui.context.tokens import CLEARED_RAW, INTERRUPTED_RAW, cleared_raw, counted_chars
-from agent_tui.models.calibration import raw_total
+from agent_tui.context.cuts import DROPPED_SUFFIX, cut_states, dropped_by, dropped_ids, placeholder, treated, with_parts
+from agent_tui.context.tokens import INTERRUPTED_RAW
 from agent_tui.models.messages import (
-    CLEARED_RESULT,
     INTERRUPTED_RESULT,
-    RECALL_TOOL,
     Message,
-    Part,
     SummaryPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    cleared_text,
     content_fingerprint,
-    find_saved_note,
-    recall_id,
 )
 from agent_tui.models.requests import ModelInfo, SentMessage
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.providers.catalog import dialect_of, own_compaction, variable_base
 
-CLIP_MIN_CHARS = 400
-"""A clipped result keeps at least this much, its notes included, so that the model sees what it was."""
-
-TAIL_SHARE = 4
-"""One part in this many of what is kept is the end, where a command says how it went."""
-
-
-def clip_text(text: str, limit: int, recall: str = "") -> str:
-    """At most ``limit`` characters of a result: its beginning, its end, how much is missing, and where the whole
-    output was saved, when a tool has noted that. The notes count as well; they are never cut themselves. ``recall`` is
-    the id by which the tool of that name brings it back; empty where it was not offered."""
-    if len(text) <= limit:
-        return text
-    saved = find_saved_note(text)
-    # The longest form of the note decides about the room, so that the number in it cannot change its own length.
-    notes = [_clip_note(len(text), recall, len(text)), *([saved] if saved else [])]
-    room = max(0, limit - sum(len(n) + 2 for n in notes))
-    tail = room // TAIL_SHARE
-    head = room - tail
-    notes[0] = _clip_note(len(text) - room, recall, head)
-    if saved and (saved in text[:head] or saved in text[len(text) - tail :]):
-        notes.pop()
-    pieces = [text[:head], *notes, text[len(text) - tail :] if tail else ""]
-    return "\n".join(p for p in pieces if p)
-
-
-def _clip_note(left_out: int, recall: str, offset: int) -> str:
-    way = f"; {RECALL_TOOL} id {recall} offset {offset}" if recall else ""
-    return f"[clipped: {left_out:,} more characters not sent{way}]"
-
-
-def plan_clips(messages: Sequence[Message], tokens: Mapping[str, int], room: int) -> dict[str, int]:
-    """Characters to keep of each result that has to be cut, so that together they fit ``room`` tokens. Only the
-    largest are cut, only as far as their share of the excess asks for, and none below ``CLIP_MIN_CHARS``."""
-    results = {m.id: m for m in messages if m.tool_result is not None}
-    total = sum(tokens.get(i, 0) for i in results)
-    clips: dict[str, int] = {}
-    if total <= room:
-        return clips
-    # Results that fit an even share stay whole; what they leave over is shared by the larger ones.
-    left = max(0, room)
-    waiting = sorted(results, key=lambda i: tokens.get(i, 0))
-    for position, message_id in enumerate(waiting):
-        cost = tokens.get(message_id, 0)
-        share = left // (len(waiting) - position)
-        if cost <= share:
-            left -= cost
-            continue
-        result = results[message_id].tool_result
-        text = result.text if result is not None else ""
-        chars = max(CLIP_MIN_CHARS, int(len(text) * share / max(1, cost)))
-        if chars < len(text):
-            clips[message_id] = chars
-        left -= share
-    return clips
-
-
-CLEARED_SUFFIX = "#cleared"
-CLIP_SUFFIX = "#clip"
-CUT = (CLEARED_SUFFIX, CLIP_SUFFIX)
-RECALL_SUFFIX = "+recall"
-"""Behind one of the two: what is sent names the id by which ``recall`` brings the rest back."""
-DROPPED_SUFFIX = "#dropped"
-"""A message of the user's that was dropped and leaves ``DROPPED_MESSAGE`` in its place."""
 GONE_SUFFIX = "#gone"
 """A message that was dropped, where what is sent is compared with what was."""
-DROPPED_MESSAGE = "[Message dropped]"
-DROPPED_RAW = 4
+ASKED_SUFFIX = "#asked"
+ASKED = "[see the summary]"
+ASKED_RAW = 5
 TRIMMED_SUFFIX = "#trimmed"
 INTERRUPTED_SUFFIX = "#interrupted"
 
@@ -126,7 +57,7 @@ def _whole(
 ) -> list[SentMessage]:
     """The view with what the user dropped."""
     replaced = _replaced(path, records, summaries)
-    states = prune_states([r for r in records if r.active])
+    states = cut_states([r for r in records if r.active])
     if not replaced:
         return _valid([m for m in path if m.status != "streaming"], states)
     entries: list[Message] = []
@@ -138,29 +69,47 @@ def _whole(
                 placed.add(summary.id)
         elif message.status != "streaming":
             entries.append(message)
-    return _valid(entries, states)
+    return list(_asked(_valid(entries, states)))
 
 
-def dropped_ids(records: Sequence[CompactionRecord]) -> frozenset[str]:
-    """The messages that the user dropped and did not restore, by the records in force."""
-    return dropped_by([record for record in records if record.active])
+def _asked(view: Iterable[SentMessage]) -> Iterator[SentMessage]:
+    """The view with a word of the user's before each answer that would stand behind another one: what was restored may
+    have been said between messages that a summary stands for, and many models refuse that."""
+    before: Message | None = None
+    for item in view:
+        message = item.message
+        if message.role == "assistant" and before is not None and _is_last_word(before):
+            key = f"{message.id}{ASKED_SUFFIX}"
+            yield SentMessage(Message(key, "user", [TextPart(ASKED)], raw_tokens=ASKED_RAW), key)
+        yield item
+        before = message
 
 
-def dropped_by(records: Iterable[CompactionRecord]) -> frozenset[str]:
-    """The same by all of these records, in the order in which they were made."""
-    gone: set[str] = set()
-    for record in records:
-        if record.kind == "drop":
-            gone.update(record.message_ids)
-        elif record.kind == "restore":
-            gone.difference_update(record.message_ids)
-    return frozenset(gone)
+def without_dropped(
+    path: Sequence[Message], records: Sequence[CompactionRecord], but: Set[str] = frozenset()
+) -> list[Message]:
+    """The conversation without what the user dropped of it; what went without its call or its text has the placeholder
+    that is sent. Messages of ``but`` stay as a whole."""
+    active = [record for record in records if record.active]
+    gone = dropped_by(active) - but
+    if not gone and not any(record.attachments for record in active):
+        return list(path)
+    states, kept, calls_gone = cut_states([r for r in active if not r.compacts]), list[Message](), False
+    for message in path:
+        if message.role == "assistant":
+            calls_gone = message.id in gone
+        if message.id in gone and (message.role != "tool" or calls_gone):
+            continue
+        state = "" if message.id in but else states.get(message.id, "")
+        kept.append(treated(message, state) if state else message)
+    return kept
 
 
 def drop_states(view: Sequence[SentMessage], gone: Set[str]) -> dict[str, str]:
     """How the messages of a view are sent without these, by id: not at all, or as a placeholder. Results go with the
-    answer that made their calls, and with nothing else. Where an answer would stand at the beginning, or behind another
-    one, what the user asked before it leaves the placeholder: many models refuse that."""
+    answer that made their calls; one that was dropped alone has its placeholder already (``cut_states``). Where an
+    answer would stand at the beginning, or behind another one, what the user asked before it leaves the placeholder:
+    many models refuse that."""
     states: dict[str, str] = {}
     before: Message | None = None
     asked = ""
@@ -219,11 +168,7 @@ def _is_last_word(message: Message) -> bool:
 def dropped_message(item: SentMessage) -> SentMessage:
     """What stands in the place of a message of the user's that had to leave something."""
     stored = item.stored or item.message
-    return SentMessage(_placeholder(stored), stored.id + DROPPED_SUFFIX, stored)
-
-
-def _placeholder(message: Message) -> Message:
-    return replace(message, parts=[TextPart(DROPPED_MESSAGE)], raw_tokens=DROPPED_RAW, counts=None)
+    return SentMessage(placeholder(stored), stored.id + DROPPED_SUFFIX, stored)
 
 
 def maker_of(model: ModelInfo) -> list[str]:
@@ -276,7 +221,7 @@ class ViewBuilder:
         if records and _replaced(path, records, summaries):
             self._path, self._sent = [], []
             return _whole(path, records, summaries)
-        states = prune_states([r for r in records if r.active])
+        states = cut_states([r for r in records if r.active])
         tail = path[settled:]
         last = max((i for i, m in enumerate(tail) if m.role == "assistant" and m.status != "streaming"), default=0)
         closed = _valid(list(tail[:last]), states)
@@ -312,66 +257,12 @@ def active_prune_ids(records: Sequence[CompactionRecord]) -> list[str]:
     return [r.id for r in records if r.kind != "summary" and r.active]
 
 
-def treated(message: Message, state: str) -> Message:
-    """The message as it is sent in one of the states of ``prune_states`` or ``drop_states``; one that a clip would not
-    make shorter stays itself."""
-    recall = recall_id(message.id) if state.endswith(RECALL_SUFFIX) else ""
-    state = state.removesuffix(RECALL_SUFFIX)
-    if state == DROPPED_SUFFIX:
-        return _placeholder(message)
-    if state.startswith(CLEARED_SUFFIX):
-        return cleared_message(message, recall)
-    if state.startswith(CLIP_SUFFIX):
-        return clipped_message(message, int(state.removeprefix(CLIP_SUFFIX)), recall)
-    return message
-
-
-def cleared_message(message: Message, recall: str = "") -> Message:
-    """The tool message with its result replaced by the placeholder, which says how ``recall`` brings it back where that
-    was offered; attachments go with it."""
-    result = message.tool_result
-    if result is None:
-        return message
-    text = cleared_text(recall, result.text) if recall else CLEARED_RESULT
-    raw = cleared_raw(result.text) if recall else CLEARED_RAW
-    return replace(message, parts=[replace(result, text=text, display=None)], raw_tokens=raw, counts=None)
-
-
-def clipped_message(message: Message, limit: int, recall: str = "") -> Message:
-    """The tool message with its result cut to ``limit`` characters, notes included. Shorter ones stay."""
-    result = message.tool_result
-    if result is None or len(result.text) <= limit:
-        return message
-    text = clip_text(result.text, max(0, limit), recall)
-    if len(text) >= len(result.text):
-        return message
-    parts: list[Part] = [replace(p, text=text) if p is result else p for p in message.parts]
-    return _with_parts(message, parts)
-
-
 def _replaced(
     path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
 ) -> dict[str, Message]:
     """The summary that stands for each message that one in force replaces."""
     force = summaries_in_force(path, records, summaries)
     return {i: summaries[r.summary_id] for r in force if r.summary_id is not None for i in r.message_ids}
-
-
-def prune_states(records: Sequence[CompactionRecord]) -> dict[str, str]:
-    """How these prune records have messages sent, by id: the suffix of the key under which they are."""
-    cleared: dict[str, str] = {}
-    clips: dict[str, tuple[int, str]] = {}
-    for record in records:
-        if record.kind != "prune":
-            continue
-        named = RECALL_SUFFIX if record.recall else ""
-        for message_id in record.message_ids:
-            if message_id not in record.clips:
-                cleared.setdefault(message_id, CLEARED_SUFFIX + named)
-        for message_id, limit in record.clips.items():
-            if message_id not in clips or limit < clips[message_id][0]:
-                clips[message_id] = limit, named
-    return {**{i: f"{CLIP_SUFFIX}{limit}{named}" for i, (limit, named) in clips.items()}, **cleared}
 
 
 def _valid(entries: list[Message], states: dict[str, str]) -> list[SentMessage]:
@@ -382,7 +273,7 @@ def _valid(entries: list[Message], states: dict[str, str]) -> list[SentMessage]:
             continue
         if role == "user":
             if _user_content(message):
-                sent.append(SentMessage(message, message.id))
+                sent.append(_sent(message, states.get(message.id, "")))
             continue
         calls = [p for p in message.parts if p.type == "tool_call"]
         results = _take_results(entries, index, calls) if calls else []
@@ -423,9 +314,12 @@ def _sent_result(
         key = f"{message.id}{INTERRUPTED_SUFFIX}{number}"
         part = ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT, is_error=True)
         return SentMessage(Message(key, "tool", [part], parent_id=message.id, raw_tokens=INTERRUPTED_RAW), key)
-    state = states.get(result.id, "")
-    sent = treated(result, state)
-    return SentMessage(result, result.id) if sent is result else SentMessage(sent, result.id + state, result)
+    return _sent(result, states.get(result.id, ""))
+
+
+def _sent(message: Message, state: str) -> SentMessage:
+    sent = treated(message, state) if state else message
+    return SentMessage(message, message.id) if sent is message else SentMessage(sent, message.id + state, message)
 
 
 def _without_unfinished(
@@ -437,19 +331,7 @@ def _without_unfinished(
         return message, results
     unfinished = {id(c) for c, k in zip(calls, keep, strict=True) if not k}
     parts = [p for p in message.parts if id(p) not in unfinished]
-    return _with_parts(message, parts), [r for r, k in zip(results, keep, strict=True) if k]
-
-
-def _with_parts(message: Message, parts: list[Part]) -> Message:
-    """A copy with other parts; its raw count is taken over in proportion to the characters that are left."""
-    changed = replace(message, parts=parts, raw_tokens=None, counts=None)
-    before, after = counted_chars(message), counted_chars(changed)
-    if message.counts is not None and before:
-        changed.counts = tuple(min(count, -(-count * after // before)) for count in message.counts)
-        changed.raw_tokens = raw_total(changed.counts)
-    elif message.raw_tokens is not None and before:
-        changed.raw_tokens = min(message.raw_tokens, -(-message.raw_tokens * after // before))
-    return changed
+    return with_parts(message, parts), [r for r, k in zip(results, keep, strict=True) if k]
 
 
 def _is_object(arguments: str) -> bool:

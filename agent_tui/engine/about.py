@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from agent_tui.errors import StoreError
 from agent_tui.models.events import SessionChanged
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import ModelInfo
+from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.providers.catalog import shown_address
 from agent_tui.store.repair import file_problems
 from agent_tui.store.search_index import index_file
@@ -74,8 +75,14 @@ class Project:
     def permission_rules(self) -> list[Row]:
         """(decision, rule, source) of every rule."""
         parts = self._parts
-        rules = permission_rules(parts.settings, parts.store, parts.root, self._trusting.folder.identity)
-        return [*rules, *(("allow", rule, "this session") for rule in parts.permissions.rules.for_session)]
+        session = parts.permissions.rules
+        identity = self._trusting.folder.identity
+        rules = permission_rules(parts.settings, parts.store, parts.root, identity, session.brought)
+        return [*rules, *(("allow", rule, SESSION) for rule in session.for_session)]
+
+    def allow(self, rule: str) -> None:
+        """Allows what a rule says from now on, in this project. Raises ConfigError for what is no rule."""
+        self._parts.permissions.rules.remember([rule])
 
     def remove_permission_rule(self, rule: str) -> bool:
         """Forgets a rule that was remembered, or holds for the session; False when there was none. Rules of the
@@ -132,7 +139,7 @@ class Project:
     async def mcp_reconnect(self, name: str) -> str:
         """Connects an MCP server again; one line on how that went."""
         if self._extensions is None:
-            return "There are no MCP servers here."
+            return "No MCP servers."
         return await self._extensions.mcp.reconnect(name)
 
     def mcp_resources(self) -> list[tuple[str, str]]:
@@ -185,16 +192,27 @@ class Project:
 Row = tuple[str, str, str]
 
 
-OTHERS = "of another repository at this path: not used"
+CONFIGURATION, BROUGHT = "your configuration or the command line", "the project's configuration"
+REMEMBERED, SESSION = "this project", "this session"
+OTHERS = "another repository at this path (unused)"
+"""Where rules are from."""
+LEARNED = "learned limit"
+"""What the check of what a server said is called."""
 
 
-def permission_rules(settings: Settings, store: Store, root: Path, identity: str) -> list[Row]:
-    """(decision, rule, source) of every permission rule, those of the configuration first, and last those that were
-    allowed in another repository at this path, which are not in force."""
+def permission_rules(
+    settings: Settings, store: Store, root: Path, identity: str, brought: Collection[str] = ()
+) -> list[Row]:
+    """(decision, rule, source) of every permission rule, those of the configuration first, of which ``brought`` came
+    with the project, and last those that were allowed in another repository at this path, which are not in force."""
     rules = settings.permissions
     configured = [("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)]
-    rows: list[Row] = [(decision, rule, "config") for decision, texts in configured for rule in texts]
-    rows += [("allow", rule, "project") for rule in store.rules.allowed(root, identity)]
+    rows: list[Row] = [
+        (decision, rule, BROUGHT if rule in brought else CONFIGURATION)
+        for decision, texts in configured
+        for rule in texts
+    ]
+    rows += [("allow", rule, REMEMBERED) for rule in store.rules.allowed(root, identity)]
     return rows + [("asked", rule, OTHERS) for rule in store.rules.of_others(root, identity)]
 
 
@@ -209,7 +227,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
         version = _version(package)
         rows.append(("ok" if version else "fail", package, version or "missing; reinstall agent-tui"))
     rows += [
-        ("ok", "configuration", str(parts.paths.config_file)),
+        *_configuration(parts, trusted),
         _database(parts),
         _search_index(parts.store),
         _log(parts.paths.log_file),
@@ -233,8 +251,17 @@ def learned_rows(store: Store) -> list[Row]:
         facts = ", ".join(f"{name} {value:,}" for name, value in said if value is not None)
         where = f" at {shown_address(known.server)}" if known.server else ""
         day = time.strftime("%Y-%m-%d", time.localtime(known.learned_at))
-        rows.append(("ok", "learned limit", f"{known.model}{where}: {facts} (on {day}; --forget forgets it)"))
+        rows.append(("ok", LEARNED, f"{known.model}{where}: {facts} ({day}; --forget forgets it)"))
     return rows
+
+
+def _configuration(parts: AgentParts, trusted: bool) -> Iterator[Row]:
+    """The files that settings and themes are read from."""
+    own, project = parts.paths.config_file, parts.root / PROJECT_CONFIG
+    yield "ok", "configuration", f"{own}{'' if own.exists() else ' (missing; agent-tui config init creates it)'}"
+    if project.exists():
+        yield "ok" if trusted else "warn", "project config", f"{project}{'' if trusted else ' (ignored until /trust)'}"
+    yield "ok", "themes", str(parts.paths.themes)
 
 
 def _sandbox(parts: AgentParts) -> Row:
@@ -267,26 +294,26 @@ def _search_index(store: Store) -> Row:
     try:
         health = store.search.health()
     except StoreError as error:
-        return ("warn", "search index", f"cannot be looked at: {error}")
-    file, slow = index_file(store.file), "searches read every text instead, and are slower"
+        return ("warn", "search index", f"cannot be checked: {error}")
+    file, slow = index_file(store.file), "searches are slower"
     if not health.possible:
         return ("warn", "search index", f"the SQLite of this Python has no full-text search (FTS5): {slow}")
     if health.problem:
         why = one_line(health.problem, 300)
-        return ("warn", "search index", f"{why}: {slow}. The next chat makes it anew; where that fails, remove {file}")
+        return ("warn", "search index", f"{why}: {slow}. The next chat rebuilds it; if that fails, remove {file}")
     every = plural(health.total, "session")
     if not health.size:
-        return ("ok", "search index", f"none yet of {every}: a chat makes it in the background")
+        return ("ok", "search index", f"none of {every} yet; a chat builds it in the background")
     line = f"{health.sessions:,} of {every} ({size(health.size)})"
     if health.sessions < health.total:
-        line += "; a chat adds the rest in the background, and until then searches read it"
+        line += "; a chat adds the rest in the background"
     return ("ok", "search index", line)
 
 
 def _log(file: Path) -> Row:
     if os.access(file, os.W_OK):
         return ("ok", "log", str(file))
-    return ("warn", "log", f"{file} cannot be written: nothing is logged")
+    return ("warn", "log", f"cannot write {file}: nothing is logged")
 
 
 def _model(info: ModelInfo) -> Row:

@@ -20,6 +20,7 @@ from agent_tui.engine.runner import Runner, TurnRelay
 from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
 from agent_tui.engine.state import AgentParts, AgentState, RunState
+from agent_tui.engine.stops import Stops
 from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.turns.subagent import run_shell, run_subagent
 from agent_tui.engine.waiting import Waiting
@@ -73,6 +74,8 @@ class Agent:
         self.pins = Pins(state, context)
         self.edits = Edits(state, context, self.turns)
         """What of the conversation the user takes out of what is sent, and back in."""
+        self.stops = Stops(state, context, self.turns, self.models, self.edits, self.compaction)
+        """What the user can change where a turn stopped, so that it goes on."""
         self._filler: Filler | None = None
 
     @property

@@ -64,10 +64,10 @@ class Binder:
             return self._parts.catalogue.find(gone)
         except ConfigError as error:
             if not self._parts.can_fall_back:
-                raise ConfigError(f"The model of this session is gone; name another with -m. {error}") from error
+                raise ConfigError(f"The model of this session is gone; choose another with -m. {error}") from error
             log.warning("%s", error)
         spec = instead()
-        text = f"{gone} is not configured any more; continuing with {spec.key}. /model changes it."
+        text = f"{gone} is no longer configured; continuing with {spec.key}. Run /model to change it."
         self._model_gone = Notice("warning", text, "model_gone")
         return spec
 
@@ -137,7 +137,7 @@ class Binder:
             failed = str(error)
         except Exception as error:
             log.exception("The model could not be described")
-            failed = f"Nothing is known of {runtime.info.spec.key}: {error}."
+            failed = f"No information about {runtime.info.spec.key}: {error}."
         if failed is not None:
             info = replace(runtime.info, problem=failed)
         binding.describe_as(info, failed is not None)
@@ -195,6 +195,9 @@ class Binder:
         """Tells the user what they should know of a model whose limits have just become known."""
         if info.problem:
             self._state.events.publish(Notice("warning", info.problem, "model_problem"))
+        elif info.doubt and info.spec.key not in self._parts.catalogue.accepted:
+            self._parts.catalogue.accepted.add(info.spec.key)
+            self._state.events.publish(Notice("warning", info.doubt, "model_unlisted"))
         if info.limits.source == "chosen" and info.limits.window:
             text = (
                 f"{info.target.model} is not loaded yet: it is asked for with a context of {info.limits.window:,} "

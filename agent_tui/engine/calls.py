@@ -133,8 +133,8 @@ def without_own(runtime: Runtime, call: NextCall, failure: Failure) -> Notice | 
     runtime.learn_limits(call.info)
     call.request.messages[0] = SentMessage(first.stored, first.key)
     said = failure.message.replace(TEXT_KEPT, "").strip().rstrip(".")
-    text = f"The provider does not take back its own compaction ({said}). Its summary is sent instead."
-    return Notice("warning", f"{text} Asked once more.", "native_compaction")
+    text = f"The provider rejected its own compaction ({said}). Sending the summary instead."
+    return Notice("warning", f"{text} Retrying.", "native_compaction")
 
 
 def new_step(runtime: Runtime, kind: StepKind) -> Step:

@@ -433,7 +433,7 @@ class ContextControl:
         left = [p for p in pinned if p not in (resolved, path)]
         if left == pinned:
             shown = ", ".join(in_project(p, self._workspace.cwd) for p in pinned)
-            raise AgentError(f"{path} is not pinned. Pinned: {shown or 'nothing'}.")
+            raise AgentError(f"Not pinned: {path}. Pinned: {shown or 'nothing'}.")
         self._send(left)
 
     def _send(self, pinned: list[str]) -> None:

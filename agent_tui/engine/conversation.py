@@ -11,7 +11,8 @@ from operator import is_
 from typing import TypeVar
 
 from agent_tui.context.anchor import beside, made_on, on_branch
-from agent_tui.context.view import CUT, ViewBuilder, dropped_ids
+from agent_tui.context.cuts import CUT
+from agent_tui.context.view import ViewBuilder, without_dropped
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, StoreLockedError
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.failure import TEXT_KEPT, Failure
@@ -91,7 +92,7 @@ class Conversation:
     def way_to(self, head: str | None) -> list[Message]:
         """The conversation that ends with ``head``. Raises AgentError for a message that is not there."""
         if head is not None and head not in self.messages:
-            raise AgentError("That message is not in this session.")
+            raise AgentError("No such message in this session.")
         return self._walk(head)
 
     def _sort_records(self) -> None:
@@ -142,8 +143,7 @@ class Conversation:
         """The conversation without what the user dropped, and which of its messages are cleared, cut, or not sent at
         all."""
         whole = {sent.message.id for sent in self.view() if not sent.key.removeprefix(sent.message.id).startswith(CUT)}
-        gone = dropped_ids(self.records)
-        path = [message for message in self.path if message.status != "streaming" and message.id not in gone]
+        path = [m for m in without_dropped(self.path, self.records) if m.status != "streaming"]
         return Past(path, frozenset(message.id for message in path if message.id not in whole))
 
     def changed(self) -> None:
@@ -354,8 +354,8 @@ class Conversation:
     def links(self) -> list[str]:
         """Returns a line for each session that this one goes on from with a brief, or that goes on from it so."""
         state, sessions = self.info.state, self.store.sessions
-        ways = [("from", "goes back there", state.handed_from or "")]
-        ways += [("to", "goes on there", session_id) for session_id in state.handed_to]
+        ways = [("from", "goes back", state.handed_from or "")]
+        ways += [("to", "continues there", session_id) for session_id in state.handed_to]
         lines = []
         for way, goes, session_id in ways:
             # One that was left before its brief was sent is gone.
@@ -410,7 +410,7 @@ async def patiently(write: Callable[[], T]) -> T:
 def store_failure(error: StoreError, unsent: bool = False) -> Failure:
     """A turn that ended because it could not be stored. ``unsent``: the user's message goes back to the queue."""
     text = str(error)
-    kept = "What was not saved is kept in memory and stored with your next message."
+    kept = "Unsaved data is kept in memory and stored with your next message."
     if unsent:
         kept = f"{TEXT_KEPT} It waits until you send it again."
     return Failure("store", f"{text[:1].upper()}{text[1:].rstrip('.')}. {kept}")

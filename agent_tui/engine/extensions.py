@@ -102,7 +102,7 @@ class Extensions:
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
         read = ", ".join(places(self._root))
-        return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "It holds nothing that was ignored.")
+        return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "Nothing was ignored.")
 
     async def ready(self) -> None:
         """Waits until every MCP server is connected or has failed, as long as the slowest of them may take: for a run
@@ -145,7 +145,7 @@ class PromptCommand:
         arguments = _arguments(self.prompt.arguments, args)
         missing = [a for a in self.prompt.arguments if a in self.prompt.required and a not in arguments]
         if missing:
-            raise AgentError(f"/{self.name} needs {', '.join(missing)}.")
+            raise AgentError(f"Usage: /{self.name} needs {', '.join(missing)}.")
         return await self.manager.get_prompt(self.prompt.server, self.prompt.name, arguments)
 
 
@@ -218,11 +218,11 @@ class Trusting:
         if not sure and folder.state != "never":
             first = folder.line() or "This folder is not trusted."
         elif not folder.accept():
-            first = "It changed a moment ago; nothing is trusted yet."
+            first = "It has just changed; nothing is trusted yet. Look again."
         else:
             self.trusted = True
             return None
-        return f"{first}\n{folder.details()}\n/trust yes trusts exactly this."
+        return f"{first}\n{folder.details()}\nRun /trust yes to trust exactly this."
 
 
 MAX_DOCUMENT_BYTES = 2_000_000
@@ -348,7 +348,7 @@ def _read(path: Path) -> str:
             raise AgentError(f"{path} is larger than {size(MAX_DOCUMENT_BYTES)}; pin a smaller file.")
         data = path.read_bytes()
     except OSError as error:
-        raise AgentError(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise AgentError(f"Cannot read {path}: {error.strerror or error}.") from error
     if b"\0" in data:
         raise AgentError(f"{path} is a binary file; only text can be pinned.")
     return data.decode("utf-8", "replace")

@@ -135,18 +135,24 @@ class Handoff:
         conversation = self._state.conversation
         conversation.require_writable()
         if not any(message.role == "user" for message in conversation.path):
-            raise AgentError("There is nothing to hand off yet: just write what you want.")
+            raise AgentError("Nothing to hand off yet.")
         brief = await self._runner.exclusively(self._brief(goal), what)
         if brief is None:
-            raise AgentError("Interrupted: nothing has changed.")
+            raise AgentError("Interrupted; nothing changed.")
         # What was sent meanwhile was meant for this session.
         await self._runner.join()
         before = conversation.info
-        await self._sessions.clear()
+        try:
+            await self._sessions.clear()
+        except StoreError as error:
+            # What the model wrote was paid for.
+            why = one_line(str(error), 200).rstrip(".")
+            self._publish("warning", f"Cannot start a new session: {why}. Run /clear, then send this brief.")
+            return brief
         try:
             await self._link(before.id, goal)
         except StoreError as error:
-            self._publish("warning", f"The two sessions are not linked: {one_line(str(error), 200)}.")
+            self._publish("warning", f"Cannot link the two sessions: {one_line(str(error), 200)}.")
         return brief
 
     async def _link(self, before: str, goal: str) -> None:
@@ -186,11 +192,11 @@ class Handoff:
             runtime.conversation.save_if_possible()
         said = written(answer)
         if not said:
-            why = answer.failure.message.rstrip(".") if answer.failure is not None else "its answer was of no use"
-            self._publish("warning", f"The brief has the facts alone, no model wrote any of it: {one_line(why, 300)}.")
+            why = answer.failure.message.rstrip(".") if answer.failure is not None else "its answer was unusable"
+            self._publish("warning", f"The brief lists only facts, as the model wrote nothing: {one_line(why, 300)}.")
         text = await asyncio.to_thread(self._assembled, goal, said, facts)
         spent = f" It cost {money(sum((step.cost for step in call.steps), NO_COST))}." if call.steps else ""
-        return Brief(text, f"Read the brief, change it, send it.{spent}")
+        return Brief(text, f"Review the brief and send it. /resume goes back.{spent}")
 
     def _publish(self, level: str, text: str) -> None:
         self._state.events.publish(Notice("warning" if level == "warning" else "info", text, "handoff"))

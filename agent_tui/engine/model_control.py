@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from dataclasses import replace
 
 from agent_tui.config import PermissionMode
@@ -9,16 +11,28 @@ from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reaso
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.calls import next_call
 from agent_tui.engine.context_control import ContextControl
+from agent_tui.engine.model_list import ModelList
 from agent_tui.engine.models import EffortChoice, levels
 from agent_tui.engine.runner import Runner
 from agent_tui.engine.state import AgentState
-from agent_tui.errors import AgentError
+from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
-from agent_tui.providers.catalog import images_of
+from agent_tui.providers.catalog import Called, dialect_of, images_of, resolve_key, resolve_target
+from agent_tui.providers.keys import checked_key, keep_key, keyring_ready
+from agent_tui.providers.listing import listed_models, unlisted
 from agent_tui.providers.request import not_taken
+from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
+
+
+@dataclass(slots=True, frozen=True)
+class MissingKey:
+    """A key that a model needs: whose it is, and the environment variable that may hold it."""
+
+    owner: str
+    variable: str
 
 
 class ModelControl:
@@ -29,7 +43,14 @@ class ModelControl:
         self._binder = binder
         self._context = context
         self._runner = runner
-        self._catalogue = state.parts.catalogue
+        self._catalogue = catalogue = state.parts.catalogue
+        self.list = ModelList(
+            catalogue.configured,
+            catalogue.near,
+            catalogue.has_given,
+            current=lambda: self.spec if state.opened else None,
+        )
+        """What there is to choose from."""
 
     @property
     def spec(self) -> ModelSpec:
@@ -55,6 +76,40 @@ class ModelControl:
         """Configured and detected models, the demo model last."""
         return self._catalogue.all()
 
+    async def look(self) -> None:
+        """Finds what there is to choose from: on the list, in the keyring and on this machine; at most some seconds."""
+        from agent_tui.providers.local_servers import served_models
+
+        served, _ = await asyncio.gather(served_models(), self.list.look())
+        self._catalogue.add_detected([spec for specs in served.values() for spec in specs])
+
+    async def named(self, name: str) -> bool:
+        """Says whether a model is meant by a name for certain: False where others are more likely, or the list should
+        have it and does not, unless the user knows that. Raises ConfigError for one that no model can have and that is
+        like no other."""
+        if any(spec.key == name for spec in self.all()):
+            return True
+        await asyncio.to_thread(listed_models)
+        try:
+            spec = self._catalogue.find(name)
+        except ConfigError:
+            await self.look()
+            if self.list.search(name):
+                return False
+            raise
+        return spec.key in self._catalogue.accepted or not unlisted(spec.model, spec.api_base)
+
+    def accept(self, name: str) -> None:
+        """The user wants a model that the list does not have."""
+        self._catalogue.accepted.add(name)
+
+    def missing_key(self, name: str) -> MissingKey | None:
+        """The key that a model lacks; None where it lacks none. Raises ConfigError for an unknown name."""
+        spec = self._catalogue.find(name)
+        provider = resolve_target(spec).provider
+        variable = resolve_key(spec, provider).missing
+        return None if variable is None else MissingKey(Called(provider, spec.api_base).name, variable)
+
     async def describe(self, key: str) -> ModelInfo:
         """Returns what is known about a model. Raises ConfigError for an unknown name."""
         return await self._binder.facts_of(self._catalogue.find(key))
@@ -69,8 +124,44 @@ class ModelControl:
         self._runner.need_idle("switch the model")
         switched = await self._runner.exclusively(self._switch(spec), "switch the model")
         if switched is None:
-            raise AgentError(f"Interrupted; the session goes on with {self._state.runtime.info.spec.key}.")
+            raise AgentError(f"Interrupted; the session stays on {self._state.runtime.info.spec.key}.")
         return switched
+
+    async def give_key(self, spec: ModelSpec, key: str, *, keep: bool) -> str:
+        """Calls the model's server with this key from its next binding on: ``keep`` puts it into the system's keyring
+        for the provider, too; else it is gone with the program. Returns a sentence on a variable that wins at the next
+        start, empty where none does. Raises ConfigError for what is no key, and AgentError where the keyring does
+        not take it."""
+        key, provider = checked_key(key), resolve_target(spec).provider
+        self._state.parts.secrets.add(key)
+        if keep:
+            await keep_key(provider, key)
+        self._catalogue.use_key(spec, key)
+        variables = dialect_of(provider).keys if keep else ()
+        first = next((variable for variable in variables if os.environ.get(variable, "").strip()), None)
+        return "" if first is None else f"{first} is also set and takes precedence at the next start."
+
+    async def take_key(self, name: str, typed: str) -> str:
+        """Uses a key for a model and whatever shares it from now on, and keeps it in the system's keyring where that
+        takes it. Returns a sentence that says where it is. Raises ConfigError for what can be no key."""
+        spec = self._catalogue.find(name)
+        provider = resolve_target(spec).provider
+        dialect = dialect_of(provider)
+        if Called(provider, spec.api_base).own or (spec.api_key_env and spec.api_key_env not in dialect.keys):
+            await self.give_key(spec, typed, keep=False)
+            variable = spec.api_key_env or "a variable, and name that in api_key_env of the model"
+            return f"The key is used until you quit. To keep it, set {variable}."
+        if not await keyring_ready():
+            await self.give_key(spec, typed, keep=False)
+            return f"No keyring here: the key is used until you quit. To keep it, set {dialect.key_name}."
+        try:
+            first = await self.give_key(spec, typed, keep=True)
+        except ConfigError:
+            raise
+        except AgentError as error:
+            await self.give_key(spec, typed, keep=False)
+            return f"The key is used until you quit. {error}"
+        return f"Stored the key for {provider} in the system keyring. {first}".rstrip()
 
     def lost_by(self, info: ModelInfo) -> LostReasoning | None:
         """The reasoning that would no longer be sent if this model went on."""
@@ -102,7 +193,7 @@ class ModelControl:
         count = not_taken(view, images_of(info.target)) if info.images is not False else 0
         if count:
             what = "1 image of this session is" if count == 1 else f"{count} images of this session are"
-            line = f"{what} more than {info.spec.key} takes; it gets a line in the place of each."
+            line = f"{what} more than {info.spec.key} accepts; it gets a line instead of each."
             self._state.events.publish(Notice("info", line, "images"))
 
     async def forget_limits(self) -> int:

@@ -23,6 +23,7 @@ from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key,
 from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import Thinking
 from agent_tui.providers.failure_lines import replay_fact
+from agent_tui.providers.listing import full_name, unknown
 from agent_tui.providers.reasoning import thinking_for
 from agent_tui.records import dataclass
 from agent_tui.store.store import Store
@@ -45,14 +46,34 @@ class ModelCatalogue:
         self._settings = settings
         self._keyring = key_from_keyring
         self._detected: list[ModelSpec] = []
+        self._given: dict[tuple[str, str | None], str] = {}
+        self.accepted: set[str] = set()
+        """Names that are not on the list, of which the user knows that."""
+
+    def use_key(self, spec: ModelSpec, key: str) -> None:
+        """From now on this key goes to the model's server, whatever else is set; for as long as the program runs."""
+        self._given[_server(spec)] = key
 
     def add_detected(self, specs: Sequence[ModelSpec]) -> None:
         """Adds the models that were found on this machine; they come after the configured ones."""
-        self._detected += specs
+        known = {spec.key for spec in self.all()}
+        self._detected += [spec for spec in specs if spec.key not in known]
+
+    def configured(self) -> list[ModelSpec]:
+        """The models of the configuration."""
+        return [_configured(key, model) for key, model in self._settings.models.items()]
+
+    def near(self) -> list[ModelSpec]:
+        """The models that servers on this machine were found to have."""
+        return [spec for spec in self._detected if needs_no_key(spec, resolve_target(spec).provider)]
+
+    def has_given(self, provider: str) -> bool:
+        """Says whether a key was given for a provider while the program ran."""
+        return (provider, None) in self._given
 
     def all(self) -> list[ModelSpec]:
         """Configured first, then detected, the demo model last; no two of the same key."""
-        specs = [_configured(key, model) for key, model in self._settings.models.items()]
+        specs = self.configured()
         known = {s.key for s in specs}
         specs += [s for s in self._detected if s.key not in known]
         if not any(s.key == DEMO for s in specs):
@@ -60,19 +81,18 @@ class ModelCatalogue:
         return specs
 
     def find(self, key: str) -> ModelSpec:
-        """The model of that name: a configured or detected one, ``demo``, or any LiteLLM name with its provider.
+        """The model of that name: a configured or detected one, ``demo``, or any LiteLLM name with its provider, which
+        may be left out where the list has it.
 
-        Raises ConfigError for a name that is neither, and for a setting that its provider does not have.
+        Raises ConfigError for a name that no model can have, and for a setting that its provider does not have.
         """
         for spec in self.all():
             if spec.key == key:
                 return self._with_key(spec)
-        if "/" in key:
-            return self._with_key(ModelSpec(key, key))
-        names = ", ".join(s.key for s in self.all())
-        raise ConfigError(
-            f"Unknown model {key!r}. Known: {names}. Any LiteLLM name with its provider works too, e.g. openai/gpt-5."
-        )
+        if (wrong := unknown(key, among=[s.key for s in self.all()])) is not None:
+            raise ConfigError(wrong)
+        name = key if "/" in key else full_name(key) or key
+        return self._with_key(ModelSpec(name, name))
 
     def default(self) -> ModelSpec:
         """Returns the model that a new session starts with: the configured default, else the first configured, else the
@@ -86,12 +106,19 @@ class ModelCatalogue:
         setting that the model's provider does not have."""
         if (problem := cache_problem(spec, resolve_target(spec))) is not None:
             raise ConfigError(problem)
-        provider = spec.model.split("/", 1)[0]
+        if (given := self._given.get(_server(spec))) is not None:
+            return replace(spec, api_key=given)
+        provider = resolve_target(spec).provider
         names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys
         if spec.model == DEMO or needs_no_key(spec, provider) or any(os.environ.get(name) for name in names):
             return spec
         key = self._keyring(provider)
         return replace(spec, api_key=key) if key else spec
+
+
+def _server(spec: ModelSpec) -> tuple[str, str | None]:
+    """Returns who gets the key of a model: a provider, or a server at an address of its own."""
+    return resolve_target(spec).provider, spec.api_base
 
 
 def _configured(key: str, model: ModelConfig) -> ModelSpec:
@@ -219,21 +246,21 @@ def setting_problem(info: ModelInfo) -> str | None:
     if chosen.only:
         return f"{setting} changes nothing: {chosen.words}."
     if wanted == "off" and chosen.words != NOT_AT_ALL:
-        return f"{setting}: {spec.key} cannot be switched off, so it is asked for the least."
+        return f"{setting}: {spec.key} always thinks; using its lowest level."
     return None
 
 
 def _no_levels(info: ModelInfo) -> str:
     if info.reasoning is None:
-        return f"{info.spec.key} is not known to think, so it is asked for no level of it"
+        return f"{info.spec.key} is not known to think, so no level is set"
     return f"{info.spec.key} has no levels of thinking"
 
 
 def _words(thinking: Thinking, group: list[Effort]) -> str:
     if group == ["off"]:
-        return NOT_AT_ALL if not _asks(thinking) else "as little as it can: it cannot be switched off"
+        return NOT_AT_ALL if not _asks(thinking) else "as little as possible: it cannot be turned off"
     words = _asks(thinking) or "thinks"
-    return f"{words}; it cannot be switched off" if "off" in group else words
+    return f"{words}; it cannot be turned off" if "off" in group else words
 
 
 def _asks(thinking: Thinking) -> str:
@@ -441,13 +468,13 @@ def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure
         if not rule.ask_drop:
             return None
         request.replay = replace(rule, ask_drop=False)
-        text = "This server cannot drop reasoning itself; agent-tui leaves out what no longer fits. Asked once more."
+        text = "This server cannot drop reasoning itself; agent-tui leaves out what no longer fits. Retrying."
     else:
         answers = [i.message.id for i in request.messages if i.message.role == "assistant"]
         if set(rule.left_out).issuperset(answers):
             return None
         request.replay = replace(rule, bound=True, left_out=answers)
-        text = "The server refused a reasoning signature; earlier reasoning is left out. Asked once more."
+        text = "The server refused a reasoning signature; earlier reasoning is left out. Retrying."
     remember(store, info, fact)
     return text
 

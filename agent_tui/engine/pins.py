@@ -11,9 +11,9 @@ from typing import Literal
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.facts import lasting_rule
 from agent_tui.context.compaction.worth import expected_read
+from agent_tui.context.cuts import dropped_ids
 from agent_tui.context.tidy import units_of
 from agent_tui.context.tokens import estimate_message, family_of, round_up
-from agent_tui.context.view import dropped_ids
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, WorkerError
@@ -108,13 +108,13 @@ class Pins:
         conversation = self._state.conversation
         conversation.require_writable()
         if message.role == "tool" or not _words(message):
-            raise AgentError("Only words of yours and answers can be pinned; recall finds what tools said.")
+            raise AgentError("Only your messages and answers can be pinned, not tool results.")
         state = conversation.info.state
         if message.id in state.pinned_messages:
-            raise AgentError(f"{_label(message)} is pinned already. /unpin {recall_id(message.id)} takes it back.")
+            raise AgentError(f"{_label(message)} is already pinned.")
         if message.id in dropped_ids(conversation.records):
             raise AgentError(
-                f"{_label(message)} is dropped: restore it first, with /context or `agent-tui context restore`."
+                f"{_label(message)} is dropped. Restore it first, with /context or `agent-tui context restore`."
             )
         size = self._tokens(message)
         limit = self._context.usage().limit
@@ -125,16 +125,16 @@ class Pins:
         # With its calls and their results: one of a unit that stays keeps them all.
         unit = next((unit for unit in units_of(conversation.path) if any(m.id == message.id for m in unit)), ())
         stays = {m.id for m in unit}
-        waiting = tuple(each for each in state.drops_waiting if each not in stays)
+        waiting = {each: asked for each, asked in state.drops_waiting.items() if each not in stays}
         conversation.set_state(
             replace(state, pinned_messages=(*state.pinned_messages, message.id), drops_waiting=waiting)
         )
         left = ", ".join(one_line(p.name, 40) for p in message.parts if isinstance(p, AttachmentPart) and p.path)
         return " ".join(
             [
-                f"Pinned {_label(message)} ({tokens(size, True)} tokens): it goes word for word through every",
-                f"compaction{self.price(size)}. Nothing is sent twice, and the cache stays as it is.",
-                *([f"Not what is attached ({left}): /pin it by its path."] if left else []),
+                f"Pinned {_label(message)} ({tokens(size, True)} tokens): every compaction keeps it word for",
+                f"word{self.price(size)}.",
+                *([f"Its attachments are not pinned ({left}): /pin their paths."] if left else []),
             ]
         )
 
@@ -147,14 +147,14 @@ class Pins:
             raise AgentError(f"{_label(message)} is not pinned.")
         left = tuple(id for id in state.pinned_messages if id != message.id)
         conversation.set_state(replace(state, pinned_messages=left))
-        return f"Unpinned {_label(message)}: the next compaction may take it."
+        return f"Unpinned {_label(message)}."
 
     def words_price(self, message: Message) -> str:
         """What has to be said before a message of many words is pinned; empty for any other."""
         size = self._tokens(message)
         if size < LARGE or message.id in self._pinned_ids():
             return ""
-        return f"{_label(message)} adds {tokens(size, True)} tokens to what every compaction leaves{self.price(size)}."
+        return f"{_label(message)} adds {tokens(size, True)} tokens to every compaction{self.price(size)}."
 
     def price(self, size: int) -> str:
         """What so many tokens add to each request, from the cache and not; empty where nothing has a price."""
@@ -162,7 +162,7 @@ class Pins:
         warm, cold = priced_call(prices, size, size, 0).usd, priced_call(prices, size, 0, 0).usd
         if warm is None or cold is None or not cold:
             return ""
-        return f" ({money(warm)} a step from the cache, {money(cold)} where that is cold)"
+        return f" ({money(warm)} a step cached, {money(cold)} cold)"
 
     async def file_price(self, path: str) -> str:
         """What has to be said before a large file is pinned; empty for any other. Raises AgentError when it cannot be
@@ -181,10 +181,10 @@ class Pins:
         before = priced_call(prices, usage.total, read, 0).usd
         said = [f"{in_project(path, self._workspace.cwd)} adds {tokens(size, True)} tokens to every request."]
         if now and before is not None:
-            said.append(f"The next one costs {money(now)} instead of {money(before)}: the messages are read anew.")
-            said.append(f"Later ones cost more by this much{self.price(size)}.")
+            said.append(f"The next one costs {money(now)} instead of {money(before)}: the messages lose the cache.")
+            said.append(f"Later ones cost that much more{self.price(size)}.")
         if usage.limit is not None and usage.total + size > usage.limit:
-            said.append(f"With it the next one is over the limit of {tokens(usage.limit, False)}.")
+            said.append(f"That puts the next one over the limit of {tokens(usage.limit, False)}.")
         return " ".join(said)
 
     async def _counted(self, text: str) -> int:
@@ -204,7 +204,7 @@ class Pins:
         if not self._state.parts.permissions.can_ask or event.message.id in self._pinned_ids():
             return
         if rule := lasting_rule(event.message):
-            text = f"“{one_line(rule, SHOWN)}” reads like a rule: /pin keeps it through every compaction."
+            text = f"“{one_line(rule, SHOWN)}” reads like a rule. Run /pin to keep it through every compaction."
             # Behind the message, whoever hears of that first.
             asyncio.get_running_loop().call_soon(self._state.events.publish, Notice("info", text, "pin_rule"))
 

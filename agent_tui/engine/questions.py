@@ -36,7 +36,7 @@ A = TypeVar("A", PlanAnswer, QuestionAnswer)
 
 NOT_IN_PLAN_MODE = f"{PLAN_TOOL} works in plan mode only, and the mode is {{mode}}: do the work."
 
-ANSWERED = "It was answered already, or waits no more: nothing was done."
+ANSWERED = "Already answered."
 
 
 class QuestionDesk:
@@ -97,7 +97,7 @@ class QuestionDesk:
         if mode is not None and mode not in APPROVED_MODES:
             raise AgentError(f"A plan is approved with one of {', '.join(APPROVED_MODES)}, not {mode!r}.")
         if mode is not None and not plan.strip():
-            raise AgentError("The plan is empty: there is nothing to approve.")
+            raise AgentError("The plan is empty.")
         self._settle(self._plans.get(request_id), PlanAnswer(mode, plan, feedback))
 
     def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
@@ -107,7 +107,7 @@ class QuestionDesk:
         if asked is not None:
             strange = [choice for choice in chosen if choice not in asked.choices]
             if strange or (len(chosen) > 1 and not asked.several):
-                raise AgentError("That is not among the choices." if strange else "Only one may be chosen.")
+                raise AgentError("Not one of the choices." if strange else "Choose only one.")
         self._settle(future, QuestionAnswer(tuple(chosen), text))
 
     def _settle(self, future: asyncio.Future[A] | None, answer: A) -> None:
@@ -299,7 +299,7 @@ class PermissionDesk:
             return ""
         if decision.domain == "free":
             return " · runs outside the sandbox"
-        apart = "" if self.permissions.tells_hosts_apart() else ": any host, here they cannot be told apart"
+        apart = "" if self.permissions.tells_hosts_apart() else ": any host, as hosts cannot be told apart here"
         if again:
             return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
         return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")

@@ -18,7 +18,7 @@ from agent_tui.engine.state import STILL_OPENING, AgentState, RunState
 from agent_tui.engine.toolbox import Background, ToldMode, Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
-from agent_tui.engine.waiting import Waiting, wordless
+from agent_tui.engine.waiting import AGAIN, Next, Waiting, wordless
 from agent_tui.errors import READ_ONLY, AgentError, StoreError
 from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
 from agent_tui.models.failure import inner_failure
@@ -48,9 +48,9 @@ class TurnRelay:
         self._told_mode = ToldMode(state.parts.permissions, jail=state.parts.jail)
         self._background = background
 
-    def begin(self, message: Message) -> TurnExecutor | None:
-        """An executor for a turn that begins with ``message``; None when it cannot begin: the message waits for the
-        user's word then, and they are told."""
+    def begin(self, message: Message | None) -> TurnExecutor | None:
+        """An executor for a turn that begins with ``message`` (None: the newest request is made again); None when it
+        cannot begin: the message waits for the user's word then, and they are told."""
         try:
             return self._executor(message)
         except Exception as error:
@@ -59,7 +59,10 @@ class TurnRelay:
                 failure = store_failure(error, unsent=True)
             else:
                 failure = inner_failure(error, unsent=True)
-            self._waiting.fail([message], failure.message)
+            if message is None:
+                self._waiting.leave_unanswered(failure.message)
+            else:
+                self._waiting.fail([message], failure.message)
             self._state.events.publish(TurnEnded("error", failure))
             return None
 
@@ -71,22 +74,23 @@ class TurnRelay:
         told = [part for part in message.parts if isinstance(part, AttachmentPart)]
         return told if update is None else [*told, update]
 
-    def _executor(self, message: Message) -> TurnExecutor:
+    def _executor(self, message: Message | None) -> TurnExecutor:
         binding, view = self._state.binding, self._state.conversation.view()
         binding.conversation.set_model(binding.runtime.info.spec.key)
-        self._tell_environment(message)
-        self._background.attach(message, view)
-        self._told_mode.tell(message, view)
+        if message is not None:
+            self._tell_environment(message)
+            self._background.attach(message, view)
+            self._told_mode.tell(message, view)
         self._context.prefix.refresh(message)
         if late := self._toolbox.late():
-            line = f"MCP server {', '.join(late)}: still starting; this message goes out without its tools."
+            line = f"MCP server {', '.join(late)} is still starting; this message is sent without its tools."
             self._state.events.publish(Notice("warning", line, "mcp"))
         self._context.foretell()
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
         remark = self._background.append
         return TurnExecutor(binding.runtime, runner, binding.compaction, self._take_steering, self._told_mode, remark)
 
-    async def run(self, executor: TurnExecutor, message: Message) -> bool:
+    async def run(self, executor: TurnExecutor, message: Message | None) -> bool:
         """The turn; False when what is queued has to wait for the user."""
         conversation, ended = self._state.conversation, TurnEnded("error")
         asked: list[Message] = []
@@ -94,7 +98,7 @@ class TurnRelay:
             async for event in events:
                 if isinstance(event, TurnEnded):
                     ended = event
-                    self._keep_what_failed(event, executor.unsent, asked)
+                    self._keep_what_failed(event, executor.unsent, asked, again=message is None)
                 self._state.events.publish(event)
                 match event:
                     case StepEnded(step, answer):
@@ -121,7 +125,9 @@ class TurnRelay:
             permissions.attached(Path(p.path) for p in added.parts if isinstance(p, AttachmentPart) and p.path)
         conversation.keep_state(permissions.reach.kept(conversation.info.state))
 
-    def _keep_what_failed(self, ended: TurnEnded, unsent: Sequence[Message], asked: Sequence[Message]) -> None:
+    def _keep_what_failed(
+        self, ended: TurnEnded, unsent: Sequence[Message], asked: Sequence[Message], *, again: bool
+    ) -> None:
         """Makes what could not be sent wait for the user's word, and so what got no word of an answer."""
         why = ended.failure.message if ended.failure is not None else ""
         if ended.stop_reason == "interrupted":
@@ -130,7 +136,7 @@ class TurnRelay:
         self._waiting.fail(unsent, why)
         path = self._state.conversation.path
         tail = path[:-1] if path and wordless(path[-1]) else path
-        if ended.stop_reason in ("error", "budget") and asked and tail[-len(asked) :] == asked:
+        if ended.stop_reason in ("error", "budget") and (tail[-len(asked) :] == asked if asked else again):
             self._waiting.leave_unanswered(why)
 
     def ended(self) -> None:
@@ -200,6 +206,9 @@ class Runner:
             self._state.events.publish(Notice("warning", READ_ONLY))
             return
         message = self._message(text, attachments, pasted)
+        if self._state.run.now is RunState.IDLE and (same := self._waiting.repeats(message)) is not None:
+            self.send_waiting(same)
+            return
         self._waiting.add(message, behind=behind)
         self._goes_on = self._goes_on or self._state.run.now is RunState.INTERRUPTED
         self._next()
@@ -234,6 +243,14 @@ class Runner:
         self._next()
         return True
 
+    def go_on(self) -> bool:
+        """Makes the newest request again, without another word of the user's: that of a turn which ended before its
+        model was done. False where there is none, or something runs."""
+        if self._state.run.now is not RunState.IDLE or self._state.conversation.read_only or not self._waiting.go_on():
+            return False
+        self._next()
+        return True
+
     def take_back(self, message_id: str | None = None) -> Written | None:
         """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it
         waits no more."""
@@ -243,19 +260,19 @@ class Runner:
     def _next(self) -> None:
         if self._state.run.now is not RunState.IDLE or self._state.conversation.read_only:
             return
-        message = self._waiting.next()
-        if message is not None:
+        begun = self._waiting.next()
+        if begun is not None:
             self._state.run.change(RunState.TURN)
-            self._task = asyncio.create_task(self._run(message), name="run")
+            self._task = asyncio.create_task(self._run(begun), name="run")
 
-    async def _run(self, message: Message | None) -> None:
+    async def _run(self, begun: Next | None) -> None:
         try:
-            while message is not None and (await self._turn(message) or self._goes_on):
-                message = None if self._state.run.now is RunState.CLOSING else self._waiting.next()
+            while begun is not None and (await self._turn(None if begun == AGAIN else begun) or self._goes_on):
+                begun = None if self._state.run.now is RunState.CLOSING else self._waiting.next()
         finally:
             self._rest()
 
-    async def _turn(self, message: Message) -> bool:
+    async def _turn(self, message: Message | None) -> bool:
         """One turn; False when what is queued has to wait for the user."""
         self._goes_on = False
         executor = self._relay.begin(message)

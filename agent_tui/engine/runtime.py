@@ -86,7 +86,7 @@ class SpendingBudget:
     ) -> None:
         self.conversation = conversation
         self._config = config
-        self._run_usd = run_usd
+        self._run_usd = run_usd if before is None else before.limit("run")
         # No call is under way while the session changes, so what was spent in the last one stays as it is.
         spent = before._run() if before is not None else None
         self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
@@ -97,9 +97,9 @@ class SpendingBudget:
         """Held while a call is measured against what is left and begun."""
         self._given_back = asyncio.Event()
 
-    def begin_turn(self) -> None:
-        """Begins a turn: what is spent from here on is the turn's."""
-        self._turn_from = len(self.conversation.steps)
+    def begin_turn(self, *, anew: bool) -> None:
+        """Begins a turn: what is spent from here on is the turn's; one that is not begun ``anew`` goes on."""
+        self._turn_from = len(self.conversation.steps) if anew else self._turn_from
         if self.limit("day") is not None:
             try:
                 self.conversation.store.settle()
@@ -149,13 +149,13 @@ class SpendingBudget:
             return NO_COST, 0.0
 
     def set(self, name: BudgetName, limit: float | None) -> None:
-        """Sets what the user says may be spent in this session; None is no limit. Raises AgentError where it cannot be
-        kept."""
+        """Sets what the user says may be spent in this session, or in this run; None is no limit. Raises AgentError
+        where it cannot be kept."""
         if name == "run":
-            raise AgentError("The budget of a run is set by --budget alone.")
-        conversation = self.conversation
-        said = {**conversation.info.state.budget, name: limit}
-        conversation.set_state(replace(conversation.info.state, budget=said))
+            self._run_usd = limit
+        else:
+            state = self.conversation.info.state
+            self.conversation.set_state(replace(state, budget={**state.budget, name: limit}))
         # A call that waits may fit now.
         self.gave_back()
 
@@ -307,6 +307,8 @@ class Runtime:
     """Waits for the end of a turn."""
     cold_read: int | None = None
     """Tokens that the request that goes out next will find in the provider's cache at most; None: not known."""
+    told: set[str] = field(default_factory=set)
+    """What was said of its steps, and need not be said again."""
     _sent_log: SentLog | None = None
     _sent_view: tuple[object, ModelInfo, Sequence[SentMessage]] | None = None
     _edited_view: tuple[object, tuple[int, str], EditedView | None] | None = None

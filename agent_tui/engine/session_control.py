@@ -150,7 +150,7 @@ class OpenSession:
         except StoreError as error:
             log.warning("The session was not left as it should be: %s", error)
             if conversation is not None and conversation.unsaved:
-                self.lost = StoreError(f"What was not saved of session {conversation.info.id} is lost: {error}")
+                self.lost = StoreError(f"Unsaved data of session {conversation.info.id} is lost: {error}")
         finally:
             lock.release()
 
@@ -336,7 +336,7 @@ class CompactionControl:
                 self._state.events.publish(CompactionOffered(worth.line(), *figures, renewed=what == "renew"))
             case "compact" if worth is not None:
                 self._withdraw()
-                said = f"{worth.line('Compacting by itself, as set (compact_when):')}."
+                said = f"{worth.line('Compacting automatically (compact_when):')}."
                 self._state.events.publish(Notice("info", said, "compact_cheaper"))
                 await self._runner.exclusively(self._compact("", "cheaper"), "compact", RunState.COMPACTING)
 
@@ -437,7 +437,7 @@ class BranchControl:
         self._runner.need_idle("rewind")
         message = next((m for m in self._conversation.path if m.id == message_id), None)
         if message is None or message.role != "user":
-            raise AgentError("Only a message of yours in this conversation can be rewound to.")
+            raise AgentError("You can only rewind to a message of yours in this conversation.")
         moved = await self.go_to(message.parent_id, restore_files)
         return replace(moved, text=message.text)
 
@@ -446,21 +446,21 @@ class BranchControl:
         one that is not there, and where it was interrupted before anything had changed."""
         moved = await self._runner.exclusively(self._go_to(head, restore_files), "go to another branch")
         if moved is None:
-            raise AgentError("Interrupted: nothing has changed.")
+            raise AgentError("Interrupted; nothing changed.")
         return moved
 
     async def back(self, restore_files: bool = False) -> Moved:
         """Returns to the branch that was left last. Raises AgentError where there is none."""
         end = self._conversation.info.state.back
         if end is None or end not in self._conversation.messages:
-            raise AgentError("No branch has been left in this session: there is nothing to return to.")
+            raise AgentError("Nothing to return to: no branch was left in this session.")
         return await self.go_to(end, restore_files)
 
     async def _go_to(self, head: str | None, restore_files: bool) -> Moved:
         conversation, (leaving, entering) = self._conversation, self._way(head)
         conversation.require_writable()
         if head == conversation.info.head_id:
-            raise AgentError("That is where the conversation is.")
+            raise AgentError("Already there.")
         history = self._toolbox.files()
         plan = history.plan(leaving, entering) if restore_files else None
         await patiently(lambda: self._toolbox.keep_files(history, plan, leaving))

@@ -86,7 +86,7 @@ class AgentParts:
     notices: list[Notice] = field(default_factory=list)
 
 
-STILL_OPENING = "The session is still opening."
+STILL_OPENING = "The session is still loading."
 
 
 class Binding:

@@ -142,12 +142,12 @@ SILENT = ("linux", "dumb", "")
 ITERM2 = ("iTerm", "WezTerm", "mintty")
 """How the names (XTVERSION, ``TERM_PROGRAM``) begin of those who draw by iTerm2's protocol: in all colours, so that it
 is better than sixels."""
-OPENS = "a line; a click or /picture shows it"
+OPENS = "a line; click it or run /picture"
 COARSE = f"{OPENS} in coarse blocks"
 _KITTY = (0, 28)
-_PASS = "put set -g allow-passthrough on into ~/.tmux.conf for true ones"
-_INSIST = '[ui] images = "sixel" (or "iterm2") insists'
-_NAMES = {"sixel": "as sixels", "iterm2": "by iTerm2's protocol", "kitty": "by kitty's graphics protocol"}
+_PASS = "add `set -g allow-passthrough on` to ~/.tmux.conf for full pictures"
+_INSIST = '[ui] images = "sixel" (or "iterm2") forces it'
+_NAMES = {"sixel": "as sixels", "iterm2": "as iTerm2 images", "kitty": "as kitty graphics"}
 
 
 @dataclass(slots=True, frozen=True)
@@ -165,9 +165,9 @@ class Graphics:
     """What to ask the terminal, whose answer may change all this, if any."""
 
 
-IN_A_PAGE = Graphics("blocks", f"{COARSE}: the page of the browser draws none")
+IN_A_PAGE = Graphics("blocks", f"{COARSE}: the browser page draws no pictures")
 TOO_FEW_COLORS = Graphics(
-    "line", "a line in the conversation: they need 256 colours, which this terminal is not known for"
+    "line", "a line in the conversation: pictures need 256 colours, which this terminal does not report"
 )
 
 
@@ -182,12 +182,12 @@ def graphics(
     if setting == "off":
         return Graphics("line", 'a line in the conversation: [ui] images = "off"')
     if "NO_COLOR" in environment:
-        return Graphics("line", "a line in the conversation: they need colours, and NO_COLOR is set")
+        return Graphics("line", "a line in the conversation: NO_COLOR is set")
     term = environment.get("TERM", "")
     if environment.get("TMUX"):
         return _in_tmux(setting, (tmux or told_by_tmux)(), replies)
     if environment.get("STY") or term.startswith("screen"):
-        return Graphics("blocks", f"{COARSE}: GNU screen does not hand them on")
+        return Graphics("blocks", f"{COARSE}: GNU screen does not pass pictures through")
     apple = environment.get("TERM_PROGRAM") == "Apple_Terminal"
     question = "" if term in SILENT else _next_question(setting, asked_of(term, apple), replies)
     if setting == "kitty":
@@ -195,12 +195,12 @@ def graphics(
     if setting in ("iterm2", "sixel"):
         return Graphics(setting, _opens(setting, f'[ui] images = "{setting}"'), question=question)
     if term in SILENT:
-        return Graphics("blocks", f"{COARSE}: this terminal draws none")
+        return Graphics("blocks", f"{COARSE}: this terminal draws no pictures")
     if replies is None:
         program = _program(environment)
         if program.startswith(ITERM2):
             return Graphics("iterm2", _opens("iterm2", program), question=question)
-        return Graphics("blocks", f"{COARSE}: the terminal has not said what it can", question=question)
+        return Graphics("blocks", f"{COARSE}: the terminal did not report what it can draw", question=question)
     return _answered(replies, environment, question)
 
 
@@ -217,13 +217,13 @@ def _answered(replies: Replies, environment: Mapping[str, str], question: str) -
     if replies.placeholders:
         return Graphics("inline", f"in the conversation{_by(name)}")
     if replies.draws:
-        return Graphics("kitty", f"{_opens('kitty', name)}; kitty has them in the conversation from 0.28 on")
+        return Graphics("kitty", f"{_opens('kitty', name)}; kitty shows them in the conversation from 0.28")
     named = name or _program(environment)
     if named.startswith(ITERM2):
         return Graphics("iterm2", _opens("iterm2", named))
     if replies.sixels:
         return Graphics("sixel", _opens("sixel", name), question=question)
-    return Graphics("blocks", f"{COARSE}: this terminal{_by(name)} says of no way to draw them; {_INSIST}")
+    return Graphics("blocks", f"{COARSE}: this terminal{_by(name)} reports no way to draw them; {_INSIST}")
 
 
 def _program(environment: Mapping[str, str]) -> str:
@@ -255,12 +255,12 @@ def _in_tmux(setting: Images, answer: str, replies: Replies | None) -> Graphics:
         if replies is not None and replies.sixels:
             return Graphics("sixel", f"{_opens('sixel', kind)}, drawn by tmux", question=question)
         if replies is None:
-            return Graphics("blocks", f"{COARSE}: tmux has not said what it can", question=question)
+            return Graphics("blocks", f"{COARSE}: tmux did not report what it can draw", question=question)
     elif setting == "sixel" and passes:
         return Graphics("sixel", f"{_opens('sixel', kind)}, through tmux", wrapped=True)
     could = setting != "auto" or _known(name, kind) or kind.startswith(ITERM2)
     if could and not passes:
-        return Graphics("blocks", f"{COARSE}: {_PASS if passing else 'tmux hands true ones on from 3.3 on'}")
+        return Graphics("blocks", f"{COARSE}: {_PASS if passing else 'tmux passes full pictures through from 3.3'}")
     return Graphics("blocks", f"{COARSE}: the terminal around tmux is not known to draw them; {_INSIST}")
 
 
@@ -356,7 +356,7 @@ class Known:
     alt: str = WORKS
 
 
-_FULL_SCREEN = "the terminal's full screen takes it"
+_FULL_SCREEN = "the terminal uses it for full screen"
 _OPTION = "set Option as Meta in the terminal's keyboard settings"
 
 BY_PROGRAM: dict[str, Known] = {
@@ -368,11 +368,11 @@ BY_PROGRAM: dict[str, Known] = {
     "zed": Known("Zed"),
     "vscode": Known(
         "VS Code",
-        "from 1.109.5 on; before, bind shift+enter to workbench.action.terminal.sendSequence with \\u001b\\r",
+        "from 1.109.5; earlier, bind shift+enter to workbench.action.terminal.sendSequence with \\u001b\\r",
         "works; on macOS set terminal.integrated.macOptionIsMeta",
     ),
     "Apple_Terminal": Known(
-        "Terminal.app", "it does not tell it from Enter", "check Use Option as Meta Key (Profiles, Keyboard)"
+        "Terminal.app", "not distinguished from Enter", "check Use Option as Meta Key (Profiles, Keyboard)"
     ),
 }
 """By ``TERM_PROGRAM``. Sources: the terminals' own documentation and terminfo.dev."""
@@ -380,9 +380,9 @@ BY_TERM: dict[str, Known] = {
     "xterm-kitty": Known("kitty"),
     "xterm-ghostty": BY_PROGRAM["ghostty"],
     "foot": Known("foot"),
-    "alacritty": Known("Alacritty", "from 0.13 on"),
+    "alacritty": Known("Alacritty", "from 0.13"),
     "rio": BY_PROGRAM["rio"],
-    "linux": Known("the Linux console", "it does not tell it from Enter"),
+    "linux": Known("the Linux console", "not distinguished from Enter"),
 }
 """By the beginning of ``TERM``."""
 BY_VARIABLE: dict[str, Known] = {
@@ -392,7 +392,7 @@ BY_VARIABLE: dict[str, Known] = {
     ),
     "XTERM_VERSION": Known("xterm"),
 }
-_OTHER = Known("", "only if it speaks kitty's keyboard protocol", "works; on macOS set Option as Meta in the terminal")
+_OTHER = Known("", "only with the kitty keyboard protocol", "works; on macOS set Option as Meta in the terminal")
 
 
 def new_line_keys(environment: Mapping[str, str], tmux: Callable[[str], str] | None = None) -> list[tuple[str, str]]:
@@ -401,7 +401,7 @@ def new_line_keys(environment: Mapping[str, str], tmux: Callable[[str], str] | N
     if environment.get("TMUX"):
         known = _tmux(tmux or _option)
     elif environment.get("STY") or environment.get("TERM", "").startswith("screen"):
-        known = Known("GNU screen", "it does not tell it from Enter")
+        known = Known("GNU screen", "not distinguished from Enter")
     else:
         known = _terminal(environment)
     keys = (("Shift+Enter", known.shift), ("Alt+Enter", known.alt))
@@ -431,8 +431,8 @@ def _tmux(option: Callable[[str], str]) -> Known:
     needs = [] if passes in ("on", "always") else ["set -s extended-keys on"]
     if "extkeys" not in option("terminal-features") + option(CLIENT):
         needs.append("set -as terminal-features '*:extkeys'")
-    put = f"put into ~/.tmux.conf: {' and '.join(needs)}; the terminal around tmux must tell it, too"
-    return Known("tmux", put if needs else "works if the terminal around tmux tells it from Enter")
+    put = f"add to ~/.tmux.conf: {' and '.join(needs)}; the terminal around tmux must support it, too"
+    return Known("tmux", put if needs else "works if the terminal around tmux supports it")
 
 
 def _option(name: str) -> str:

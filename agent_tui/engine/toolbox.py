@@ -321,12 +321,13 @@ class Background:
         info = self.jobs.keep(id, going_on).info
         if not going_on:
             return f"{id} ends with the session."
-        return f"{id} goes on when the session or agent-tui ends: `kill {info.pid}` ends it, {info.log} has its output."
+        stop = f"Stop it with `kill {info.pid}`; its output is in {info.log}."
+        return f"{id} keeps running when the session or agent-tui ends. {stop}"
 
     def left_running(self) -> list[str]:
         """After the end: a line for each one that goes on."""
         return [
-            f"Goes on in the background: {clean_line(info.command)} (kill {info.pid} ends it; output: {info.log})"
+            f"Still running: {clean_line(info.command)} (kill {info.pid} stops it; output: {info.log})"
             for info in self.jobs.left
         ]
 

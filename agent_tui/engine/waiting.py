@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Final, Literal, TypeAlias
 
 from agent_tui.engine.conversation import Conversation, patiently, store_failure
 from agent_tui.engine.state import AgentState
@@ -18,9 +19,13 @@ from agent_tui.models.events import (
     WaitingKind,
     WaitingMessage,
 )
-from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id, own_output
+from agent_tui.models.messages import NEWS, TOLD, AttachmentPart, Message, new_id, own_output, written_in
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
+
+AGAIN: Final = "again"
+Next: TypeAlias = Message | Literal["again"]
+"""What a turn begins with: a message, or the newest request, made again."""
 
 GOES_BY_ITSELF = frozenset({"steer", "queued"})
 
@@ -52,6 +57,7 @@ class Waiting:
         self._paused = False
         self._unanswered: list[Message] = []
         self._why = ""
+        self._again = False
         state.events.subscribe(self._listen)
 
     @property
@@ -86,8 +92,13 @@ class Waiting:
     def _index(self, message_id: str) -> int:
         return next((i for i, entry in enumerate(self._entries) if entry.message.id == message_id), -1)
 
-    def next(self) -> Message | None:
-        """Takes the message the next turn begins with; steering that came too late for its turn goes first."""
+    def next(self) -> Next | None:
+        """Takes what the next turn begins with: the request that is to be made again, else a message. Steering that
+        came too late for its turn goes first."""
+        if self._again:
+            self._again, self._paused, self._unanswered = False, False, []
+            self._tell()
+            return AGAIN
         for index, entry in enumerate(self._entries):
             if entry.kind in GOES_BY_ITSELF:
                 del self._entries[index]
@@ -167,14 +178,15 @@ class Waiting:
         self._tell()
 
     def release(self, message_id: str | None = None) -> bool:
-        """All that waits may go, or one of them, first; False when nothing does. What was not answered leaves the
-        conversation, to be sent anew."""
+        """All that waits may go, or one of them, first; False when nothing does. What was not answered stays where it
+        is: its request is made again."""
         unanswered = [m.id for m in self._unanswered]
         if unanswered and (message_id is None or message_id in unanswered):
-            again = self._withdraw()
+            self._again = True
             if message_id is not None:
-                message_id = again[unanswered.index(message_id)].id
-            self._entries[:0] = [_Entry(message, "failed", self._why) for message in again]
+                return True
+        if self._again and not self._entries:
+            return True
         if not self._entries or (message_id is not None and self._index(message_id) < 0):
             return False
         if message_id is None:
@@ -193,6 +205,18 @@ class Waiting:
             self.keep_order()
         return True
 
+    def go_on(self) -> bool:
+        """The newest request is made again, of a turn that ended before its model was done; False where the
+        conversation does not end with what a model is to answer."""
+        newest = next((m for m in reversed(self._state.conversation.path) if not wordless(m)), None)
+        self._again = newest is not None and newest.role in ("user", "tool")
+        return self._again
+
+    def repeats(self, message: Message) -> str | None:
+        """The id of the unanswered message that is written again; None where it is another one."""
+        wanted = written_in(message)
+        return next((m.id for m in self._unanswered[-1:] if written_in(_bare(replace(m), TOLD)) == wanted), None)
+
     def opened(self) -> None:
         """The first session is in force: what waits in it is held, before what was typed meanwhile."""
         self._entries += [_Entry(message, "held") for message in self._state.conversation.waiting]
@@ -203,7 +227,7 @@ class Waiting:
     def become(self) -> None:
         """Another session is in force: what waits there, and nothing else."""
         self._entries = [_Entry(message, "held") for message in self._state.conversation.waiting]
-        self._paused = False
+        self._paused = self._again = False
         self._find_unanswered()
         self._tell()
 
@@ -219,7 +243,7 @@ class Waiting:
         if count:
             waits = f"{plural(count, 'message')} {'waits' if count == 1 else 'wait'}"
             sends = "it" if count == 1 else "them"
-            text = f"{waits} from when this session was left: Enter on an empty prompt sends {sends}, ↑ takes back."
+            text = f"{waits} queued since you left this session: Enter on an empty prompt sends {sends}, ↑ edits."
             self._state.events.publish(Notice("info", text, "waiting"))
         if self.listed:
             self._tell()
@@ -246,11 +270,11 @@ class Waiting:
     def _storable(self) -> bool:
         return self._state.opened and not self._state.conversation.read_only
 
-    def _withdraw(self) -> list[Message]:
-        """Takes what was not answered out of the conversation and returns it; what waits for a word is a message of its
-        own."""
-        conversation, taken = self._state.conversation, self._unanswered
-        self._unanswered = []
+    def _withdraw(self, begin: int) -> list[Message]:
+        """Takes what was not answered, from message ``begin`` of it on, out of the conversation and returns it; what
+        waits for a word is a message of its own."""
+        conversation, taken = self._state.conversation, self._unanswered[begin:]
+        del self._unanswered[begin:]
         gone = conversation.path[conversation.path.index(taken[0]) :]
         try:
             conversation.go_to(taken[0].parent_id)
@@ -264,9 +288,9 @@ class Waiting:
         return [_bare(message, TOLD - {NEWS}) for message in again]
 
     def _take_from_conversation(self, index: int) -> Message:
-        """One of what was not answered; the others wait for the user's word."""
-        again = self._withdraw()
-        message = again.pop(index)
+        """One of what was not answered; those after it wait for the user's word."""
+        again = self._withdraw(index)
+        message = again.pop(0)
         self.fail(again, self._why)
         return message
 

@@ -27,6 +27,7 @@ from agent_tui.models.events import (
     CompactionOffered,
     CompactionStarted,
     ContextChanged,
+    ContextEdited,
     DraftChanged,
     Event,
     JobsChanged,
@@ -44,6 +45,7 @@ from agent_tui.models.events import (
     SessionChanged,
     StepEnded,
     StepStarted,
+    StopAsked,
     StopReason,
     ToolOutput,
     ToolStarted,
@@ -151,7 +153,7 @@ class Printer:
                 self._plan = plan
             case PlanPresented() | QuestionAsked():
                 # A run without a screen has nobody to ask; whoever says otherwise is told what waits.
-                self._notice("warning", "The model waits for an answer that cannot be given here.", "question")
+                self._notice("warning", "The model asked a question that nobody can answer here.", "question")
             case Notice(_, _, "model_problem"):
                 self._problem = event
             case Notice(level, text, code):
@@ -196,8 +198,10 @@ class Printer:
                 | ToolOutput()
                 | PermissionAsked()
                 | PermissionAnswered()
+                | StopAsked()
                 | QuestionClosed()
                 | ContextChanged()
+                | ContextEdited()
                 | DraftChanged()
                 | QueueChanged()
                 | MessagesWithdrawn()

@@ -65,11 +65,11 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
             text = own.expand(args)
             return text if isinstance(text, str) else await text
     if registry.find(name) is not None:
-        raise ConfigError(f"/{name} is a command of the chat; -p sends a message.")
+        raise ConfigError(f"/{name} is a chat command; -p sends a message.")
     if registry.is_command(typed or piped, agent):
         close = registry.nearest(name, agent)
         hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else ""
-        raise ConfigError(f"Unknown command /{name}.{hint} With a space before it, it is sent as it stands.")
+        raise ConfigError(f"Unknown command /{name}.{hint} Put a space before it to send it as text.")
     return prompt
 
 
@@ -159,7 +159,7 @@ class Run:
                     raise message
                 if message is None:
                     if not asked and not self._stopped.is_set():
-                        raise ConfigError("Nothing to ask: standard input ended without a message.")
+                        raise ConfigError("No prompt: standard input ended without a message.")
                     return
                 asked = True
                 await self._message(partial(self._prepare, message.text, "", (), message.attachments))
@@ -223,7 +223,7 @@ class Run:
                 self.printer.fits_not(f"The answer cannot be checked against the schema: {error}")
                 return
             if left and sum(step.kind == "turn" for step in self.agent.conversation.steps[begun:]) >= limit:
-                self.printer.fits_not(f"The answer does not fit the schema: {problem}; --max-turns {limit} is used up")
+                self.printer.fits_not(f"The answer does not fit the schema: {problem}; --max-turns {limit} reached")
                 return
             if left:
                 self.printer.problem(f"The answer does not fit the schema: {problem}. Asking again.", "schema_repair")

@@ -78,7 +78,7 @@ class OutputSchema:
         except _TooLongError:
             raise SchemaFaultError(f"checking it takes longer than {duration(CHECK_SECONDS)}") from None
         except RecursionError:
-            raise SchemaFaultError("its references go round in a circle, or it is nested too deeply") from None
+            raise SchemaFaultError("its references are circular, or it is nested too deeply") from None
         except (Unresolvable, re.error) as error:
             raise SchemaFaultError(" ".join(str(error).split())[:300]) from None
         if worst is None:
@@ -154,18 +154,18 @@ def read_schema(source: Path | str, flag: str = "--output-schema") -> OutputSche
     except OSError as error:
         raise ConfigError(f"{flag}: {error.strerror or error}.") from None
     if len(data) > MAX_FILE:
-        raise ConfigError(f"{flag}: larger than {MAX_FILE // 1024} kB; all of it goes with every request.")
+        raise ConfigError(f"{flag}: larger than {MAX_FILE // 1024} kB; all of it is sent with every request.")
     try:
         schema = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{flag}: not JSON: {' '.join(str(error).split())[:200]}.") from None
     if not isinstance(schema, dict):
-        raise ConfigError(f"{flag}: no JSON Schema: it must be an object.")
+        raise ConfigError(f"{flag}: not a JSON Schema: it must be an object.")
     try:
         validator_for(schema).check_schema(schema)
     except SchemaError as error:
         where = ".".join(str(part) for part in error.absolute_path)
-        raise ConfigError(f"{flag}: no JSON Schema: {where + ': ' if where else ''}{error.message[:300]}.") from None
+        raise ConfigError(f"{flag}: not a JSON Schema: {where + ': ' if where else ''}{error.message[:300]}.") from None
     except RecursionError:
         raise ConfigError(f"{flag}: nested too deeply.") from None
     found = OutputSchema(schema)

@@ -42,6 +42,13 @@ class ContextRow:
     """Those of its tokens that were read; None where the provider does not say."""
     fingerprint: str | None = None
     """Of a part that goes with every request: the agent knows the text behind it."""
+    attachment: int | None = None
+    """Which attachment of its message it is, from 1."""
+
+    @property
+    def part_id(self) -> str | None:
+        """By what an edit names it: ``msg_1``, ``msg_1#2`` for the second attachment of that message."""
+        return self.message_id if self.attachment is None else f"{self.message_id}#{self.attachment}"
 
     def leaves(self) -> Iterator[ContextRow]:
         """The rows below it that have none below them; itself where there are none."""

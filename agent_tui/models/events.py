@@ -190,8 +190,34 @@ class QuestionAsked:
 
 
 @dataclass(slots=True, frozen=True)
+class Way:
+    """A way on from where a turn stopped, taken with ``key``. ``asks`` names what is to be written first, not shown
+    where it is ``secret``; ``models``: another model is to be chosen, and the turn goes on with it."""
+
+    key: str
+    label: str
+    asks: str = ""
+    secret: bool = False
+    models: bool = False
+
+    @property
+    def feedback(self) -> bool:
+        return bool(self.asks)
+
+
+@dataclass(slots=True, frozen=True)
+class StopAsked:
+    """A turn stopped at something that the user can change; answer with ``agent.stops.answer(…)``. What is not among
+    the ``ways`` leaves it as it is."""
+
+    request_id: str
+    question: str
+    ways: tuple[Way, ...]
+
+
+@dataclass(slots=True, frozen=True)
 class QuestionClosed:
-    """A plan or a question is answered, or waits no more."""
+    """A plan or a question is answered, or is open no more."""
 
     request_id: str
 
@@ -240,6 +266,13 @@ class CompactionEnded:
     text: str
     records: list[CompactionRecord] = field(default_factory=list)
     quiet: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class ContextEdited:
+    """The user dropped something of the conversation, or restored it."""
+
+    record: CompactionRecord
 
 
 @dataclass(slots=True, frozen=True)
@@ -336,6 +369,7 @@ Event: TypeAlias = (
     | PermissionAnswered
     | PlanPresented
     | QuestionAsked
+    | StopAsked
     | QuestionClosed
     | ContextChanged
     | DraftChanged
@@ -343,6 +377,7 @@ Event: TypeAlias = (
     | CompactionStarted
     | CompactionEnded
     | CompactionOffered
+    | ContextEdited
     | Notice
     | QueueChanged
     | MessagesWithdrawn

@@ -288,6 +288,11 @@ class Message:
         return None
 
 
+def attachments_of(message: Message) -> list[AttachmentPart]:
+    """The attachments of a message, in their order: the first is ``ID#1``."""
+    return [part for part in message.parts if isinstance(part, AttachmentPart)]
+
+
 PINNED_INTRODUCTION = "[The user pinned these words: they go word for word through every compaction. Oldest first.]\n\n"
 
 
@@ -339,7 +344,7 @@ def own_output(message: Message) -> str | None:
 def written_in(message: Message) -> Written:
     """Returns the part of a user's message that they wrote."""
     pasted = next((part.pasted for part in message.parts if isinstance(part, TextPart)), None)
-    return Written(message.text, [p for p in message.parts if isinstance(p, AttachmentPart)], pasted or [])
+    return Written(message.text, attachments_of(message), pasted or [])
 
 
 EMPTY = ""

@@ -59,6 +59,8 @@ class ModelInfo:
     """False: its server refused a compaction of its own, or what it had made by one."""
     files: bool = True
     """False: its server has refused PDF files."""
+    doubt: str | None = None
+    """Why its name may be mistyped, in a sentence."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -229,7 +231,7 @@ class UsageReport:
 @dataclass(slots=True, frozen=True)
 class Started:
     """The request is on its way; ``target`` is what was resolved, ``notes`` what the user should be told
-    (for instance "thinking off for one step: context was compacted")."""
+    (for instance "Thinking is off: the maximum output leaves no room for it.")."""
 
     target: Target
     notes: tuple[str, ...] = ()

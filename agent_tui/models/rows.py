@@ -76,6 +76,9 @@ MESSAGE_ROWS: dict[MessageRowId, RowKind] = {
 }
 """In the order in which they are shown."""
 
+NOTES = RowKind("attachments", "notes", "▓", "primary", subject="Notes are", drawn=_DRAWN)
+"""What the row of attachments is called where all of it is what the program itself tells the model."""
+
 FREE = RowKind("free", "Free", "·", "line")
 RESERVE = RowKind("reserve", "Reserve", "╱", "faint")
 """What is left of the window beside the rows."""

@@ -29,10 +29,9 @@ class SessionState:
     """Absolute paths of the files that go with every request."""
     pinned_messages: tuple[str, ...] = ()
     """Ids of the messages whose words every compaction carries, those of other branches too."""
-    drops_waiting: tuple[str, ...] = ()
-    """Ids of the messages that are dropped once the provider's cache is cold, those of other branches too."""
-    drops_asked: float = 0.0
-    """When the user asked for the last of them (seconds since the epoch)."""
+    drops_waiting: Mapping[str, float] = field(default_factory=lambda: _NOTHING, hash=False)
+    """What is dropped once the provider's cache is cold, on other branches too: ids of messages, and of attachments as
+    ``msg_1#2``, with the time at which the user asked for it (seconds since the epoch)."""
     compaction_failures: int = 0
     """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False

@@ -469,6 +469,8 @@ class CompactionRecord:
     beside: list[str] = field(default_factory=list)
     """First messages of the branches that had been left when it was made: it does not hold on them, so that each goes
     on as it was left."""
+    attachments: dict[str, list[int]] = field(default_factory=dict)
+    """Those of the messages of a ``drop`` or ``restore`` of which only the attachments with these numbers are meant."""
 
     @property
     def compacts(self) -> bool:

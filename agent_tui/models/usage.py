@@ -86,7 +86,7 @@ class Limits:
     def origin(self) -> str:
         """The source from which the window is known, in words."""
         if self.source == "chosen":
-            return "chosen by us, the model is not loaded yet"
+            return "chosen here, as the model is not loaded yet"
         if self.source != "learned":
             return self.source
         return f"learned from the server{self._day}"

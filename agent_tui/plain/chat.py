@@ -11,9 +11,9 @@ from agent_tui.commands.registry import is_command, split
 from agent_tui.commands.turn_words import EXIT_BY_REASON
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_RETRYABLE, AgentError
 from agent_tui.models.messages import new_id
-from agent_tui.plain.commands import Commands
+from agent_tui.plain.commands import Commands, secret
 from agent_tui.plain.event_printer import EventPrinter
-from agent_tui.plain.questions import Asking, Edits
+from agent_tui.plain.questions import Asking, Edits, StopQuestion
 from agent_tui.plain.reading import Reads, Want
 from agent_tui.plain.sending import Queue, Sender
 from agent_tui.records import dataclass
@@ -21,6 +21,7 @@ from agent_tui.records import dataclass
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.history import History
+    from agent_tui.models.events import Way
     from agent_tui.plain.line_writer import LineWriter
 
 
@@ -49,7 +50,14 @@ class Chat:
     def __post_init__(self) -> None:
         self.left = asyncio.Event()
         queue = Queue()
-        self.asking = Asking(self.writer, self.edits, self._typed_ahead, self.settle, self._call_user)
+        self.asking = Asking(
+            self.writer,
+            self.edits,
+            self._typed_ahead,
+            self.settle,
+            self._call_user,
+            self._go_on if self.live else None,
+        )
         self.printer = EventPrinter(self.agent, self.writer, self.asking, queue, self.settle, self._call_user)
         self.sender = Sender(self.agent, self.writer, self.reads, queue, self.asking, self.live)
         self.commands = Commands(
@@ -126,8 +134,8 @@ class Chat:
             if self.asking.take(text) != "other":
                 self.settle()
                 return
-            if not text.startswith("/"):
-                self.writer.say("That is no answer; it is queued as a message. The question still waits.", "Note")
+            if not text.startswith("/") and not isinstance(self.asking.front, StopQuestion):
+                self.writer.say("Not an answer, so queued as a message. The question is still open.", "Note")
         self._take(text)
         self.settle()
 
@@ -169,6 +177,36 @@ class Chat:
         key = new_id("line")
         self._unsent[key] = text
         task = asyncio.create_task(self._handle(text, key), name=key)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _go_on(self, question: StopQuestion, way: Way | None, text: str) -> None:
+        """What stopped the turn is answered; the question is put again where that could not be done."""
+
+        async def answer() -> None:
+            stops, model = self.agent.stops, self.agent.models.spec.key
+            written = text
+            if way is not None and way.models:
+                self.asking.closed(question.request_id)
+                await self.commands.run("/model")
+                if self.agent.models.spec.key == model:
+                    self.asking.put_back(question)
+                return
+            if way is not None and way.secret:
+                written = await self.reads.lend(lambda: secret(way.asks))
+            if way is None or written or not way.asks:
+                await stops.answer(question.request_id, way.key if way is not None else "", written)
+            else:
+                question.put()
+
+        async def run() -> None:
+            try:
+                await answer()
+            except AgentError as error:
+                self.writer.quote(str(error), "Error")
+                question.put()
+
+        task = asyncio.create_task(run(), name="go on")
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -219,12 +257,12 @@ class Chat:
             self.leave()
         elif self.reads.drop() or self._lines:
             self._lines.clear()
-            self.writer.say("The line is dropped.")
+            self.writer.say("Line cleared.")
         elif before is not None and now - before <= TWICE:
             self.leave()
         else:
             self._cancelled_at = now
-            self.writer.say("Ctrl+C again leaves.")
+            self.writer.say("Press Ctrl+C again to quit.")
         self.settle()
 
     def over(self) -> None:

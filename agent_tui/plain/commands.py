@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands import registry
 from agent_tui.commands.chat import state_word
-from agent_tui.commands.model import model_line
+from agent_tui.commands.info import Info
+from agent_tui.commands.model import choice_line
 from agent_tui.commands.registry import OpenScreen, find, load
 from agent_tui.commands.sessions import (
     branch_text,
@@ -30,6 +31,7 @@ from agent_tui.models.session import Branch, SessionHit
 from agent_tui.plain.event_printer import ago, result_text
 from agent_tui.plain.line_writer import spoken
 from agent_tui.records import dataclass
+from agent_tui.terminal_output import ask_secret
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, plural, tokens
 
@@ -47,6 +49,14 @@ MOST_SESSIONS = 500
 """Sessions of a list; the rest is found by words."""
 BRANCH_WORDS = 160
 """Characters of what was said on a branch, of which half are its first words."""
+
+
+def secret(asks: str) -> str:
+    """What is typed and not shown; nothing where that is given up."""
+    try:
+        return ask_secret(f"{asks} (not shown; an empty line cancels): ").strip()
+    except EOFError:
+        return ""
 
 
 @dataclass(eq=False)
@@ -70,10 +80,10 @@ class Lists:
         here = [hit for hit in listed if hit.session.project == str(agent.root)]
         shown = [*here, *(hit for hit in listed if hit.session.project != str(agent.root))]
         if not shown:
-            self._sender.problem("No other session matches." if search else "There is no other session.")
+            self._sender.problem("No other session matches." if search else "No other sessions.")
             return
         rest = len(shown) - MOST_SESSIONS
-        more = f" {rest:,} more: /resume WORDS finds them." if rest > 0 else ""
+        more = f" {rest:,} more: /resume WORDS searches them." if rest > 0 else ""
         chosen = await self._asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST_SESSIONS]])
         if chosen is not None:
             await agent.sessions.resume(shown[chosen].session.id)
@@ -90,16 +100,45 @@ class Lists:
     async def model(self, search: str) -> None:
         """Another model."""
         agent = self._agent
-        specs = [s for s in agent.models.all() if search.lower() in f"{s.key} {s.model}".lower()]
-        rows = []
-        for spec in specs:
-            current = " (in use)" if spec.key == agent.models.spec.key else ""
-            rows.append(" ".join(model_line(await agent.models.describe(spec.key)).split()) + current)
-        chosen = await self._asking.pick("Models. Any LiteLLM name works as well: /model NAME.", rows)
+        await agent.models.look()
+        found = agent.models.list.search(search)
+        used = agent.models.spec.key
+        rows = [
+            " ".join(choice_line(one, agent.models.list.key_of(one.provider)).split())
+            + (" (in use)" if one.name == used else "")
+            for one in found
+        ]
+        if not rows:
+            self._sender.problem("No model matches. You can also type a full name, such as openai/gpt-5.")
+            return
+        chosen = await self._asking.pick("Models. /model WORDS searches all of them.", rows)
         if chosen is not None:
-            result = await registry.run(agent, f"/model {specs[chosen].key}")
-            if isinstance(result, registry.Text):
-                self._writer.say(result.text)
+            if found[chosen].anyway:
+                agent.models.accept(found[chosen].name)
+            await self.use_model(found[chosen].name)
+
+    async def use_model(self, name: str) -> None:
+        """Switches to a model, and asks for its key where it lacks one."""
+        result = await registry.run(self._agent, f"/model {name}")
+        if isinstance(result, OpenScreen):
+            await self.key(name)
+        elif isinstance(result, registry.Text):
+            self._writer.say(result.text)
+
+    async def key(self, name: str) -> None:
+        """Asks for the key that a model lacks, and switches to it."""
+        models = self._agent.models
+        if (missing := models.missing_key(name)) is None:
+            return
+        if not self._sender.live:
+            self._sender.problem(f"{name} needs an API key for {missing.owner}: set {missing.variable}.")
+            return
+        self._writer.say(f"{name} needs an API key for {missing.owner}. You can also set {missing.variable}.")
+        if not (typed := await self._sender.reads.lend(lambda: secret(f"Key for {missing.owner}"))):
+            self._writer.say(f"No key entered; still using {models.spec.key}.")
+            return
+        self._writer.say(await models.take_key(name, typed))
+        await self.use_model(name)
 
     async def rewind(self) -> None:
         """Back to before one of the user's messages, or to the end of a branch that was left."""
@@ -109,12 +148,12 @@ class Lists:
         entries = list(tree(path, agent.branches.all()))
         rows = [_branch(entry) if isinstance(entry, Branch) else _message(entry, leave[entry.id]) for entry in entries]
         branches = sum(isinstance(entry, Branch) for entry in entries)
-        title = "Go back to before which of your messages? The newest is first."
+        title = "Rewind to before which message? The newest is first."
         if branches:
-            stands = plural(branches, "branch that was left stands", "branches that were left stand")
+            listed = plural(branches, "branch is", "branches are")
             title = (
-                "Go back to before which of your messages, or to the end of which branch? The newest is first; "
-                f"{stands} below the message that came instead."
+                "Rewind to before which message, or go to the end of which branch? The newest is first; "
+                f"{listed} listed below the message sent instead."
             )
         chosen = await self._asking.pick(title, rows)
         if chosen is not None:
@@ -125,9 +164,9 @@ class Lists:
         facts = branch_text(entry) if isinstance(entry, Branch) else leaves_text(leave[entry.id])
         files = agent.branches.files(head)
         said = [facts, files_text(files, agent.root, "Choice 2"), lost_text(agent.branches.lost(head), would=True)]
-        ways = ["Go there", "Continue in a copy that ends there; this session stays as it is"]
+        ways = ["Go there", "Continue in a copy that ends there; this session is unchanged"]
         if files.put:
-            ways.insert(1, "Go there, and put the files as they were then")
+            ways.insert(1, "Go there and restore the files")
         how = await self._asking.pick(" ".join(filter(None, said)), ways)
         if how is None:
             return
@@ -151,7 +190,7 @@ class Lists:
             said = f", last line: {one_line(job.last_line, 200)}" if job.last_line else ""
             line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
             self._writer.quote(line)
-        self._writer.say("/jobs output ID says what it wrote; /jobs stop, keep or end ID.")
+        self._writer.say("/jobs output ID shows its output; /jobs stop, keep or end ID.")
 
 
 def _message(message: Message, leave: int) -> str:
@@ -182,18 +221,18 @@ async def found_by(reader: SearchReader, search: str) -> list[SessionHit]:
 EXCHANGES = 5
 """Messages of the user's that /history says with their answers."""
 NO_COLOURS = (
-    "Themes are colours of the screen; plain mode has none, so this has no effect here. "
-    "A theme for the screen: theme under [ui] in the configuration, or /theme there."
+    "Plain mode has no colours, so themes have no effect here. "
+    "For the screen, set theme under [ui] in the configuration, or run /theme there."
 )
 
 
 OWN = {
-    "output": ("/output [N]", "All that the newest tool call returned; 2 the one before it."),
-    "history": ("/history [N | all]", "What was said: your last five messages with the answers."),
-    "reasoning": ("/reasoning [on | off]", "What the model thought; on says it each time."),
-    "queue": ("/queue [drop | send] [N]", "What waits; drop takes the newest back, send sends."),
-    "steer": ("/steer TEXT", "A message that goes in at the next step of the running turn."),
-    "edit": ("/edit [TEXT]", "Writes the message in your editor."),
+    "output": ("/output [N]", "Show the whole result of the newest tool call; 2 is the one before it."),
+    "history": ("/history [N | all]", "Show your last five messages with the answers."),
+    "reasoning": ("/reasoning [on | off]", "Show what the model thought; on shows it after each turn."),
+    "queue": ("/queue [drop | send] [N]", "List queued messages; drop removes the newest, send sends the first."),
+    "steer": ("/steer TEXT", "Send a message into the running turn, before its next step."),
+    "edit": ("/edit [TEXT]", "Write the message in your editor."),
 }
 """Commands that only plain mode has, with what they do: what a key does on the screen."""
 
@@ -237,8 +276,12 @@ class Commands:
             case registry.Submit(text):
                 # The user's own words alone name files: the command's text is from a file or a server.
                 await self._sender.message(text, line)
-            case registry.Text(text, _, True):
+            case registry.Text(text, error=True):
                 self._sender.problem(text)
+            case Info(foreign=True):
+                self._writer.quote(result.text)
+            case Info():
+                self._writer.say(result.text)
             case registry.Text(text, foreign=True):
                 self._writer.quote(text, indent="  ")
             case registry.Text(text, then=then):
@@ -278,11 +321,11 @@ class Commands:
             case "themes":
                 self._writer.say(NO_COLOURS, "Note")
             case "vim":
-                self._writer.say("vim's keys are the screen's; the line here has the keys of a shell.", "Note")
+                self._writer.say("Vim keys work on the screen only; this line has a shell's keys.", "Note")
             case "picture":
                 from agent_tui.commands.chat import named_pictures
 
-                self._writer.say("pictures are not shown as text. In this conversation:", "Note")
+                self._writer.say("plain mode cannot show pictures. In this conversation:", "Note")
                 self._writer.quote(named_pictures(self._agent), indent="  ")
             case "efforts":
                 levels = "; ".join(f"{level.effort}: {level.words}" for level in self._agent.models.levels())
@@ -291,6 +334,8 @@ class Commands:
                 await self._lists.resume(result.data)
             case "models":
                 await self._lists.model(result.data)
+            case "key":
+                await self._lists.key(result.data)
             case "rewind":
                 await self._lists.rewind()
             case "jobs":
@@ -311,8 +356,7 @@ class Commands:
             self._writer.say(f"copied {what}.", "Note")
         else:
             self._sender.problem(
-                "There is no program for the clipboard here (wl-copy, xclip, xsel); /export md writes the conversation "
-                "to a file."
+                "No clipboard program found (wl-copy, xclip, xsel). Run /export md to write the conversation to a file."
             )
 
     # What keys do on the screen
@@ -322,57 +366,57 @@ class Commands:
         back = int(args) if args.isdecimal() and len(args) < 6 else 0 if args else 1
         if not 1 <= back <= len(found):
             count = plural(len(found), "tool call")
-            self._sender.problem(f"/output takes a number, 1 is the newest; there were {count} since the start.")
+            self._sender.problem(f"Usage: /output [N]. 1 is the newest; {count} since the start.")
             return
         self._writer.quote(result_text(*found[-back]), indent="  ")
 
     async def _history(self, args: str) -> None:
         if args != "all" and args and not (args.isdecimal() and int(args[:6]) > 0):
-            self._sender.problem("/history takes nothing, a number of your messages, or all.")
+            self._sender.problem("Usage: /history [N | all]")
         elif not self._agent.conversation.path:
-            self._writer.say("nothing was said yet.", "Note")
+            self._writer.say("no messages yet.", "Note")
         else:
             exchanges = None if args == "all" else int(args[:6] or EXCHANGES)
             if earlier := self._printer.tell_past(exchanges):
-                self._writer.say(f"{plural(earlier, 'message is', 'messages are')} earlier: /history all.", "Note")
+                self._writer.say(f"{plural(earlier, 'earlier message')}: /history all.", "Note")
 
     async def _reasoning(self, args: str) -> None:
         if args in ("on", "off"):
             self._printer.show_reasoning = args == "on"
-            self._writer.say(f"reasoning is {'said at the end of each turn' if args == 'on' else 'not said'}.", "Note")
+            self._writer.say(f"reasoning is {'shown at the end of each turn' if args == 'on' else 'hidden'}.", "Note")
             return
         if args:
-            self._sender.problem("/reasoning takes nothing, on or off.")
+            self._sender.problem("Usage: /reasoning [on | off]")
             return
         answers = [m for m in self._agent.conversation.path if m.role == "assistant"]
         reasoning = answers[-1].reasoning.strip() if answers else ""
         if reasoning:
             self._writer.quote(reasoning, "Thought")
         else:
-            self._writer.say("the newest answer has no reasoning that can be read.", "Note")
+            self._writer.say("the newest answer has no readable reasoning.", "Note")
 
     async def _queue(self, args: str) -> None:
         verb, _, number = args.partition(" ")
         chosen = self._sender.queue.named(number.strip()) if number else None
         if verb not in ("", "drop", "send") or (number and chosen is None):
-            self._sender.problem("/queue takes nothing, or drop or send, with the number of a message if you like.")
+            self._sender.problem("Usage: /queue [drop | send] [N]")
         elif verb == "drop":
             taken = self._agent.turns.take_back(chosen.id if chosen is not None else None)
             if taken is None:
-                self._writer.say("nothing waits.", "Note")
+                self._writer.say("the queue is empty.", "Note")
             else:
-                self._writer.quote(taken.text, "Taken back")
+                self._writer.quote(taken.text, "Removed from the queue")
         elif verb == "send":
             if not self._agent.turns.send_waiting(chosen.id if chosen is not None else None):
                 self._writer.say("nothing can be sent now.", "Note")
         else:
-            self._writer.quote("\n".join(self._sender.queue.lines()) or "Nothing waits.")
+            self._writer.quote("\n".join(self._sender.queue.lines()) or "The queue is empty.")
 
     async def _steer(self, args: str) -> None:
         if args:
             await self._sender.message(args, steer=True)
         else:
-            self._sender.problem("/steer needs a message.")
+            self._sender.problem("Usage: /steer TEXT")
 
     async def _edit(self, args: str) -> None:
         text = await self._edits(args, "message.md")
@@ -380,25 +424,25 @@ class Commands:
             self._writer.quote(text, "You")
             await self._sender.message(text)
         else:
-            self._writer.say("nothing was written, nothing is sent.", "Note")
+            self._writer.say("nothing written, nothing sent.", "Note")
 
 
 TYPING = (
-    ("Enter", "sends; while the model works, the message waits for its turn"),
-    ("a backslash at the end of a line", "the message goes on with the next line; a paste of lines is one message"),
-    ("an empty line", "sends what waits"),
-    ("Ctrl+C", "interrupts; drops the line; twice on an empty line leaves"),
-    ("Ctrl+D", "on an empty line leaves"),
-    ("a number", "answers a question; m says the rest of a long change or plan"),
-    ("@file", "attaches a file, @file:10-40 lines of it; Tab completes"),
-    ("!command", "runs a command of yours; the model sees its output with the next message"),
+    ("Enter", "send; while the model works, queue the message"),
+    ("a backslash at the end of a line", "continue the message on the next line; pasted lines are one message"),
+    ("an empty line", "send what is queued"),
+    ("Ctrl+C", "interrupt, or clear the line; twice on an empty line: quit"),
+    ("Ctrl+D", "on an empty line: quit"),
+    ("a number", "answer a question; m shows the rest of a long change or plan"),
+    ("@file", "attach a file, @file:10-40 for some lines; Tab completes"),
+    ("!command", "run a command; the model sees its output with your next message"),
     ("Up and Down", "earlier lines; Ctrl+R searches them"),
 )
 INSTEAD = {
-    "copy": "Copies the last answer as Markdown.",
-    "picture": "Says which pictures the conversation has, and where their files are.",
+    "copy": "Copy the last answer as Markdown.",
+    "picture": "List the pictures of the conversation and their files.",
     "theme": "Colours of the screen: no effect in plain mode.",
-    "vim": "Vim's keys on the prompt of the screen: no effect in plain mode.",
+    "vim": "Vim keys on the screen's prompt: no effect in plain mode.",
 }
 """What commands do otherwise here."""
 

@@ -6,9 +6,18 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from agent_tui.commands.tool_words import call_label, call_summary, diff_size, items_of, result_facts, shown
-from agent_tui.commands.turn_words import LONG_TURN, Told, says_itself
-from agent_tui.context.accounting.spending import turn_figure
+from agent_tui.commands.tool_words import (
+    call_label,
+    call_summary,
+    change_lines,
+    changed_lines,
+    excerpt,
+    items_of,
+    result_facts,
+    shown,
+)
+from agent_tui.commands.turn_words import ASKED, LONG_TURN, Told, endings_without_words
+from agent_tui.context.accounting.spending import turn_figure, without_ways
 from agent_tui.models.events import (
     LOADING,
     OWN_COMMAND,
@@ -17,6 +26,7 @@ from agent_tui.models.events import (
     CompactionOffered,
     CompactionStarted,
     ContextChanged,
+    ContextEdited,
     DraftChanged,
     Event,
     JobsChanged,
@@ -34,6 +44,7 @@ from agent_tui.models.events import (
     SessionChanged,
     StepEnded,
     StepStarted,
+    StopAsked,
     StopReason,
     ToolOutput,
     ToolStarted,
@@ -41,7 +52,6 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.models.messages import (
-    INTERRUPTED_RESULT,
     OWN_OUTPUT,
     TOLD_MODE,
     AttachmentPart,
@@ -52,11 +62,13 @@ from agent_tui.models.messages import (
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
-from agent_tui.text.numbers import age, duration, interval, plural, tokens
+from agent_tui.text.numbers import age, duration, interval, money, plural, tokens
 
 if TYPE_CHECKING:
+    from agent_tui.config import OutputForm
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextUsage
+    from agent_tui.models.steps import Step
     from agent_tui.plain.line_writer import LineWriter, Mark
     from agent_tui.plain.questions import Asking
     from agent_tui.plain.sending import Queue
@@ -67,26 +79,49 @@ LONGEST_LABEL = 300
 """Characters of a call that are told."""
 
 
-def tell_result(writer: LineWriter, label: str, result: ToolResultPart) -> None:
-    """Says ``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it."""
-    facts = spoken(", ".join(_facts(result))) or "done"
+CHANGED_LINES = 20
+"""Lines of a change that are said after it was made."""
+
+
+def tell_result(writer: LineWriter, label: str, result: ToolResultPart, how: OutputForm) -> None:
+    """Says ``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it; of a change its
+    first lines and of a command's output the last ones, or all, as is wished for."""
+    facts = spoken(", ".join(_facts(result, how != "line"))) or "done"
     writer.quote(f"Tool {spelled(label, line=True)[:LONGEST_LABEL]}: {facts}")
     for text, status in items_of(result):
         writer.quote(f"{_STATES[status]}: {drawable_output(text)}".replace("\n", " "), indent="  ")
+    if how != "line" and (said := list(_some(result) if how == "short" else _all(result))):
+        writer.quote("\n".join(said), indent="  ")
 
 
-def _facts(result: ToolResultPart) -> Iterator[str]:
+def _all(result: ToolResultPart) -> Iterator[str]:
+    if not items_of(result):
+        yield from drawable_output(shown(result)[1]).rstrip("\n").split("\n")
+
+
+def _some(result: ToolResultPart) -> Iterator[str]:
+    """Yields what is said of a result without being asked for."""
     kind, text = shown(result)
-    if result.text.startswith(INTERRUPTED_RESULT):
-        yield "interrupted"
-    elif kind == "diff" and not result.is_error:
-        added, removed = diff_size(text)
+    if kind == "diff" and not result.is_error:
+        lines = change_lines(drawable_output(text))
+        yield from lines[:CHANGED_LINES]
+        if len(lines) > CHANGED_LINES:
+            yield f"{plural(len(lines) - CHANGED_LINES, 'more line')}: /output shows all"
+    elif (seen := excerpt(result)) is not None:
+        more = f"{plural(seen.hidden, 'more line')}: /output shows all" if seen.hidden else ""
+        yield from filter(None, [more if seen.last else "", *seen.lines, "" if seen.last else more])
+
+
+def _facts(result: ToolResultPart, excerpted: bool) -> Iterator[str]:
+    kind, _ = shown(result)
+    if kind == "diff" and not result.is_error:
+        added, removed = changed_lines(result)
         yield f"{plural(added, 'line')} added, {removed} removed"
         if result.seconds is not None and result.seconds >= 0.05:
             yield duration(result.seconds)
     elif result.is_error:
-        first, *rest = result_facts(result)
-        yield first if first.startswith("refused") else f"failed: {first}"
+        first, *rest = result_facts(result, excerpted)
+        yield first if first.startswith(("refused", "failed", "interrupted")) else f"failed: {first}"
         yield from rest
     else:
         yield from result_facts(result)
@@ -131,8 +166,9 @@ def labels(message: Message) -> dict[str, str]:
     return {c.call_id: call_label(c.name, call_summary(c.name, c.arguments)) for c in message.tool_calls}
 
 
-def tell_messages(writer: LineWriter, messages: Sequence[Message]) -> None:
-    """Says messages as they were said when they came."""
+def tell_messages(writer: LineWriter, messages: Sequence[Message], steps: Sequence[Step], how: OutputForm) -> None:
+    """Says messages as they were said when they came, and how those of their requests ended that failed."""
+    endings = endings_without_words(messages, steps)
     calls: dict[str, str] = {}
     for message in messages:
         if message.role == "user":
@@ -148,7 +184,9 @@ def tell_messages(writer: LineWriter, messages: Sequence[Message]) -> None:
             calls |= labels(message)
         elif message.tool_result is not None:
             result = message.tool_result
-            tell_result(writer, calls.get(result.call_id, result.name), result)
+            tell_result(writer, calls.get(result.call_id, result.name), result, how)
+        if (ending := endings.get(message.id)) is not None:
+            writer.quote(ending[1], LEVELS[ending[0]])
 
 
 log = logging.getLogger(__name__)
@@ -173,6 +211,7 @@ class EventPrinter:
         self._told = Told()
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
+        self._asked: set[str] = set()
         self._shown = ""
         self._ticker = ProgressTicker(self._writer, lambda: agent.turns.busy, lambda: asking.front is not None)
         self._foretold = ""
@@ -189,7 +228,7 @@ class EventPrinter:
             self._tell(event)
         except Exception as error:
             log.exception("Telling %s failed", type(event).__name__)
-            self._writer.quote(f"cannot tell {type(event).__name__}: {one_line(str(error))}", "Error")
+            self._writer.quote(f"cannot show {type(event).__name__}: {one_line(str(error))}", "Error")
         self._ticker.look()
         self._changed()
 
@@ -233,23 +272,26 @@ class EventPrinter:
                     self._shown += text
                     writer.quote(program_output(text), indent="  ")
             case PermissionAsked():
+                self._asked.add(event.call_id)
                 self._asking.permission(agent, event)
             case PermissionAnswered(request_id, _) | QuestionClosed(request_id):
                 self._asking.closed(request_id)
             case PlanPresented("", plan):
-                writer.quote(f"the plan, which nobody can approve here:\n{spelled(plan)}", "Note")
+                writer.quote(f"the plan (nobody can approve it here):\n{spelled(plan)}", "Note")
             case PlanPresented():
                 self._asking.plan(agent, event)
             case QuestionAsked():
                 self._asking.question(agent, event)
+            case StopAsked():
+                self._asking.stop(event)
             case ContextChanged(usage, in_flight):
                 if not in_flight:
                     self._foretell(usage)
             case DraftChanged():
                 pass
             case RetryWaiting(seconds, attempt, attempts, failure):
-                writer.quote(failure.message, "Warning")
-                writer.say(f"trying again in {duration(seconds)}, {attempt} of {attempts - 1}.", "Note")
+                again = f"Retrying in {duration(seconds)}, {attempt} of {attempts - 1}."
+                writer.quote(f"{failure.message} {again}", "Warning")
             case CompactionStarted(before, _, estimated):
                 writer.say(f"compacting {tokens(before, estimated, full=True)} tokens…", "Note")
                 self._ticker.begin("Compacting")
@@ -257,20 +299,22 @@ class EventPrinter:
                 self._told.add(text)
                 if text and not quiet:
                     shown = outcome == "done" and any(record.summary_id for record in records)
-                    more = ". /compact show reads its facts and the summary." if shown else ""
+                    more = ". /compact show has its facts and summary." if shown else ""
                     writer.say(f"{text}{more}", _COMPACTION.get(outcome, "Note"))
             case CompactionOffered(line):
                 if line and not event.renewed:
                     writer.remark(f"{line}: /compact does it.", "Note")
             case Notice(level, text, code):
                 self._told.add(text)
+                if code in ASKED and self._asking.asks_stops:
+                    text = without_ways(text)
                 writer.remark(self._queue.waiting_words(text) if code == "waiting" else text, LEVELS[level])
             case QueueChanged():
                 told = self._queue.paused_words()
                 self._queue.changed(event)
                 if (paused := self._queue.paused_words()) and not told:
                     writer.remark(paused, "Note")
-            case SessionChanged() | JobsChanged() | MessagesWithdrawn():
+            case SessionChanged() | JobsChanged() | MessagesWithdrawn() | ContextEdited():
                 pass  # their notices and the queue tell it
             case TurnEnded():
                 self._turn_ended(event)
@@ -283,13 +327,14 @@ class EventPrinter:
         agent, writer = self._agent, self._writer
         self._asking.turn_over()
         self._calls.clear()
+        self._asked.clear()
         before, self._opened = self._opened, agent.conversation.info.id
         if before == agent.conversation.info.id:
             return
         if agent.conversation.path:
             title = one_line(agent.conversation.info.title, 80) or "untitled"
             count = plural(len(agent.conversation.path), "message")
-            rest = " The last of it, /history says more:" if earlier(agent.conversation.path, 1) else ""
+            rest = " The last exchange; /history shows more:" if earlier(agent.conversation.path, 1) else ""
             writer.say(f"session {title}, {count}, {ago(agent.conversation.path[-1].created)}.{rest}", "Note")
             self.tell_past(1)
         elif before:
@@ -300,7 +345,8 @@ class EventPrinter:
         many messages are earlier."""
         messages = self._agent.conversation.path
         begin = earlier(messages, exchanges)
-        tell_messages(self._writer, messages[begin:])
+        agent = self._agent
+        tell_messages(self._writer, messages[begin:], agent.conversation.steps, agent.settings.ui.tool_output)
         return begin
 
     # A turn
@@ -312,7 +358,9 @@ class EventPrinter:
             del self.results[:-100]
             self._ticker.spoke()
             self._ticker.phase = "Working"
-            tell_result(self._writer, label, result)
+            # The change that was asked about was said then.
+            asked = result.call_id in self._asked and shown(result)[0] == "diff"
+            tell_result(self._writer, label, result, "line" if asked else self._agent.settings.ui.tool_output)
         elif message.role == "user" and self._own_calls:
             self._own_calls.clear()
             self._end_own(message)
@@ -331,7 +379,7 @@ class EventPrinter:
         self._ticker.end()
         if rest:
             self._writer.quote(rest, indent="  ")
-        self._writer.quote("the command has ended.", "Note")
+        self._writer.quote("command finished.", "Note")
 
     def _delta(self, kind: str, text: str) -> None:
         self._ticker.spoke()
@@ -356,7 +404,7 @@ class EventPrinter:
             writer.quote(agent.conversation.path[-1].reasoning, "Thought")
         if event.stop_reason == "interrupted":
             writer.say("Interrupted.")
-        for level, text in self._told.ending(event, says_itself(agent.conversation.path), False):
+        for level, text in self._told.ending(event, cost=False):
             if event.stop_reason != "interrupted":
                 writer.say(text, LEVELS[level])
         usage = agent.context.usage()
@@ -364,6 +412,8 @@ class EventPrinter:
         said = [f"context {used} of {tokens(usage.window, False)} tokens" if usage.window else f"context {used} tokens"]
         if agent.settings.ui.turn_cost and (figure := turn_figure(event.bill)) is not None:
             said.insert(0, figure)
+        elif usage.session.cost.known:
+            said.append(f"{money(usage.session.cost)} so far")
         writer.say(", ".join(said) + ".", "Done" if event.stop_reason == "end" else "Stopped")
         if lasted >= LONG_TURN and event.stop_reason != "interrupted":
             self._calls_user()

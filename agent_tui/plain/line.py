@@ -268,10 +268,11 @@ async def propose(line: Line, completes: Completes) -> str:
         return ""
     common = beginning(found)
     if len(found) == 1 or (len(common) > len(text) and common.lower().startswith(text.lower())):
-        line.put(common)
+        name = len(found) == 1 and common.startswith("/") and " " not in common
+        line.put(f"{common} " if name else common)
         return ""
     more = f", and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-    return f"Proposals: {', '.join(each.strip() for each in found[:SHOWN])}{more}"
+    return f"Completions: {', '.join(each.strip() for each in found[:SHOWN])}{more}"
 
 
 def beginning(texts: Sequence[str]) -> str:

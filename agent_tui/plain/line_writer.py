@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from agent_tui.plain.reading import Reads
 
 _SIGNS = (
+    (r"(?m)^( *)[✓] ", r"\1Fine: "),
+    (r"(?m)^( *)[✗] ", r"\1Fails: "),
+    (r"(?m)^( *)! ", r"\1Warning: "),
     (r"(?<=[.!?] )~(?=\$?\d)", "About "),
     (r"~(?=\$?\d)", "about "),
     (r"≥ ?(?=\$?\d)", "at least "),
@@ -24,9 +27,6 @@ _SIGNS = (
     (r" → ", " to "),
     (r" [✓]", ", holds"),
     (r" [✗]", ", does not hold"),
-    (r"(?m)^[✓] ", "Fine: "),
-    (r"(?m)^[✗] ", "Fails: "),
-    (r"(?m)^! ", "Warning: "),
     (r"−(?=[\d$])", "minus "),
     (r"±0", "no change"),
 )
@@ -41,7 +41,8 @@ def spoken(text: str) -> str:
 
 Mark: TypeAlias = Literal[
     "You", "You, from the queue", "Agent", "Note", "Warning", "Error", "Reason", "Plan", "Question",
-    "Permission needed", "Thought", "Compacted", "Done", "Stopped", "Taken back", "Your message was", "The brief",
+    "Permission needed", "Thought", "Compacted", "Done", "Stopped", "Removed from the queue", "Your message was",
+    "The brief",
 ]  # fmt: skip
 """What stands, with a colon, before words in a line of ours."""
 LEVELS: dict[str, Mark] = {"info": "Note", "warning": "Warning", "error": "Error"}
@@ -298,6 +299,6 @@ class ProgressTicker:
             return
         if not self._asked():
             last = f", last line: {one_line(self.last, 200)}" if self.last else ""
-            self._writer.quote(f"{self.phase}, {duration(self.seconds)}{last}. Ctrl+C interrupts.")
+            self._writer.quote(f"{self.phase}, {duration(self.seconds)}{last}. Ctrl+C to interrupt.")
         self._count += 1
         self._later()

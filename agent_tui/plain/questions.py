@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from agent_tui.commands.questions import PLAN_CHOICES, permission_choices, question_text
+from agent_tui.commands.tool_words import change_lines
 from agent_tui.errors import AgentError
-from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked, Way
 from agent_tui.models.messages import new_id
 from agent_tui.records import dataclass
 from agent_tui.text.clean import spelled
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from agent_tui.plain.line_writer import LineWriter
 
 
+LEAST_KEY = 16
+"""Characters of one word that may be a key, where one is asked for."""
 Taken: TypeAlias = Literal["answered", "again", "other"]
 """What a line was to a question: its answer, something that leaves it open, or nothing that concerns it."""
 
@@ -57,7 +60,7 @@ class Question:
     @property
     def prompt(self) -> str:
         if self._writing:
-            return f"{self.words_prompt}, an empty line goes back: "
+            return f"{self.words_prompt} (an empty line goes back): "
         return f"Answer, 1 to {len(self.rows)}: " if len(self.rows) > 1 else "Answer, 1: "
 
     def say_rows(self, begin: int = 0, end: int | None = None) -> None:
@@ -69,7 +72,7 @@ class Question:
         if self.body:
             lines = self.body.split("\n")
             rest = len(lines) - BODY_LINES
-            more = [f"… {plural(rest, 'more line')}: m says them"] if rest > 0 else []
+            more = [f"… {plural(rest, 'more line')}: m shows them"] if rest > 0 else []
             self.writer.quote("\n".join([*lines[:BODY_LINES], *more]), indent="  ")
         self.say_rows()
 
@@ -99,7 +102,7 @@ class Question:
     def no_row(self, text: str) -> Taken:
         """Something was typed that names no choice."""
         if text.rstrip(".").isdecimal():
-            self.writer.say(f"There is no choice {text}.")
+            self.writer.say(f"No choice {text}.")
             return "again"
         return "other"
 
@@ -131,6 +134,8 @@ class PermissionQuestion(Question):
         self._choices = permission_choices(asked)
         self._display = asked.display or {}
         body = spelled(str(self._display.get("text") or "")).expandtabs(4).rstrip("\n")
+        if self._display.get("kind") == "diff":
+            body = "\n".join(change_lines(body))
         super().__init__(asked.request_id, writer, [(c.label, c.key) for c in self._choices], body)
         self._asked = asked
         self._answer = answer
@@ -142,7 +147,7 @@ class PermissionQuestion(Question):
         self.writer.quote(spelled(f"{asked.tool} {subject}", line=True), "Permission needed")
         if asked.reason:
             self.writer.quote(spelled(asked.reason, line=True), "Reason")
-        what = {"diff": "The change", "command": "The command"}.get(str(self._display.get("kind")), "The whole")
+        what = {"diff": "The change", "command": "The command"}.get(str(self._display.get("kind")), "In full")
         if self.body:
             self.writer.say(f"{what}, {plural(lines_in(self.body), 'line')}:")
         super().put()
@@ -153,7 +158,7 @@ class PermissionQuestion(Question):
             return self.ask_for_words()
         if choice.allow and self.unsaid and at != self._warned:
             self._warned = at
-            self.writer.say(f"its end was not said: m says it, {choice.key or at + 1} again allows.", "Note")
+            self.writer.say(f"you have not seen the end: m shows it, {choice.key or at + 1} again allows.", "Note")
             return "again"
         self._answer(choice.allow, choice.pattern, "")
         return "answered"
@@ -240,13 +245,55 @@ class AskQuestion(Question):
             return "answered"
         wanted = sorted({int(number) for number in numbers})
         if not self._asked.several or not 1 <= wanted[0] <= wanted[-1] <= len(self._asked.choices):
-            self.writer.say(f"There is no choice {text}.")
+            self.writer.say(f"No choice {text}.")
             return "again"
         self._answer(tuple(self._asked.choices[number - 1] for number in wanted), "")
         return "answered"
 
     def give_up(self) -> None:
         self._answer((), "")
+
+
+class StopQuestion(Question):
+    """What is to be done about what stopped the turn? ``answer`` takes the way, None for none, and what was written for
+    it; the question is open until that could be done."""
+
+    def __init__(
+        self, asked: StopAsked, writer: LineWriter, answer: Callable[[StopQuestion, Way | None, str], None]
+    ) -> None:
+        super().__init__(asked.request_id, writer, [(way.label, way.key) for way in asked.ways])
+        self._asked = asked
+        self._answer = answer
+        self._way = asked.ways[0]
+
+    def put(self) -> None:
+        self.writer.quote(spelled(self._asked.question), "Question")
+        self.say_rows()
+
+    def choose(self, at: int) -> Taken:
+        self._way = self._asked.ways[at]
+        if self._way.feedback and not self._way.secret:
+            self.words_prompt = self._way.asks
+            return self.ask_for_words()
+        self._answer(self, self._way, "")
+        return "again"
+
+    def take(self, line: str) -> Taken:
+        taken = super().take(line)
+        return "again" if taken == "answered" else taken
+
+    def no_row(self, text: str) -> Taken:
+        at = next((n for n, way in enumerate(self._asked.ways, 1) if way.secret), None)
+        if at is None or len(text) < LEAST_KEY or len(text.split()) > 1:
+            return super().no_row(text)
+        self.writer.say(f"That may be a key: it was not sent. Type {at} to enter it unseen.")
+        return "again"
+
+    def words(self, text: str) -> None:
+        self._answer(self, self._way, text)
+
+    def give_up(self) -> None:
+        self._answer(self, None, "")
 
 
 class Pick(Question):
@@ -261,8 +308,8 @@ class Pick(Question):
 
     @property
     def prompt(self) -> str:
-        more = ", m says more" if self._said < len(self.rows) else ""
-        return f"Number, 1 to {len(self.rows)}{more}; an empty line leaves it: "
+        more = ", m for more" if self._said < len(self.rows) else ""
+        return f"Number, 1 to {len(self.rows)}{more}; an empty line cancels: "
 
     def put(self) -> None:
         self._said = 0
@@ -273,7 +320,7 @@ class Pick(Question):
         begin, self._said = self._said, min(self._said + PART, len(self.rows))
         self.say_rows(begin, self._said)
         if rest := len(self.rows) - self._said:
-            self.writer.say(f"… {plural(rest, 'more row', 'more rows')}: m says them")
+            self.writer.say(f"… {plural(rest, 'more row', 'more rows')}: m shows them")
 
     def take(self, line: str) -> Taken:
         if not line.strip():
@@ -314,6 +361,8 @@ class Asking:
     """Called when another one is in front."""
     _calls_user: Callable[[], None]
     """Called when the agent asks."""
+    _answers: Callable[[StopQuestion, Way | None, str], None] | None = None
+    """Takes the answer to what stopped a turn; without it that is not asked."""
     _open: list[Question] = field(default_factory=list)
     _own: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
@@ -347,6 +396,19 @@ class Asking:
     def question(self, agent: Agent, asked: QuestionAsked) -> None:
         self._ask(AskQuestion(asked, self._writer, partial(agent.questions.answer_question, asked.request_id)))
 
+    @property
+    def asks_stops(self) -> bool:
+        """Whether what stops a turn is asked about."""
+        return self._answers is not None
+
+    def stop(self, asked: StopAsked) -> None:
+        if self._answers is not None:
+            self.put_back(StopQuestion(asked, self._writer, self._answers))
+
+    def put_back(self, question: Question) -> None:
+        """Puts a question, or one that was closed to make room for another, again."""
+        self._ask(question)
+
     async def pick(self, title: str, rows: Sequence[str]) -> int | None:
         """The number of the row that the user chooses, from 0; None for none."""
         pick = Pick(self._writer, title, rows)
@@ -355,7 +417,7 @@ class Asking:
     async def may_attach(self, path: Path) -> bool:
         """Asks whether a file outside the project may go with a message."""
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        reason = "it is outside the project, and what is attached goes to the model"
+        reason = "it is outside the project, and attachments are sent to the model"
         whole = {"kind": "text", "text": spelled(str(path), line=True)}
         asked = PermissionAsked(new_id("ask"), "", "attaching", path.name, whole, [], reason)
         question = PermissionQuestion(asked, self._writer, lambda allow, _, __: answer.set_result(allow))
@@ -426,5 +488,5 @@ class Asking:
             self.closed(question.request_id)
 
     def _decline(self, question: Question) -> None:
-        self._writer.say("Nobody can answer any more: declined.")
+        self._writer.say("Declined: nobody can answer any more.")
         question.give_up()

@@ -132,7 +132,7 @@ class Session:
 
     async def _run(self) -> None:
         self._starting = asyncio.ensure_future(self._make_agent())
-        self.writer.say(f"agent-tui, plain mode, {self._why}. /help lists what works; Ctrl+D leaves.")
+        self.writer.say(f"agent-tui, plain mode, {self._why}. /help lists the commands; Ctrl+D quits.")
         try:
             agent = await self._starting
         except asyncio.CancelledError:
@@ -149,7 +149,7 @@ class Session:
             finally:
                 self.farewell = agent.background.left_running()
                 if used and session is not None:
-                    self.farewell.append(f"Go on with: agent-tui --plain -r {session.id}")
+                    self.farewell.append(f"Resume with: agent-tui --plain -r {session.id}")
 
     async def _talk(self, agent: Agent) -> None:
         from agent_tui.plain.chat import Chat
@@ -190,7 +190,7 @@ class Session:
         """Nobody can read what is written: the chat ends. Of a terminal that is gone nobody has to be told."""
         if not self._screen:
             broken = isinstance(error, BrokenPipeError)
-            self.failure = error if broken else AgentError(f"standard output: {error.strerror or error}")
+            self.failure = error if broken else AgentError(f"cannot write standard output: {error.strerror or error}")
         self.ended()
 
     def _spoke(self) -> None:

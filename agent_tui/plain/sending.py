@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 STATES: dict[WaitingKind, str] = {
     "queued": "queued",
     "steer": "queued for the next step",
-    "held": "waits for your word",
+    "held": "not sent yet",
     "failed": "could not be sent",
-    "unanswered": "was not answered, goes along with your next message",
+    "unanswered": "not answered, sent with your next message",
 }
 
 
@@ -63,27 +63,26 @@ class Queue:
 
     def queued_words(self, steered: bool) -> str:
         """Returns the words that are said when something is typed while the agent works."""
-        when = "goes in at the next step" if steered else "goes when the turn is over"
-        return f"queued, {when}. {_waits(len(self._waiting))}; /queue lists, /queue drop."
+        when = "for the next step" if steered else "until the turn ends"
+        return f"queued {when}; /queue lists {plural(len(self._waiting), 'message')}, /queue drop removes the newest."
 
     def waiting_words(self, text: str) -> str:
         """Of what waits from an earlier run; keys of the screen are commands here."""
         held = sum(message.kind == "held" for message in self._waiting)
         if not held:
             return text
-        left = f"{_waits(held)} from when this session was left"
-        return f"{left}: an empty line sends, /queue lists, /queue drop takes back."
+        return f"{_queued(held)} from last time: an empty line sends, /queue lists, /queue drop removes."
 
     def paused_words(self) -> str:
         """After a turn that did not end well: nothing of what waits goes out by itself. Empty where nothing waits."""
         waiting = sum(message.kind != "held" for message in self._waiting)
         if not self._paused or not waiting:
             return ""
-        return f"{_waits(waiting)}: an empty line sends the first, /queue lists, /queue drop takes back."
+        return f"{_queued(waiting)}: an empty line sends the first, /queue lists, /queue drop removes."
 
 
-def _waits(count: int) -> str:
-    return plural(count, "message waits", "messages wait")
+def _queued(count: int) -> str:
+    return plural(count, "queued message")
 
 
 @dataclass(eq=False)

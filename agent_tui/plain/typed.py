@@ -97,7 +97,7 @@ ALONE = 0.05
 """Seconds after which Esc is no beginning of another key."""
 UNSEEN = 0.4
 """Seconds after which a line can have been seen: people need longer to read and decide."""
-YIELDED = "Note: You had typed before your draft was here: Up brings the draft back."
+YIELDED = "Note: You typed before your draft was loaded: Up brings the draft back."
 
 
 class Draft(NamedTuple):

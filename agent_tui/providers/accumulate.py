@@ -154,7 +154,7 @@ class Accumulator:
                 self._stream.event(event)
         except _MISSHAPEN as error:
             log.warning("An event is not of its protocol: %s: %s", type(error).__name__, str(error)[:200])
-            self._out.error = self._out.error or {"message": "it sent an event that is not of its own protocol"}
+            self._out.error = self._out.error or {"message": "it sent an event that breaks its own protocol"}
 
     def _recognise(self, event: Event) -> StreamReader | None:
         wire = wire_of(self.target)
@@ -290,7 +290,7 @@ def rejection(raw: Mapping[str, Any], window: int | None = None) -> str | None:
         return None
     usage = _read(raw)
     if usage is None:
-        return f"it is in no form we know, with {', '.join(sorted(map(str, raw)))[:200]}"
+        return f"unknown format, with {', '.join(sorted(map(str, raw)))[:200]}"
     if _possible(usage, window):
         return None
     where = f" for a window of {window:,}" if window else ""

@@ -88,7 +88,7 @@ class Length:
 
     def error(self) -> BoundError:
         return BoundError(
-            f"The answer is longer than the {self._asked:,} tokens asked for can be "
+            f"The answer is longer than {self._asked:,} tokens, the most that was requested, can be "
             f"(over {answer_limit(self._asked):,} characters), so it was stopped."
         )
 
@@ -140,7 +140,7 @@ class Silence:
                 "Try again, or raise agent.answer_timeout."
             )
         return SilenceError(
-            f"The connection lives, but nothing of the answer came for {self._request.content_timeout:g} s. "
+            f"The connection is open, but no part of the answer arrived for {self._request.content_timeout:g} s. "
             "Try again, or raise agent.content_timeout."
         )
 
@@ -172,7 +172,7 @@ async def run(
         litellm = await load()
     except Exception as error:
         log.exception("LiteLLM cannot be imported")
-        emit(Failed(Failure("worker", f"LiteLLM cannot be loaded: {error}. {TEXT_KEPT} Reinstall agent-tui.")))
+        emit(Failed(Failure("worker", f"Cannot load LiteLLM: {error}. {TEXT_KEPT} Reinstall agent-tui.")))
         return
     await answer.stream(lambda wire: answer.through(litellm, wire))
 
@@ -184,7 +184,7 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
         return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} {TEXT_KEPT}")
     if key.unfit:
         called = Called(provider, spec.api_base, spec.api_key_env)
-        what = f"The key for {called.name} has characters that are in no key (control characters, or none of ASCII)"
+        what = f"The key for {called.name} contains control or non-ASCII characters"
         return Failure("auth", f"{what}. Nothing was sent. {TEXT_KEPT} {called.give_key}")
     if info.problem:
         return Failure("not_found", f"{info.problem} {TEXT_KEPT} Choose another with /model.")
@@ -346,7 +346,7 @@ class Answer:
         if bound is not None:
             self._emit(Failed(bound_failure(bound, self._called, self._started)))
         elif silent:
-            detail = f"{self._request.timeout:g} s without a byte"
+            detail = f"{self._request.timeout:g} s without data"
             self._emit(Failed(failure("timeout", self._called, self._info.target.model, detail)))
         else:
             said = self.accumulator.raw_error

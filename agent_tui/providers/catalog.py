@@ -1,18 +1,15 @@
 """The records of providers and families of models by name, and what follows from a model's name alone: where its
-requests go, what is kept of its reasoning, what its cache does. Then who is called: the key, from the environment or
-the operating system's keyring, and the address, in the words of errors. LiteLLM is not needed for any of it."""
+requests go, what is kept of its reasoning, what its cache does. Then who is called: the key and the address, in the
+words of errors. LiteLLM is not needed for any of it."""
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType, ModuleType
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Media, ModelInfo, ModelSpec, Target
 from agent_tui.providers.dialects import anthropic, bedrock, cohere, gemini, ollama, openai, responses, table
@@ -247,14 +244,11 @@ def cache_problem(spec: ModelSpec, target: Target) -> str | None:
     """Says why a model's ``cache_ttl`` or ``cache_diagnostics`` cannot be had, in one line."""
     if spec.cache_ttl is not None and not takes_markers(target):
         return (
-            f"models.{spec.key}: cache_ttl: {target.provider} lets nobody say how long it keeps {target.model}; "
-            "only for Claude it can be chosen. Take it out."
+            f"models.{spec.key}: cache_ttl works only for Claude, not for {target.model} of "
+            f"{target.provider}. Remove it."
         )
     if spec.cache_diagnostics and not (dialect_of(target.provider).diagnoses and is_direct(spec, target)):
-        return (
-            f"models.{spec.key}: cache_diagnostics: only Anthropic's own API, called directly, says why its cache was "
-            "missed. Take it out."
-        )
+        return f"models.{spec.key}: cache_diagnostics works only with Anthropic's own API, called directly. Remove it."
     return None
 
 
@@ -365,7 +359,7 @@ class Called:
         if self.key_env:
             return f"Check the key in {self.key_env}."
         if self.own:
-            return "Check the key: name the variable that holds it in api_key_env of the model."
+            return "Check the key: set api_key_env of the model to the variable that holds it."
         return f"Check the key: set {dialect_of(self.provider).key_name} or run `agent-tui auth set {self.provider}`."
 
 
@@ -376,9 +370,9 @@ def missing_key_line(spec: ModelSpec, provider: str, variable: str) -> str:
     if not called.own:
         other = f"or run `agent-tui auth set {provider}`"
     elif spec.api_key_env:
-        other = "which api_key_env of the model names"
+        other = "the variable in api_key_env of the model"
     else:
-        other = "or name the variable that holds it in api_key_env"
+        other = "or set api_key_env of the model to the variable that holds it"
     return f"No API key for {called.name}: set {variable}, {other}."
 
 
@@ -397,78 +391,6 @@ def _host(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
-
-
-log = logging.getLogger(__name__)
-
-SERVICE = "agent-tui"
-PROVIDERS = "providers"
-
-
-def stored_key(provider: str) -> str | None:
-    """A provider's key; None when there is none, no keyring package or no keyring to talk to."""
-    keyring = _keyring()
-    try:
-        key: str | None = keyring.get_password(SERVICE, provider) if keyring is not None else None
-    except Exception as error:
-        log.warning("The keyring cannot be read: %s", error)
-        return None
-    return key
-
-
-def set_key(provider: str, key: str) -> None:
-    """Stores a key. Raises AgentError when there is no keyring to store it in."""
-    keyring = _required(provider)
-    if not key.strip():
-        raise ConfigError("The key is empty; nothing was stored.")
-    _try(lambda: keyring.set_password(SERVICE, provider, key.strip()))
-    names = ",".join(sorted({*list_providers(), provider}))
-    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, names))
-
-
-def remove_key(provider: str) -> None:
-    """Removes a key. Raises AgentError when there is none."""
-    keyring = _required(provider)
-    if _try(lambda: keyring.get_password(SERVICE, provider)) is None:
-        raise AgentError(f"No key is stored for {provider}. Stored: {', '.join(list_providers()) or 'none'}.")
-    _try(lambda: keyring.delete_password(SERVICE, provider))
-    names = ",".join(name for name in list_providers() if name != provider)
-    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, names))
-
-
-def list_providers() -> list[str]:
-    """Providers with a stored key. Raises AgentError when there is no keyring."""
-    keyring = _required("openai")
-    names = _try(lambda: keyring.get_password(SERVICE, PROVIDERS)) or ""
-    return [name for name in names.split(",") if name]
-
-
-def _keyring() -> Any:
-    if os.environ.get("PYTHON_KEYRING_BACKEND") == "keyring.backends.null.Keyring":
-        return None
-    try:
-        import keyring
-    except ImportError:
-        return None
-    return keyring
-
-
-def _required(provider: str) -> Any:
-    keyring = _keyring()
-    if keyring is None:
-        raise AgentError(
-            "Storing keys needs the keyring extra: pip install 'agent-tui[keyring]'. "
-            f"Or set the environment variable {dialect_of(provider).key_name}."
-        )
-    return keyring
-
-
-def _try(action: Callable[[], str | None]) -> str | None:
-    try:
-        return action()
-    except Exception as error:
-        why = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
-        raise AgentError(f"The system's keyring refused: {why}. An environment variable works too.") from error
 
 
 _EVERYWHERE = "0.0.0.0"

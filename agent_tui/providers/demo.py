@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import asdict, field, replace
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart, content_fingerprint
 from agent_tui.models.requests import (
     Counter,
-    Delta,
     Failed,
     Finished,
     ModelInfo,
@@ -28,8 +27,8 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.demo_script import Script, ScriptedStep, Witness, call, load_script, spoken, thought
-from agent_tui.records import dataclass
+from agent_tui.providers.demo_script import Answer, Script, ScriptedStep, Witness, load_script
+from agent_tui.providers.demo_tour import TOPICS, VERBS, on_tour
 from agent_tui.text.clean import cut
 from agent_tui.text.numbers import plural
 
@@ -40,46 +39,6 @@ PATH = re.compile(r"(?<![\w/.-])([\w.-]+/)*[\w-]+\.[A-Za-z0-9]{1,8}(?![\w/])")
 INSTRUCTION_WORDS = re.compile(r"\b(always|never|must|only)\b", re.I)
 CALL = re.compile(r"^\[assistant calls (\w+)\] (.*)$", re.M)
 MAX_RULES = 6
-CHUNK = 14
-
-
-@dataclass(slots=True)
-class Answer:
-    """One answer, in the order it is streamed: reasoning, text, tool calls (name and raw JSON arguments); in pieces of
-    ``chunk`` characters, ``delay`` seconds apart."""
-
-    reasoning: str = ""
-    text: str = ""
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    chunk: int = CHUNK
-    delay: float = 0.0
-
-    @property
-    def written(self) -> list[str]:
-        """Its reasoning, and all else, as the model writes them."""
-        pieces = [self.text] if self.text else []
-        return [thought(self.reasoning), spoken([*pieces, *(call(*made) for made in self.calls)])]
-
-    def deltas(self, position: int) -> Iterator[tuple[Delta, float]]:
-        """The pieces, each with the seconds before it. ``position`` tells the ids of equal calls apart."""
-        if self.reasoning:
-            for piece in self._pieces(self.reasoning):
-                yield Delta(0, "reasoning", piece), self.delay
-            signature = content_fingerprint(self.reasoning)
-            metadata = {"demo": {"signature": signature, "id": f"rs_{signature[:10]}"}}
-            yield Delta(0, "reasoning", metadata=metadata, closed=True), 0.0
-        before = int(bool(self.reasoning))
-        for piece in self._pieces(self.text):
-            yield Delta(before, "text", piece), self.delay
-        for index, (name, arguments) in enumerate(self.calls, before + bool(self.text)):
-            call_id = f"call_{content_fingerprint(f'{position}.{index}{arguments}')[:12]}"
-            yield Delta(index, "tool_call", call_id=call_id, name=name), self.delay
-            for piece in self._pieces(arguments):
-                yield Delta(index, "tool_call", piece), self.delay
-
-    def _pieces(self, text: str) -> Iterator[str]:
-        size = max(1, self.chunk)
-        return (text[i : i + size] for i in range(0, len(text), size))
 
 
 def compose(request: ModelRequest) -> Answer:
@@ -90,6 +49,8 @@ def compose(request: ModelRequest) -> Answer:
     question = words_in(messages[last_user]) if last_user >= 0 else ""
     results = [m for m in messages[last_user + 1 :] if m.role == "tool"]
     offered = {tool.name for tool in request.tools}
+    if (shown := on_tour(question, messages, offered, request.reckoned)) is not None:
+        return shown
     calls = [] if results else choose_calls(question, offered)
     seed = int(content_fingerprint(f"{last_user}{question}{len(results)}")[:8], 16)
     if calls:
@@ -125,8 +86,8 @@ def body(question: str, results: Sequence[Message], number: int, seed: int, reck
             parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
             parts.append("```text\n" + cut("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
     parts.append(
-        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*: I need no key and no network, "
-        "and I answer the same way to the same conversation. What is real here is everything around me.\n"
+        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*, a script: no key, no network, "
+        "no real answer. Around me all is real: `take the tour` shows it, `/model` chooses a model that answers.\n"
     )
     parts.append(OPENERS[seed % len(OPENERS)])
     examples = EXAMPLES if reckoned is None else (*EXAMPLES, example_of(reckoned))
@@ -205,7 +166,7 @@ def words_in(message: Message) -> str:
 
 
 OPENERS = (
-    "Three things to try now:\n\n- `/context` shows what the next request will cost, row by row\n"
+    "Three things to try:\n\n- `/context` shows what the next request will cost, row by row\n"
     "- `read README.md` makes me call a real tool\n- `tell me a lot` fills my small window, until it is compacted\n",
     "Where the number in the status line comes from:\n\n1. what was **sent** last time, as the model counted it\n"
     "2. plus what it **answered**\n3. plus an estimate of what is *new* since then\n",
@@ -227,12 +188,9 @@ TABLE = (
 
 CLOSERS = (
     "Anything else?",
-    "Ask for a *table*, a `file` or a **long** answer and watch the numbers move.",
+    "I do what these say: `read FILE`, `edit FILE`, `ask me`, `fill the window`, `tell me a lot`.",
     "My reasoning of this turn is dropped at your next message; `/context` will say so.",
 )
-
-TOPICS = ("the prompt", "a tool result", "the summary", "an anchor", "the window", "reasoning", "a step", "the cache")
-VERBS = ("records", "measures", "keeps", "counts", "compares", "shows")
 
 
 WINDOW = 16_000

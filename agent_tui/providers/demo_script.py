@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, get_args
@@ -20,10 +20,12 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    content_fingerprint,
 )
-from agent_tui.models.requests import Counter, FinishReason, ModelRequest
+from agent_tui.models.requests import Counter, Delta, FinishReason, ModelRequest
 from agent_tui.records import dataclass
 
+CHUNK = 14
 KINDS = get_args(FailureKind)
 FINISHES = get_args(FinishReason)
 
@@ -177,6 +179,45 @@ def spoken(pieces: Sequence[str]) -> str:
 
 def call(name: str, arguments: str) -> str:
     return f"<call>{name}({arguments})</call>"
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer, in the order it is streamed: reasoning, text, tool calls (name and raw JSON arguments); in pieces of
+    ``chunk`` characters, ``delay`` seconds apart."""
+
+    reasoning: str = ""
+    text: str = ""
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    chunk: int = CHUNK
+    delay: float = 0.0
+
+    @property
+    def written(self) -> list[str]:
+        """Its reasoning, and all else, as the model writes them."""
+        pieces = [self.text] if self.text else []
+        return [thought(self.reasoning), spoken([*pieces, *(call(*made) for made in self.calls)])]
+
+    def deltas(self, position: int) -> Iterator[tuple[Delta, float]]:
+        """The pieces, each with the seconds before it. ``position`` tells the ids of equal calls apart."""
+        if self.reasoning:
+            for piece in self._pieces(self.reasoning):
+                yield Delta(0, "reasoning", piece), self.delay
+            signature = content_fingerprint(self.reasoning)
+            metadata = {"demo": {"signature": signature, "id": f"rs_{signature[:10]}"}}
+            yield Delta(0, "reasoning", metadata=metadata, closed=True), 0.0
+        before = int(bool(self.reasoning))
+        for piece in self._pieces(self.text):
+            yield Delta(before, "text", piece), self.delay
+        for index, (name, arguments) in enumerate(self.calls, before + bool(self.text)):
+            call_id = f"call_{content_fingerprint(f'{position}.{index}{arguments}')[:12]}"
+            yield Delta(index, "tool_call", call_id=call_id, name=name), self.delay
+            for piece in self._pieces(arguments):
+                yield Delta(index, "tool_call", piece), self.delay
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        size = max(1, self.chunk)
+        return (text[i : i + size] for i in range(0, len(text), size))
 
 
 def _message(message: Message, reasoning: bool) -> str:

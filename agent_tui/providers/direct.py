@@ -135,13 +135,13 @@ def _client(secure: bool, near: bool) -> httpx.AsyncClient:
     except ImportError as error:
         raise NetworkSettingsError(
             f"{_set(_PROXIES)} names a SOCKS proxy, which needs the Python package socksio: install it where agent-tui "
-            "runs, or name an HTTP proxy."
+            "runs, or use an HTTP proxy."
         ) from error
     except OSError as error:
-        raise NetworkSettingsError(f"The certificates that {_set(_CERTIFICATES)} names cannot be read.") from error
+        raise NetworkSettingsError(f"Cannot read the certificates that {_set(_CERTIFICATES)} names.") from error
     except (ValueError, httpx.InvalidURL) as error:
         # Not in its own words: a proxy's address may hold a password.
-        raise NetworkSettingsError(f"What {_set(_PROXIES)} says of proxies cannot be understood.") from error
+        raise NetworkSettingsError(f"{_set(_PROXIES)} is not a valid proxy address.") from error
 
 
 def _set(names: Sequence[str]) -> str:
@@ -167,7 +167,7 @@ def url_of(spec: ModelSpec, target: Target) -> str:
     """Returns the URL of a streaming call. Raises NoAddressError."""
     dialect, wire = dialect_of(target.provider), wire_of(target)
     if wire is None:
-        raise NoAddressError(f"{dialect.name} is only called through LiteLLM.")
+        raise NoAddressError(f"{dialect.name} can only be called through LiteLLM.")
     parts = urlsplit(_root(spec, dialect))
     path, query = wire.url(parts.path, spec, target, dialect)
     parts = parts._replace(path=path) if query is None else parts._replace(path=path, query=query, fragment="")
@@ -178,7 +178,7 @@ def _root(spec: ModelSpec, dialect: Dialect) -> str:
     root = (spec.api_base or variable_base(dialect) or dialect.base or "").strip()
     if not root:
         raise NoAddressError(
-            f"{dialect.name} has no address of its own: set api_base of the model"
+            f"{dialect.name} has no default address: set api_base of the model"
             + (f", or {dialect.base_variables[0]}." if dialect.base_variables else ".")
         )
     if "://" not in root and (dialect.local or is_loopback(f"http://{root}")):
@@ -186,7 +186,9 @@ def _root(spec: ModelSpec, dialect: Dialect) -> str:
     if not _is_http(root):
         where = "api_base of the model" if spec.api_base else " or ".join(dialect.base_variables)
         shown = shown_address(root)
-        raise NoAddressError(f"{where} is no address of an API: {shown!r}. Write it as https://HOST/PATH or http://….")
+        raise NoAddressError(
+            f"{where} is not the address of an API: {shown!r}. Write it as https://HOST/PATH or http://…."
+        )
     return root.rstrip("/")
 
 

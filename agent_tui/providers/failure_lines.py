@@ -56,23 +56,23 @@ def failure(
     kept = TEXT_KEPT
     match kind:
         case "auth":
-            unpaid = status == 402 or NO_CREDIT.search(detail)
-            advice = f"Add credit or raise the limit there, or {other}." if unpaid else called.give_key
+            broke = _no_credit(detail, status)
+            advice = f"Add credit or raise the limit there, or {other}." if broke else called.give_key
             what = f"{_auth(called, detail, status)}{said}"
         case "not_found":
             what = f"{called.first_place} does not know the model {model}, or the address is wrong{said}"
             advice = f"Check the name and api_base, or {other}."
         case "rate_limit":
-            when = f" It asks to wait {duration(wait)}." if wait else ""
-            what, advice = f"{called.first} limits the rate of requests{said}{when}", f"Try again, or {other}."
+            when = f" It says to wait {duration(wait)}." if wait else ""
+            what, advice = f"{called.first} is limiting the rate of requests{said}{when}", f"Try again, or {other}."
         case "overloaded":
             what, advice = f"{called.first} is overloaded or failing{said}", "Try again in a moment."
         case "context_overflow" if overflow is not None and _answer_too_long(overflow):
-            what = f"The conversation and the answer asked for are together larger than {model} accepts{said}"
-            advice = "Use /compact, or another model."
+            what = f"The conversation plus the requested answer is larger than {model} accepts{said}"
+            advice = "Run /compact, or choose another model with /model."
         case "context_overflow":
             what = f"The conversation is larger than {model} accepts{said}"
-            advice = "Use /compact, or a larger model with /model."
+            advice = "Run /compact, or choose a larger model with /model."
         case "invalid_request" if MISSING_PACKAGE.search(detail):
             package = _package(called.provider, detail)
             what = f"{called.provider} needs a Python package that is not installed{package}."
@@ -88,22 +88,22 @@ def failure(
             what = f"No connection to {called.place}."
             advice = "Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
-            what, kept = f"The answer of {called.name} broke off.", "What arrived is kept."
-            advice = "Try again, or ask it to go on."
+            what, kept = f"The answer of {called.name} was cut off.", "What arrived is kept."
+            advice = "Try again, or ask it to continue."
         case "empty_answer":
-            what = f"{called.first_place} ended its answer without a word of it."
-            advice = "Try again; if it stays so, check that api_base is the address of its API."
+            what = f"{called.first_place} sent an empty answer."
+            advice = "Try again. If it happens again, check that api_base is the address of its API."
         case "bad_answer" if _HTTPS_WANTED.search(detail):
-            what = f"{called.first_place} speaks https, and was spoken to in http."
-            advice = "Write https:// in api_base."
+            what = f"{called.first_place} expects https, but api_base says http."
+            advice = "Change it to https://."
         case "bad_answer":
             words = f": {detail}." if "NotAnAnswerError" in names else said.removeprefix(http)
-            what = f"What {called.place} sent is no answer of a model{words}"
+            what = f"{called.first_place} sent something that is not a model's answer{words}"
             advice = "Check that api_base is the address of its API, http or https included."
         case "content_refused":
             what, advice = f"{called.first} refused the content{said}", f"Rephrase it, or {other}."
         case _:
-            what, advice = "The provider worker failed.", "It restarts by itself; try again."
+            what, advice = "The provider worker failed.", "It restarts automatically; try again."
     return Failure(kind, f"{what} {kept} {advice}", detail, status, wait, overflow)
 
 
@@ -114,8 +114,17 @@ def _answer_too_long(overflow: Overflow) -> bool:
     return overflow.input < overflow.window
 
 
+def unpaid(failure: Failure) -> bool:
+    """Returns whether a call was refused because nobody pays for it any more, whatever the key."""
+    return _no_credit(failure.detail, failure.status)
+
+
+def _no_credit(detail: str, status: int | None) -> bool:
+    return status == 402 or NO_CREDIT.search(detail) is not None
+
+
 def _auth(called: Called, detail: str, status: int | None) -> str:
-    if status == 402 or NO_CREDIT.search(detail):
+    if _no_credit(detail, status):
         return f"{called.first} says there is no credit or quota left"
     if status == 403:
         return f"{called.first} does not allow this key to do that"

@@ -14,17 +14,16 @@ from agent_tui.models.usage import Limits, LimitSource, Prices, PriceTier, Rates
 from agent_tui.providers.catalog import (
     dialect_of,
     family_record,
-    has_record,
     missing_key_line,
     resolve_key,
     resolve_target,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.shared import finite, integer, mapping
-from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file
+from agent_tui.providers.listing import DATED, SPLIT_WINDOW, doubt, split_window, unknown
+from agent_tui.providers.litellm import TABLE_FILE, data_file
 from agent_tui.records import dataclass
 
-_DATED = re.compile(r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|[-@]\d{4}|-latest|:[a-z0-9.\-]+|-v\d+:\d+)$", re.IGNORECASE)
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
 _VENDOR = re.compile(r"^(?:anthropic|meta|amazon|mistral|deepseek|qwen|openai|moonshotai?|zai|google|cohere|minimax)\.")
 
@@ -33,17 +32,6 @@ _VENDOR = re.compile(r"^(?:anthropic|meta|amazon|mistral|deepseek|qwen|openai|mo
 def table() -> dict[str, dict[str, Any]]:
     """Model name → its entry; empty when this LiteLLM keeps the table elsewhere (limits are then unknown)."""
     return {k: v for k, v in data_file(TABLE_FILE).items() if isinstance(v, dict) and k != "sample_spec"}
-
-
-def is_provider(name: str) -> bool:
-    """Returns whether a provider has a record here or is known to LiteLLM; enough to spot a misspelt one."""
-    return has_record(name) or name in _named_providers()
-
-
-@cache
-def _named_providers() -> frozenset[str]:
-    named = data_file(PROVIDERS_FILE).get("providers")
-    return frozenset(named if isinstance(named, dict) else ())
 
 
 def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
@@ -59,7 +47,7 @@ def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
             found = table().get(shorter.rsplit("/", 1)[-1])
         if found is not None:
             return found, False
-        shorter, before = _DATED.sub("", shorter), shorter
+        shorter, before = DATED.sub("", shorter), shorter
     dialect = dialect_of(target.provider)
     if dialect.compatible or dialect.local:
         # Whoever runs the server decides how much of the model's context there is.
@@ -200,13 +188,6 @@ def _amount(value: Any) -> float | None:
     return number if number is not None and number >= 0 else None
 
 
-SHARED_WINDOWS = frozenset({128_000, 400_000, 1_050_000})
-"""Context windows of OpenAI's GPT-5 and later models (platform.openai.com/docs/models). The table's
-``max_input_tokens`` is sometimes the window and sometimes the window less the 128k output."""
-
-_SPLIT_WINDOW = re.compile(r"(?:^|[/.-])(?:gpt-[5-9]|gpt-chat-latest|chat-latest|codex)")
-_SPLIT_OUTPUT = 128_000
-
 _RENTED = re.compile(r"[:-]cloud$")
 """Models that Ollama does not run itself but hands on (docs.ollama.com/cloud)."""
 
@@ -234,7 +215,10 @@ def describe(spec: ModelSpec, facts: ServerFacts | None = None) -> ModelInfo:
         reasoning = True
     images = images if facts.images is None else facts.images
     wrong = problem(spec, target)
-    return ModelInfo(spec, target, limits, prices, reasoning, images, wrong, facts.counting, facts.silent)
+    info = ModelInfo(spec, target, limits, prices, reasoning, images, wrong, facts.counting, facts.silent)
+    if wrong is None and facts.limits is None:
+        info.doubt = doubt(spec.model, spec.api_base)
+    return info
 
 
 def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> Limits:
@@ -249,18 +233,9 @@ def table_limits(target: Target, found: dict[str, Any] | None, exact: bool) -> L
     most_in, most_out = _tokens(found.get("max_input_tokens")), _tokens(found.get("max_output_tokens"))
     if most_in is None:
         return Limits(None, None, most_out, "unknown" if most_out is None else source)
-    split = _SPLIT_WINDOW.search(target.model.lower())
+    split = SPLIT_WINDOW.search(target.model.lower())
     window, max_input = split_window(most_in, most_out) if split else (most_in, None)
     return Limits(window, max_input, min(most_out, window) if most_out else None, source)
-
-
-def split_window(most_in: int, most_out: int | None) -> tuple[int, int | None]:
-    """Window and largest input of a GPT-5-like model from the table's two numbers, either of which may be meant."""
-    if most_out is not None and most_in + most_out in SHARED_WINDOWS:
-        return most_in + most_out, most_in
-    if most_in in SHARED_WINDOWS and most_in > 128_000:
-        return most_in, most_in - _SPLIT_OUTPUT
-    return most_in, None
 
 
 def with_config(spec: ModelSpec, limits: Limits) -> Limits:
@@ -275,11 +250,8 @@ def with_config(spec: ModelSpec, limits: Limits) -> Limits:
 
 def problem(spec: ModelSpec, target: Target) -> str | None:
     """Why a model cannot be called as configured: one line, or None."""
-    prefix, slash, _ = spec.model.partition("/")
-    if not slash and spec.model not in table() and spec.api_base is None:
-        return f"Unknown model {spec.model!r}: write it with its provider, for example openai/{spec.model}."
-    if slash and not is_provider(prefix):
-        return f"Unknown provider {prefix!r} in model {spec.model!r}: use a LiteLLM name such as openai/gpt-5."
+    if (wrong := unknown(spec.model, spec.api_base)) is not None:
+        return wrong
     key = resolve_key(spec, target.provider)
     return missing_key_line(spec, target.provider, key.missing) if key.missing else None
 

@@ -62,9 +62,9 @@ def ask(url: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
             finally:
                 watch.cancel()
     except (http.client.HTTPException, ValueError) as error:
-        raise OSError(f"the answer is no HTTP: {type(error).__name__}") from error
+        raise OSError(f"the answer is not HTTP: {type(error).__name__}") from error
     if over.is_set():
-        raise TimeoutError(f"no whole answer within {timeout:g} s")
+        raise TimeoutError(f"no complete answer within {timeout:g} s")
     return status, body
 
 
@@ -117,20 +117,29 @@ async def detect_models(limit: float = PATIENCE) -> Detected:
             model = f"{name}/{dialect.default_model}"
             models.append(ModelSpec(model, model, api_key_env=variable))
             reasons.append(f"{variable} is set")
-    tasks = {
-        asyncio.create_task(_served(name, limit)): dialect.title for name, dialect in DIALECTS.items() if dialect.title
-    }
-    await asyncio.wait(tasks, timeout=limit)
-    for task, title in tasks.items():
-        if not task.done():
-            task.cancel()
-        elif task.exception() is None and (served := task.result()):
-            models += served
-            reasons.append(f"{title} is running")
+    for title, served in (await served_models(limit)).items():
+        models += served
+        reasons.append(f"{title} is running")
     if not models:
         return Detected()
     others = f" /model lists {len(models) - 1} more." if len(models) > 1 else ""
     return Detected(models, f"Using {models[0].model}: {', '.join(reasons)}.{others}")
+
+
+async def served_models(limit: float = PATIENCE) -> dict[str, list[ModelSpec]]:
+    """The models of servers on this machine, by the server's name. Never raises; one that takes longer than ``limit``
+    seconds is left out."""
+    tasks = {
+        asyncio.create_task(_served(name, limit)): dialect.title for name, dialect in DIALECTS.items() if dialect.title
+    }
+    await asyncio.wait(tasks, timeout=limit)
+    found: dict[str, list[ModelSpec]] = {}
+    for task, title in tasks.items():
+        if not task.done():
+            task.cancel()
+        elif title is not None and task.exception() is None and (served := task.result()):
+            found[title] = served
+    return found
 
 
 async def _served(provider: str, limit: float) -> list[ModelSpec]:

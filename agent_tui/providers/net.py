@@ -84,7 +84,7 @@ class Unpacker:
     def __init__(self, encoding: str) -> None:
         name = encoding.strip().lower()
         if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise BoundError(f"The answer is packed in a way that was not asked for ({name[:40]!r}).")
+            raise BoundError(f"The answer uses a compression that was not requested ({name[:40]!r}).")
         self._packed = name not in ("", "identity")
         self._zlib: zlib._Decompress | None = zlib.decompressobj(47) if "gzip" in name else None
 
@@ -108,7 +108,7 @@ class Unpacker:
                 if piece:
                     yield piece
         except zlib.error as error:
-            raise BoundError(f"The answer cannot be unpacked ({error}).") from error
+            raise BoundError(f"Cannot decompress the answer ({error}).") from error
 
 
 class LineBuffer:
@@ -133,7 +133,7 @@ class LineBuffer:
             self._size += len(rest)
             if self._size > self._limit:
                 self._pieces.clear()
-                raise BoundError(f"One line of the answer is longer than {size(self._limit)}; it was not read on.")
+                raise BoundError(f"One line of the answer is longer than {size(self._limit)}; reading stopped.")
         return whole
 
     def close(self) -> bytes:
@@ -172,7 +172,7 @@ async def body(response: Any, limit: int = BODY_LIMIT) -> AsyncIterator[bytes]:
                     yield piece[: len(piece) - (got - ERROR_LIMIT)]
                     return
                 if got > limit:
-                    raise BoundError(f"The answer is longer than {size(limit)}; it was not read on.")
+                    raise BoundError(f"The answer is longer than {size(limit)}; reading stopped.")
                 yield piece
     except BoundError:
         if not failed:
@@ -232,7 +232,7 @@ class SseDecoder:
                 self._lines = lines = self._lines + 1
                 self._bytes += len(raw)
                 if lines > EVENT_LINES or lines * self._bytes > EVENT_WORK:
-                    raise BoundError(f"One event of the answer has more than {lines:,} lines; it was not read on.")
+                    raise BoundError(f"One event of the answer has more than {lines:,} lines; reading stopped.")
             if not line:
                 self._data = []
             elif line.startswith("data:"):
@@ -252,7 +252,7 @@ class SseDecoder:
         if len(self._data) == 1:
             return parse_event(self._data[0])
         if len(self._data) > _MANY_LINES or sum(map(len, self._data)) > _MANY_SIZE:
-            raise BoundError("One event of the answer is spread over too many lines; it was not read on.")
+            raise BoundError("One event of the answer is spread over too many lines; reading stopped.")
         joined = "\n".join(self._data)
         return parse_event(joined) if joined.rstrip().endswith("}") else None
 
@@ -273,7 +273,7 @@ class JsonDecoder:
         self._size += len(data)
         if self._size > LINE_LIMIT:
             self._pieces.clear()
-            raise BoundError(f"The answer is one body of more than {size(LINE_LIMIT)}; it was not read on.")
+            raise BoundError(f"The answer is one body of more than {size(LINE_LIMIT)}; reading stopped.")
         return ()
 
     def close(self) -> Iterable[Event]:

@@ -27,8 +27,8 @@ FIXED_CHANGED = "not resent: system prompt or tools changed"
 UNSIGNED = "not resent: not signed"
 UNFINISHED = "not resent: the answer was cut off"
 THINKING_OFF = "not resent: thinking is off"
-LEFT_OUT = "not resent: left out before, and coming back would rewrite the provider's cache"
-NEVER_SHOWN = "not resent: the provider keeps it to itself"
+LEFT_OUT = "not resent: left out earlier, and resending it would rewrite the provider's cache"
+NEVER_SHOWN = "not resent: the provider keeps it private"
 DROPPED_AFTER_TURN = "not counted: dropped by the provider after a user turn"
 NOT_COUNTED = "not counted: dropped by the provider"
 
@@ -188,9 +188,9 @@ def _loop_note(loop: Sequence[SentMessage], plan: ReplayPlan, target: Target) ->
         for n, part in enumerate(message.parts):
             status = plan.status(message.id, n)
             if status is not None and not status.resent and isinstance(part, ReasoningPart):
-                return f"thinking off for one step: {_CAUSES.get(status.reason, status.reason)}"
+                return f"Thinking is off until your next message: {_CAUSES.get(status.reason, status.reason)}."
     if answers and not plan.resent(answers[0].id, 0):
-        return "thinking off for one step: this tool loop began without it"
+        return "Thinking is off until your next message: this tool loop began without it."
     return None
 
 
@@ -205,11 +205,11 @@ def adaptive_thinking(target: Target) -> bool:
 
 
 _CAUSES = {
-    COMPACTED: "context was compacted",
-    FIXED_CHANGED: "system prompt or tools changed",
+    COMPACTED: "the context was compacted",
+    FIXED_CHANGED: "the system prompt or the tools changed",
     OTHER_MODEL: "the model was changed",
     UNSIGNED: "an answer was cut off",
-    LEFT_OUT: "this tool loop went on without it",
+    LEFT_OUT: "this tool loop continued without it",
 }
 
 

@@ -295,8 +295,8 @@ def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMess
             found = base64_size(data)
             if found is not None and max(found) > limits.many_side:
                 lines[index, number] = (
-                    f"{found[0]:,}×{found[1]:,} pixels are more than this model takes of an image among "
-                    f"more than {limits.many}"
+                    f"{found[0]:,}×{found[1]:,} pixels are too many for this model in a request with "
+                    f"more than {limits.many} images"
                 )
     return [_replaced(item, n, lines) for n, item in enumerate(items)] if lines else list(items)
 
@@ -310,8 +310,8 @@ def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
 
 def _too_many(limits: ImageLimits, count: int) -> str:
     if limits.count is not None and count > limits.count:
-        return f"this model takes at most {plural(limits.count, 'image')} at once, and newer ones are there"
-    return "together with the newer ones it is more than this model takes"
+        return f"this model takes at most {plural(limits.count, 'image')} per request, and there are newer ones"
+    return "too large for this model together with the newer images"
 
 
 def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) -> SentMessage:

@@ -159,7 +159,7 @@ def _is_page(url: str) -> bool:
 
 def _last_words(said: str) -> bytes:
     """Returns the bytes that the page shows of a chat that has ended."""
-    lines = [*said.splitlines(), "", "The chat has ended. Reload the page to go on."]
+    lines = [*said.splitlines(), "", "The chat has ended. Reload the page to continue."]
     # The terminal's own screen again, empty, with a cursor.
     return ("\x1b[?1049l\x1b[?1003l\x1b[?1000l\x1b[?25h\x1b[2J\x1b[H" + "\r\n".join(lines)).encode()
 

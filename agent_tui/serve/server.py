@@ -53,9 +53,9 @@ class Gate:
     def refusal(self, token: str, host: str, origin: str | None, *, needs_origin: bool = False) -> str | None:
         """Why a request is refused; None where it is not. ``host`` and ``origin`` are its headers."""
         if not self._knows(host):
-            return "This host name is not served here."
+            return "This host name is not allowed here."
         if not hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode()):
-            return "The address is not complete, or of an earlier start: open the one that agent-tui serve printed."
+            return "This address is incomplete or out of date. Open the one that agent-tui serve printed."
         if origin is None:
             return "Only pages of this server may connect." if needs_origin else None
         if origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
@@ -146,8 +146,8 @@ body.-closed #lost {{ display: block; }}
 </head>
 <body>
 <div id="terminal" class="textual-terminal" data-session-websocket-url="{socket}" data-font-size="{size}"></div>
-<div id="lost" role="status">This page has lost its chat: it ended, was opened in another page, or the server
-was stopped. Nothing is lost. <a href="">Reload</a></div>
+<div id="lost" role="status">The chat ended, was opened in another page, or the server
+stopped. Nothing is lost. <a href="">Reload</a></div>
 <noscript>This page needs JavaScript.</noscript>
 </body>
 </html>
@@ -259,7 +259,7 @@ class Server:
         return response
 
     async def _nothing(self, request: web.Request) -> web.Response:
-        return web.Response(status=404, text="There is nothing here.\n", headers=HEADERS)
+        return web.Response(status=404, text="Not found.\n", headers=HEADERS)
 
     async def _page(self, request: web.Request) -> web.Response:
         scheme = "wss" if request.headers.get("X-Forwarded-Proto", request.scheme) == "https" else "ws"

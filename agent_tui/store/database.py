@@ -16,7 +16,7 @@ from agent_tui.paths import private_dir
 from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
 from agent_tui.text.clean import one_line
 
-_MEND = "`agent-tui sessions check` says what is, `agent-tui sessions repair` makes a repaired copy"
+_MEND = "run `agent-tui sessions check` to see what, and `agent-tui sessions repair` to repair it"
 
 FAULTS = (sqlite3.Error, UnicodeError)
 """What the ``sqlite3`` module raises for a file: UnicodeError where a damaged schema is named in SQLite's own words."""
@@ -180,7 +180,7 @@ def explain(error: Exception, path: Path) -> StoreError:
     """A SQLite failure as what happened and what to do; the primary result code decides
     (https://www.sqlite.org/rescode.html)."""
     if isinstance(error, UnicodeError):
-        return damaged(path, "some of its text cannot be read")
+        return damaged(path, "some of its text is unreadable")
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL:
@@ -189,8 +189,8 @@ def explain(error: Exception, path: Path) -> StoreError:
         return StoreLockedError(f"the session database is locked by another program: close it, then try again ({path})")
     if primary == sqlite3.SQLITE_NOTADB:
         return StoreDamagedError(
-            f"{path} is not a session database: move it away to begin with an empty one, "
-            "or try `agent-tui sessions repair` if it was one"
+            f"{path} is not a session database: move it away to start with an empty one, "
+            "or run `agent-tui sessions repair` if it used to be one"
         )
     if primary == sqlite3.SQLITE_CORRUPT:
         return StoreDamagedError(f"the session database {path} is damaged: {_MEND}")
@@ -201,7 +201,7 @@ def explain(error: Exception, path: Path) -> StoreError:
         )
     if primary == sqlite3.SQLITE_IOERR:
         return StoreUnwritableError(
-            f"the session database {path} cannot be read or written: check the disk it is on, and its free space"
+            f"the session database {path} cannot be read or written: check the disk and its free space"
         )
     text = f"the session database {path} failed: {one_line(str(error))}"
     return StoreError(text)
@@ -215,7 +215,7 @@ def damaged(path: Path, what: str) -> StoreError:
 def newer(path: Path, version: int, known: int) -> StoreError:
     """The line for a file of a version that is not known here."""
     return StoreError(
-        f"{path} was written by a newer agent-tui (schema {version}, this one knows {known}): "
+        f"{path} was written by a newer agent-tui (schema {version}, this one reads {known}): "
         "upgrade agent-tui, or set AGENT_TUI_HOME to another folder"
     )
 
@@ -232,7 +232,7 @@ def _make_private_file(path: Path) -> None:
             os.close(descriptor)
     except OSError as error:
         raise StoreUnwritableError(
-            f"sessions cannot be stored in {path}: {error.strerror or error}; "
+            f"cannot store sessions in {path}: {error.strerror or error}; "
             "check the permissions of the folder, or set AGENT_TUI_HOME to another one"
         ) from error
 
@@ -249,7 +249,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path, known: int) -> None:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     connection.execute("COMMIT")
     if application != APPLICATION_ID and (application or version or tables):
-        raise StoreError(f"{path} is another program's database: move it away to begin with an empty one")
+        raise StoreError(f"{path} is another program's database: move it away to start with an empty one")
     if version > known:
         raise newer(path, version, known)
 

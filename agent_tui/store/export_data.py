@@ -12,39 +12,41 @@ from typing import Any
 from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionHit, SessionInfo
-from agent_tui.models.steps import CompactionRecord, Step, inherited
+from agent_tui.models.steps import Step, inherited
 from agent_tui.models.usage import NO_COST, Cost, cost_fields, usage_json
 from agent_tui.store.rows import dump_state
+from agent_tui.store.salvage import Content
 
 SCHEMA_VERSION = 1
 
 
-def export_session(
-    info: SessionInfo,
-    messages: Mapping[str, Message],
-    summaries: Mapping[str, Message],
-    steps: Sequence[Step],
-    records: Sequence[CompactionRecord],
-) -> Metadata:
+def export_session(info: SessionInfo, content: Content) -> Metadata:
     """The complete session as a JSON-able dict. ``messages`` holds the tree in the order it was written, then the
-    summaries; ``on_path`` marks the present conversation, ``in_tree`` is False for summaries."""
-    path = _path_ids(messages, info.head_id)
-    return {
+    summaries; ``on_path`` marks the present conversation, ``in_tree`` is False for summaries. What a damaged one lacks
+    is listed under ``missing``."""
+    path = _path_ids(content.messages, info.head_id)
+    export = {
         "v": SCHEMA_VERSION,
         "session": {**to_dict(info), "state": dump_state(info.state)},
-        **cost_fields(session_cost(steps[inherited(steps, info.created) :] if info.copied else steps)),
+        **cost_fields(session_cost(info, content.steps)),
         "messages": [
-            *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in messages.values()),
-            *({**to_dict(m), "in_tree": False, "on_path": False} for m in summaries.values()),
+            *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in content.messages.values()),
+            *({**to_dict(m), "in_tree": False, "on_path": False} for m in content.summaries.values()),
         ],
-        "steps": [step_row(step) for step in steps],
-        "compactions": [to_dict(record) for record in records],
+        "steps": [step_row(step) for step in content.steps],
+        "compactions": [to_dict(record) for record in content.records],
     }
+    return {**export, "missing": content.missing} if content.missing else export
 
 
-def session_cost(steps: Sequence[Step]) -> Cost:
-    """Returns the cost of all model calls of a session."""
-    return sum((step.cost for step in steps), NO_COST)
+def session_cost(info: SessionInfo, steps: Sequence[Step]) -> Cost:
+    """Returns the cost of all model calls of a session; what a copy has of another one was paid there."""
+    return sum((step.cost for step in own_steps(info, steps)), NO_COST)
+
+
+def own_steps(info: SessionInfo, steps: Sequence[Step]) -> Sequence[Step]:
+    """Returns the steps that were begun in this session."""
+    return steps[inherited(steps, info.created) :] if info.copied else steps
 
 
 def hit_row(hit: SessionHit) -> Metadata:

@@ -190,7 +190,11 @@ _COLUMNS = "max_window, max_input, max_output, believed, configured_window, conf
 
 def forgotten_text(count: int) -> str:
     """Returns the line that says that what servers taught of so many models was forgotten."""
-    return f"Forgot what servers taught of {plural(count, 'model')}." if count else "Servers have taught nothing yet."
+    return (
+        f"Forgot the learned limits of {plural(count, 'model')}."
+        if count
+        else "Nothing to forget: no server has corrected a limit yet."
+    )
 
 
 class Learned:

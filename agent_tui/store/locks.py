@@ -151,7 +151,7 @@ def _acquire(path: Path, session_id: str) -> int:
                 raise
             os.close(descriptor)
     except OSError as error:
-        raise StoreError(f"the session cannot be locked ({path}): {error.strerror or error}") from error
+        raise StoreError(f"cannot lock the session ({path}): {error.strerror or error}") from error
 
 
 def _take_patiently(descriptor: int) -> None:
@@ -181,7 +181,7 @@ def _busy_line(descriptor: int, session_id: str) -> str:
     os.lseek(descriptor, 0, os.SEEK_SET)
     owner = os.read(descriptor, 32).decode("ascii", "replace").strip()
     who = f"process {owner}" if owner.isdigit() else "another process"
-    return f"session {session_id} is open in {who}: it can be read here, but not continued"
+    return f"session {session_id} is open in {who}: here it is read-only"
 
 
 log = logging.getLogger(__name__)

@@ -59,7 +59,7 @@ def rebuild(path: Path, folder: Path) -> Report:
         with closing(new), new.writing():
             for table in _tables(new.connection):
                 if not _copy_table(old, new, table):
-                    report.file.append(f"not all of the table {table} can be read")
+                    report.file.append(f"part of the table {table} is unreadable")
     with Store.open(folder / "new.db") as store:
         new = store.database
         new.run("PRAGMA foreign_keys = OFF")
@@ -186,7 +186,7 @@ def _adopt(new: Database, report: Report) -> None:
             "WHERE session_id = ? AND in_tree",
             (session_id, b"(recovered)", now, now, session_id),
         )
-        report.file.append(f"the facts of session {session_id} are lost; its messages were recovered")
+        report.file.append(f"title, model and settings of session {session_id} are lost; its messages were recovered")
     for _ in range(3):
         orphans = new.all("PRAGMA foreign_key_check")
         if not orphans:
@@ -262,7 +262,9 @@ def repair_session(store: Store, session_id: str) -> tuple[SessionInfo, Content]
     if not content.missing:
         return None
     if file_problems(store.database.connection):
-        raise StoreError("the file itself is damaged: `agent-tui sessions repair` without an ID repairs all of it")
+        raise StoreError(
+            "the file itself is damaged: run `agent-tui sessions repair` without an ID to repair all of it"
+        )
     copy = dataclasses.replace(
         info, id=new_id("ses"), title=f"{info.title or 'untitled'} (repaired)", parent_session=info.id
     )
@@ -276,7 +278,7 @@ def repair_file(path: Path) -> Repaired | None:
     where nothing is damaged. Raises ``StoreError`` where it is in use, cannot be read at all or cannot be written;
     then nothing has changed."""
     if not path.is_file():
-        raise StoreError(f"there is no session database at {path}")
+        raise StoreError(f"no session database at {path}")
     with _alone(path):
         problem = ""
         try:
@@ -294,7 +296,7 @@ def repair_file(path: Path) -> Repaired | None:
         except FAULTS as error:
             raise explain(error, path) from error
         except OSError as error:
-            raise StoreError(f"{path} cannot be repaired: {error.strerror or error}") from error
+            raise StoreError(f"cannot repair {path}: {error.strerror or error}") from error
 
 
 class _alone:
@@ -310,7 +312,7 @@ class _alone:
                 self._held.append(SessionLock(file, file.stem, lambda lock: None))
             except SessionBusyError as error:
                 self.__exit__()
-                raise StoreError(f"{error}; close it before the repair") from error
+                raise StoreError(f"{error}; close it, then repair again") from error
 
     def __exit__(self, *exc: object) -> None:
         for lock in self._held:
@@ -401,5 +403,5 @@ def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:
     nothing."""
 
     if not rebuild(path, folder).sessions:
-        raise StoreError("nothing can be read")
+        raise StoreError("nothing is readable")
     return Database.open(folder / "new.db", busy_timeout)

@@ -206,8 +206,7 @@ def _each(item: Load) -> Load:
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "pinned": (list,),
     "pinned_messages": (list,),
-    "drops_waiting": (list,),
-    "drops_asked": (int, float),
+    "drops_waiting": (dict,),
     "compaction_failures": (int,),
     "compaction_paused": (bool,),
     "compaction_off": (bool,),
@@ -269,18 +268,12 @@ def _fits(key: str, value: JSON) -> bool:
     if type(value) not in _TYPES[key]:
         return False
     match key:
-        case (
-            "pinned"
-            | "pinned_messages"
-            | "drops_waiting"
-            | "named_hosts"
-            | "read_outside"
-            | "compaction_asked"
-            | "handed_to"
-        ):
+        case "pinned" | "pinned_messages" | "named_hosts" | "read_outside" | "compaction_asked" | "handed_to":
             return all(isinstance(text, str) for text in value)
-        case "compaction_failures" | "compaction_unanswered" | "drops_asked":
+        case "compaction_failures" | "compaction_unanswered":
             return bool(value >= 0)
+        case "drops_waiting":
+            return all(type(asked) in (int, float) and asked >= 0 for asked in value.values())
         case "budget":
             return all(name in BUDGETS and (limit is None or _positive(limit)) for name, limit in value.items())
         case "thinking":

@@ -95,7 +95,7 @@ class _Reader:
         content.head_id = head_id
         if head_id is not None and head_id not in content.messages:
             content.head_id = order[-1] if order else None
-            content.missing.append("the end of the conversation is not where it was")
+            content.missing.append("the end of the conversation")
         elif head_id is None and order and not self._ends_nowhere():
             content.head_id = order[-1]
         self._steps()
@@ -109,7 +109,7 @@ class _Reader:
     def _rows(self, table: str, columns: str) -> list[Any]:
         rows, whole = scan(self._connection, table, f"n, {columns}", ("n",), "session_id = ?", self._session)
         if not whole:
-            self.content.missing.append(f"part of the file that holds its {table}s")
+            self.content.missing.append(f"part of its {table} table")
         return rows
 
     def _load(self, what: str, load: Callable[[dict[str, Any]], T], data: Any, **known: Any) -> T | None:
@@ -142,7 +142,7 @@ class _Reader:
                 message = _quietly(load_message, facts) if parts else None
                 if message is None:
                     continue
-                self.content.missing[-1] = f"some facts of message {message_id}"
+                self.content.missing[-1] = f"details of message {message_id}"
             if in_tree:
                 self.content.messages[message.id] = message
                 order.append(message.id)
@@ -166,7 +166,7 @@ class _Reader:
         for message_id in order:
             message = self.content.messages[message_id]
             if message.parent_id is not None and message.parent_id not in before:
-                self.content.missing.append(f"what came before message {message_id}")
+                self.content.missing.append(f"the messages before message {message_id}")
                 message.parent_id = previous
             before[message_id] = previous
             previous = message_id
@@ -176,7 +176,7 @@ class _Reader:
         shared = FixedSets()
         rows, whole = scan(self._connection, "fixed_set", "id, data", ("id",))
         if not whole:
-            self.content.missing.append("part of the file that holds what was sent besides the conversation")
+            self.content.missing.append("some of the system prompts and tools that were sent")
         for key, data in rows:
             found = _quietly(load_fixed, data, shared)
             if found is not None:
@@ -185,7 +185,7 @@ class _Reader:
             "step", "id, status, message_id, fixed_id, data"
         ):
             if fixed_id is not None and fixed_id not in sets:
-                self.content.missing.append(f"what step {step_id} sent besides the conversation")
+                self.content.missing.append(f"the system prompt and tools of step {step_id}")
             known = {"id": step_id, "status": status, "message_id": message_id, "fixed": sets.get(fixed_id, ())}
             step = self._load(f"step {step_id}", load_step, data, **known)
             if step is not None:
@@ -199,7 +199,7 @@ class _Reader:
                 continue
             if record.summary_id is not None and record.summary_id not in self.content.summaries:
                 self.content.missing.append(
-                    f"the summary of compaction {record_id}: its messages are sent in full again"
+                    f"the summary of compaction {record_id} (its messages are sent in full again)"
                 )
                 continue
             self.content.records.append(record)

@@ -329,7 +329,7 @@ def why_not(error: Exception, path: Path) -> str:
     if is_damage(error):
         return f"{path} is damaged"
     if isinstance(error, OSError):
-        return f"{path} cannot be written: {error.strerror or error}"
+        return f"cannot write {path}: {error.strerror or error}"
     return str(error) if isinstance(error, StoreError) else str(explain(error, path))
 
 

@@ -126,16 +126,16 @@ class SearchReader:
     def _attach(self, connection: sqlite3.Connection, index: Path) -> str:
         """Takes the index in; why there is none, else nothing."""
         if not index.exists():
-            return "there is no index yet"
+            return "no index yet"
         try:
             connection.execute("ATTACH DATABASE ? AS search", (read_only(index),))
             (version,) = connection.execute("PRAGMA search.user_version").fetchone()
             if version != VERSION:
-                raise NoIndex("the index is of another version")
+                raise NoIndex("the index has another version")
             connection.execute("SELECT rowid FROM search.grams WHERE grams MATCH '\"\"' LIMIT 1").fetchall()
             high, last = connection.execute("SELECT high, last FROM search.reach").fetchone()
             if high >= 0 and not is_of(connection, high, last):
-                raise NoIndex("the index is of another database, and will be made anew")
+                raise NoIndex("the index belongs to another database and will be rebuilt")
         except (StoreError, *FAULTS) as error:
             return why_not(error, index)
         return ""
@@ -325,4 +325,4 @@ def _without_index(database: Path, error: NoIndex) -> None:
     try:
         remove_index(database)
     except OSError as why:
-        raise StoreUnwritableError(f"{index_file(database)} cannot be removed: {why.strerror or why}") from why
+        raise StoreUnwritableError(f"cannot remove {index_file(database)}: {why.strerror or why}") from why

@@ -65,7 +65,7 @@ class SessionRows:
             return rows[0]
         if rows:
             some = ", ".join(row[0] for row in rows[:3])
-            raise StoreError(f"{session_id!r} fits more than one session ({some}, …): give more of the id")
+            raise StoreError(f"{session_id!r} matches more than one session ({some}, …): give more of the id")
         raise _no_session(session_id)
 
     def require(self, session_id: str) -> None:
@@ -115,7 +115,7 @@ class SessionRows:
         finally:
             self._db.connection.text_factory = before
         if not rows and not whole:
-            raise damaged(self._db.path, "no session can be read")
+            raise damaged(self._db.path, "cannot read any session")
         return [row[1:] for row in rows if isinstance(row[1], str)]
 
     def _readable_sessions(self, project: str | Path | None, empty: bool, subagents: bool) -> list[SessionInfo]:
@@ -236,4 +236,4 @@ def preview_of(message: Message) -> str:
 
 
 def _no_session(session_id: str) -> NoSessionError:
-    return NoSessionError(f"no session {session_id!r}: `agent-tui sessions --all` lists them")
+    return NoSessionError(f"no such session: {session_id!r}. Run `agent-tui sessions --all` to list them")

@@ -184,7 +184,7 @@ class Store:
                     going=None,
                     handed_from=None,
                     handed_to=(),
-                    drops_waiting=(),
+                    drops_waiting={},
                     back=source.state.back if source.state.back in kept else None,
                 ),
             )
@@ -309,16 +309,19 @@ class Store:
         if info.head_id not in known:
             raise damaged(self.database.path, f"message {info.head_id} is missing")
 
-    def export(self, session_id: str) -> Metadata:
-        """Everything stored of a session, as ``export --format json`` prints it. What a damaged one lacks is listed
-        under ``missing``; what a crash cut in it counts as it will when it is continued."""
+    def whole(self, session_id: str) -> tuple[SessionInfo, Content]:
+        """Everything stored of a session, as far as it can be read. What a crash cut in it counts as it will when it is
+        continued."""
         info = self.sessions.get(session_id)
         content = self.content(info.id)
         info.head_id = content.head_id
         if self.locks.held(info.id) is None and not self.locks.in_use(info.id):
             content.stop_unfinished()
-        export = export_session(info, content.messages, content.summaries, content.steps, content.records)
-        return {**export, "missing": content.missing} if content.missing else export
+        return info, content
+
+    def export(self, session_id: str) -> Metadata:
+        """The same as ``export --format json`` prints it."""
+        return export_session(*self.whole(session_id))
 
     def _copy_messages(self, source: str, target: str, ids: Sequence[str]) -> None:
         wanted = json.dumps(list(ids))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 
 def fit(text: str, width: int, *, right: bool = False) -> str:
@@ -41,3 +41,37 @@ def whole_parts(text: str, width: int) -> str:
 def shorten(text: str, width: int) -> str:
     """Text in at most ``width`` cells, cut with ``…``."""
     return text if cell_len(text) <= width else fit(text, width)
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in lines of at most ``width`` cells, broken at blanks where possible; what goes on stands below where it
+    began. None of an empty one."""
+    if not line:
+        return []
+    if cell_len(line) <= width:
+        return [line]
+    rest = line.lstrip(" ")
+    indent = line[: len(line) - len(rest)][: width // 2]
+    lines: list[str] = []
+    current = indent
+    for word in rest.split(" "):
+        joined = f"{current} {word}" if current.strip() else current + word
+        if cell_len(joined) <= width:
+            current = joined
+            continue
+        if current.strip():
+            lines.append(current)
+        *full, last = chop_cells(word, max(1, width - len(indent))) or [""]
+        lines += [indent + piece for piece in full]
+        current = indent + last
+    return [*lines, current]
+
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def bar_of(part: float, whole: float, cells: int) -> str:
+    """``part`` of ``whole`` as a bar of at most ``cells`` cells, to the eighth of one; what is not nothing is seen."""
+    eighths = min(8 * cells, max(1 if part > 0 else 0, round(8 * cells * part / whole))) if whole > 0 else 0
+    full, rest = divmod(max(0, eighths), 8)
+    return EIGHTHS[8] * full + (EIGHTHS[rest] if rest else "")

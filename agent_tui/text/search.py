@@ -109,35 +109,40 @@ ENOUGH = 50
 
 def match_paths(query: str, paths: Sequence[str], limit: int = 200) -> list[str]:
     """Paths that match, best first: name starts with it, name has it, path has it, letters in order."""
-    if not query:
+    words = query.lower().split()
+    if not words:
         return sorted(paths[:5000], key=lambda p: (p.count("/"), p))[:limit]
-    wanted = query.lower()
-    if "/" in wanted:
+    if "/" in query or len(words) > 1:
         return match(query, paths, limit)
+    wanted = words[0]
     lowered = [(p.lower(), p) for p in paths]
     inside = [(low, path) for low, path in lowered if wanted in low]
     ranked = sorted((_name_rank(low, wanted), len(path), path) for low, path in inside)
-    return _filled([path for _, _, path in ranked[:limit]], wanted, lowered, limit)
-
-
-def match(query: str, texts: Sequence[str], limit: int = 200) -> list[str]:
-    """Texts that match, best first: starts with it, has it, letters in order; equals keep their order."""
-    wanted = query.lower()
-    lowered = [(text.lower(), text) for text in texts]
-    starts = [text for low, text in lowered if low.startswith(wanted)]
-    if len(starts) >= limit:
-        return starts[:limit]
-    have = set(starts)
-    found = starts + [text for low, text in lowered if wanted in low and text not in have]
-    return _filled(found, wanted, lowered, limit)
-
-
-def _filled(found: list[str], wanted: str, lowered: Sequence[tuple[str, str]], limit: int) -> list[str]:
-    """Texts that were found, and where they are few those that have the letters in order."""
+    found = [path for _, _, path in ranked[:limit]]
     if len(found) < ENOUGH:
         have = set(found)
-        found += [text for text in _in_order(wanted, lowered, limit) if text not in have]
+        found += [path for path in _in_order(wanted, lowered, limit) if path not in have]
     return found[:limit]
+
+
+def match(query: str, texts: Sequence[str], limit: int = 200, *, letters: bool = True) -> list[str]:
+    """Texts that match, best first: it is what is typed, begins with it, words do, it has all the words, in any order.
+    Only where none has, the ``letters`` in their order. Equals keep their order."""
+    wanted = query.lower().strip()
+    words = [*dict.fromkeys(wanted.split())]
+    lowered = [(text.lower(), text) for text in texts]
+    inside = [(low, text) for low, text in lowered if all(word in low for word in words)]
+    if inside:
+        begins = re.compile("|".join(rf"(?<![^\W_]){re.escape(word)}" for word in words))
+        ranked = sorted(inside, key=lambda item: _word_rank(item[0], wanted, len(words), begins))
+        return [text for _, text in ranked[:limit]]
+    return _in_order("".join(words), lowered, limit) if letters else []
+
+
+def _word_rank(low: str, wanted: str, words: int, begins: re.Pattern[str]) -> int:
+    if low.startswith(wanted):
+        return 0 if low == wanted else 1
+    return 2 if len(set(begins.findall(low))) == words else 3
 
 
 def _name_rank(low: str, wanted: str) -> int:

@@ -23,20 +23,13 @@ from agent_tui.paths import Paths
 from agent_tui.ui.chat.chat import AgentFactory, Chat
 from agent_tui.ui.chat.key_actions import next_mode
 from agent_tui.ui.chat.view import Blank, ChatApp
+from agent_tui.ui.first_frame import OWN_CHOICE, FirstFrame, keep_background, theme_for, told_before, wanted_theme
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.textual_private.names import Drawing, missing, problem
 from agent_tui.ui.textual_private.terminal import AnswersErrors, tell_server, wear_first
-from agent_tui.ui.theme import (
-    ANSI_THEME,
-    DEFAULT_THEME,
-    LIGHT_THEME,
-    start_theme,
-    theme_for,
-    told_by_environment,
-    wanted_theme,
-)
+from agent_tui.ui.theme import start_theme
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -78,6 +71,10 @@ class Start(NamedTuple):
     """Whether the terminal is asked for its background and how many colours it has."""
     served: Served | None = None
     """The page of the browser that shows the chat instead of a terminal."""
+    face: bool = False
+    """Whether a new session begins, whose empty chat shows the name."""
+    frame: FirstFrame | None = None
+    """What the terminal shows already."""
     last_words: Callable[[Agent], list[str]] = lambda agent: []
     """What is said of a session on the terminal once the screen is gone."""
 
@@ -116,19 +113,19 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         detect_colors = start.detect_colors
         wanted = wanted_theme(settings.ui.theme, paths.state)
         self._by_terminal = detect_colors and wanted == AUTO_THEME
-        self._theme_folder = paths.themes
+        self._paths = paths
         self._start, self._served = start, start.served
         super().__init__()  # which asks for the driver
         self.drawing = Drawing(self._drawing_failed)
+        few = self._few_colors = detect_colors and self.console.color_system == "standard"
         if wanted == AUTO_THEME:
-            wanted = theme_for(told_by_environment(os.environ) if detect_colors else None)
+            wanted = theme_for(told_before(paths.state, os.environ) if detect_colors else None, few)
         theme, bad_theme = start_theme(wanted, paths.themes)
-        if detect_colors and self.console.color_system == "standard" and not theme.ansi:
-            plain, broken = start_theme(ANSI_THEME, paths.themes)
+        if few and not theme.ansi:
+            plain, broken = start_theme(theme_for(not theme.dark, few), paths.themes)
             theme = theme if broken else plain
         self.register_theme(theme)
         wear_first(self, theme.name)  # set later it would style everything twice
-        self._by_terminal = self._by_terminal and not self.current_theme.ansi
         if settings.ui.reduced_motion:
             self.animation_level = "none"
         if settings.keys:
@@ -153,19 +150,20 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         from agent_tui.ui.terminal.driver import driver_class
 
         heard = self.background_told if self._by_terminal else None
-        return driver_class(self.leave, heard) or super().get_driver_class()
+        return driver_class(self.leave, heard, self._start.frame) or super().get_driver_class()
 
     def background_told(self, light: bool) -> None:
         """The terminal says what its background is. What the user chose meanwhile stays."""
-        name = theme_for(light)
-        if self.theme in (DEFAULT_THEME, LIGHT_THEME) and name != self.theme and self._by_terminal:
-            theme, _ = start_theme(name, self._theme_folder)
+        keep_background(light, self._paths.state)
+        name = theme_for(light, self._few_colors)
+        if self.theme in OWN_CHOICE and name != self.theme and self._by_terminal:
+            theme, _ = start_theme(name, self._paths.themes)
             self.register_theme(theme)
             self.theme = theme.name
         self._by_terminal = False
 
     def compose(self) -> ComposeResult:
-        yield Blank(id="room")
+        yield Blank(self._start.face)
         yield self.view.activity
         yield self.view.prompt
         yield self.view.status
@@ -201,7 +199,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     async def _after_first_frame(self) -> None:
         if self._has_left:
             return
-        await self.chat.furnish(self._problem, self._start.prompt)
+        await self.chat.furnish(self._problem, self._start.prompt, face=self._start.face)
         if self._has_left:
             return
         if not self.is_headless:
@@ -372,7 +370,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
 
     def action_next_mode(self) -> None:
         if self.chat.questions.plan_waits:
-            self.view.hint("Your answer to the plan says in which mode to go on")
+            self.view.hint("Answer the plan to choose the mode")
         elif self.chat.holder.agent is not None:
             next_mode(self.chat.holder.agent, self.chat.session, self.view)
 
@@ -421,10 +419,13 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def on_pin_asked(self, event: posted.PinAsked) -> None:
         if event.message_id:
             self.view.begin(lambda: self.chat.sender.command(f"/pin {event.message_id}"))
-        self.view.hint("" if event.message_id else "No message of yours is in view to be pinned")
+        self.view.hint("" if event.message_id else "None of your messages is in view to pin")
 
     def on_link_clicked(self, event: posted.LinkClicked) -> None:
         self.open_url(event.url)
+
+    def on_pressed(self, event: posted.Pressed) -> None:
+        self.chat.pressed(event.step)
 
     def on_screen_asked(self, event: posted.ScreenAsked) -> None:
         self.open_screen(event.name, event.key)
@@ -433,7 +434,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         if event.follow:
             self.view.hint("")
         elif event.new:
-            self.view.hint(f"{event.new} new below · Ctrl+End follows")
+            self.view.hint(f"{event.new} new below · Ctrl+End to follow")
 
     def on_find_bar_query(self, event: FindBar.Query) -> None:
         self.chat.finding.search(event.text)
@@ -453,11 +454,8 @@ def run_ui(
     settings: Settings,
     paths: Paths,
     root: Path,
-    *,
-    prompt: str = "",
-    choose: bool = False,
+    start: Start,
     again: Sequence[str] = ("agent-tui",),
-    served: Served | None = None,
 ) -> int:
     """Runs the chat until the user leaves; returns the exit code. An AgentError of ``agent_factory`` or of the agent's
     start goes to stderr as a line. ``again`` is how the program was called, as far as that matters for going on."""
@@ -470,11 +468,12 @@ def run_ui(
         said = scrollback(agent, get_terminal_size().columns) if settings.ui.scrollback else []
         return [*said, *([""] if said else []), *way_back(agent, again)]
 
+    from agent_tui.ui.terminal.driver import end_reading
+
     for name in ("COLUMNS", "LINES"):
-        # The terminal knows its size. One that was exported, by a shell or by Python's readline in whatever started
-        # this, would win over it and never change.
+        # The terminal knows its size. One that was exported would win over it and never change.
         os.environ.pop(name, None)
-    start = Start(prompt, choose, detect_colors=True, served=served, last_words=last_words)
+    start = start._replace(detect_colors=True, last_words=last_words)
     app = AgentApp(agent_factory, settings, paths, root, start)
 
     async def main() -> int:
@@ -491,6 +490,8 @@ def run_ui(
     except Exception as error:
         app.net.caught(error)
         code = EXIT_ERROR
+    finally:
+        end_reading()
     for line in app.chat.holder.farewell:
         terminal_output.tell(line)
     if app.failure is not None:

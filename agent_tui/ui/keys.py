@@ -53,7 +53,7 @@ class TypingGuard:
         return self._within(self._typed)
 
     def appeared(self) -> None:
-        """A question is to be seen from now on."""
+        """A question is to be seen from now on, or was just typed over: the next keys belong to the same word."""
         self._shown = self._clock()
 
     def accidental(self) -> bool:

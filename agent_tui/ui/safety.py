@@ -98,4 +98,4 @@ def describe(error: Exception) -> str:
     if isinstance(error, AgentError):
         return str(error)
     text = one_line(str(error), 200)
-    return f"Internal error: {type(error).__name__}{': ' + text if text else ''}. The log has more."
+    return f"Internal error: {type(error).__name__}{': ' + text if text else ''}. See the log for details."

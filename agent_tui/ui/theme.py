@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -13,19 +13,13 @@ from textual.color import Color, ColorParseError
 from textual.strip import Strip
 from textual.theme import Theme
 
-from agent_tui.config import AUTO_THEME
 from agent_tui.models.rows import DRAWN_ROWS, FREE, RESERVE
 from agent_tui.paths import package_themes, private_dir
+from agent_tui.ui.first_frame import CHOICE_FILE, DEFAULT, DEFAULT_THEME
 
 if TYPE_CHECKING:
     from textual.app import App
 
-
-DEFAULT_THEME = "agent-dark"
-LIGHT_THEME = "agent-light"
-ANSI_THEME = "ansi"
-CHOICE_FILE = "theme"
-"""In the state folder: the theme chosen last."""
 
 COLORS = (
     "primary",
@@ -51,48 +45,6 @@ VARIABLES = (
     *(row.variable for row in DRAWN_ROWS),
 )
 _TOP = {"name", "dark", "ansi", "colors", "variables"}
-
-DEFAULT: dict[str, Any] = {
-    "name": DEFAULT_THEME,
-    "dark": True,
-    "colors": {
-        "primary": "#74b3ff",
-        "secondary": "#8fa3b8",
-        "accent": "#e6b450",
-        "success": "#7fc07a",
-        "warning": "#e0a545",
-        "error": "#ef6b73",
-        "foreground": "#d5dae1",
-        "background": "#0f1318",
-        "surface": "#161b22",
-        "panel": "#1f2630",
-    },
-    "variables": {
-        "muted": "#97a1ae",
-        "faint": "#7f8997",
-        "line": "#2b333e",
-        "user": "#74b3ff",
-        "diff-add": "#7fc07a",
-        "diff-remove": "#ef6b73",
-        "selection": "#2f5d96",
-        "selection-text": "#ffffff",
-        "context-system": "#74b3ff",
-        "context-environment": "#5fc2c0",
-        "context-memory": "#b696f0",
-        "context-skills": "#e08fc0",
-        "context-tools": "#e6b450",
-        "context-servers": "#d9915b",
-        "context-documents": "#8fcf7e",
-        "context-messages": "#4d86d6",
-        "context-user": "#9ccf6a",
-        "context-summary": "#d678c8",
-        "context-free": "#2b333e",
-        "context-tool-results": "#e0765a",
-        "context-reasoning": "#a3b1c6",
-        "context-reserve": "#5b4a2a",
-    },
-}
-"""The default theme's file, agent-dark.toml, as it is: the start with it reads and parses none."""
 
 
 class Themes(NamedTuple):
@@ -142,29 +94,8 @@ def start_theme(name: str, user_folder: Path) -> tuple[Theme, str | None]:
         if theme.name == name:
             return theme, problem
     names = ", ".join(sorted(p.stem for p in package_themes().glob("*.toml")))
-    problem = problem or f"theme {name!r} does not exist; there are: {names}"
+    problem = problem or f"no such theme: {name!r}. There are: {names}"
     return _theme(DEFAULT, DEFAULT_THEME), problem
-
-
-def wanted_theme(configured: str, state: Path) -> str:
-    """The theme to start with: the configured one, else the one chosen last with /theme, else ``AUTO_THEME``."""
-    if configured != AUTO_THEME:
-        return configured
-    try:
-        chosen = (state / CHOICE_FILE).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return configured
-    return chosen[:100] or configured
-
-
-def theme_for(light: bool | None) -> str:
-    return LIGHT_THEME if light else DEFAULT_THEME
-
-
-def told_by_environment(environ: Mapping[str, str]) -> bool | None:
-    """Returns whether the last number of ``COLORFGBG``, one of the 16 colours, is a white one; None without it."""
-    last = environ.get("COLORFGBG", "").rpartition(";")[2]
-    return int(last) in (7, *range(9, 16)) if last.isdecimal() and int(last) < 16 else None
 
 
 def keep_choice(name: str, state: Path) -> str | None:
@@ -173,7 +104,7 @@ def keep_choice(name: str, state: Path) -> str | None:
         private_dir(state)
         (state / CHOICE_FILE).write_text(name + "\n", encoding="utf-8")
     except OSError as error:
-        return f"the theme is not remembered: {error.strerror or error}"
+        return f"could not save the theme: {error.strerror or error}"
     return None
 
 

@@ -179,7 +179,7 @@ def test_nothing_to_ask_is_wrong_usage(cli: Cli) -> None:
     for stdin in (b"", b"  \n"):
         outcome = cli.run("-p", "", stdin=stdin)
         assert outcome.code == 2
-        assert "Nothing to ask" in outcome.error
+        assert "No prompt" in outcome.error
 
 
 def test_files_named_in_the_prompt_are_attached(cli: Cli) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.models import ModelCatalogue
-from agent_tui.providers.catalog import stored_key
+from agent_tui.providers.keys import stored_key
 from tests.support.cli import Cli
 
 
@@ -44,8 +44,9 @@ def test_a_key_is_stored_listed_and_removed(cli: Cli, keyring: dict[tuple[str, s
     assert "No key is stored for anthropic" in again.error
 
 
-def test_an_empty_key_is_refused(cli: Cli, keyring: dict[tuple[str, str], str]) -> None:
-    outcome = cli.run("auth", "set", "anthropic", stdin=b"\n")
+@pytest.mark.parametrize("typed", [b"\n", b"sk-one two\n", "sk-schl\u00fcssel\n".encode(), b"sk-\x1b[31m\n"])
+def test_what_is_no_key_is_refused(cli: Cli, keyring: dict[tuple[str, str], str], typed: bytes) -> None:
+    outcome = cli.run("auth", "set", "anthropic", stdin=typed)
     assert outcome.code == 2
     assert keyring == {}
 
@@ -81,6 +82,14 @@ def test_the_environment_wins_over_the_keyring(cli: Cli, monkeypatch: pytest.Mon
     monkeypatch.setenv("OWN_KEY", "sk-own")
     assert catalogue(asked, own=own).find("own").api_key is None
     assert asked == ["openai", "openai"]
+
+
+def test_a_key_that_was_given_in_the_chat_goes_to_that_server_alone(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-refused")
+    found = catalogue([], own=ModelConfig("openai/x", api_base="https://llm.example/v1"))
+    found.use_key(found.find("openai/gpt-5"), "sk-new")
+    assert found.find("openai/gpt-5").api_key == found.find("openai/gpt-4.1").api_key == "sk-new"
+    assert found.find("own").api_key is None
 
 
 def test_servers_of_the_users_own_get_no_providers_key(cli: Cli) -> None:

@@ -31,18 +31,18 @@ def test_a_step_is_printed_with_its_differences(cli: Cli, session: str) -> None:
     assert back["delta"] == first["context"]["total"] - data["context"]["total"]
     assert len(back["left"]) > len(back["entered"]) == 0
     text = cli.run("context", "--session", session, "--step", "3").out
-    for words in ("Step 3 of 3", f"{step['billed_input_tokens']:,}", "Since step 2", "Came:"):
+    for words in ("Step 3 of 3", f"{step['billed_input_tokens']:,}", "Since step 2", "Added:"):
         assert words in text
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--step", "4"), "There is no step 4: this session has steps 1 to 3."),
-        (("--step", "0"), "There is no step 0: this session has steps 1 to 3."),
-        (("--step", "2", "--diff", "9"), "There is no step 9: this session has steps 1 to 3."),
-        (("--diff", "1"), "--diff goes with --step: the step that is compared."),
-        (("--step", "1", "-m", "demo"), "-m says with which model the session would go on; a step has had its own."),
+        (("--step", "4"), "No such step: 4. This session has steps 1 to 3."),
+        (("--step", "0"), "No such step: 0. This session has steps 1 to 3."),
+        (("--step", "2", "--diff", "9"), "No such step: 9. This session has steps 1 to 3."),
+        (("--diff", "1"), "--diff needs --step, the step to compare."),
+        (("--step", "1", "-m", "demo"), "-m cannot be combined with --step: a past step already had its model."),
     ],
 )
 def test_what_cannot_be_asked_gets_one_line(cli: Cli, session: str, flags: tuple[str, ...], said: str) -> None:
@@ -53,4 +53,4 @@ def test_what_cannot_be_asked_gets_one_line(cli: Cli, session: str, flags: tuple
 def test_a_session_without_steps_says_so(cli: Cli) -> None:
     outcome = cli.run("context", "--step", "1")
     assert outcome.code == 2
-    assert "no steps yet" in outcome.error
+    assert "No steps yet" in outcome.error

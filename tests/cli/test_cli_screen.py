@@ -41,7 +41,7 @@ def on_a_terminal(cli: Cli, *arguments: str) -> tuple[int, str]:
     [
         ("[context]\nauto_compat = true\n", (), 2, "unknown key context.auto_compat; allowed here: auto_compact"),
         ("[ui\n", (), 2, "not valid TOML"),
-        ("", ("--resume", "ses_gone"), 2, "no session 'ses_gone'"),
+        ("", ("--resume", "ses_gone"), 2, "no such session: 'ses_gone'"),
         ("", ("-m", "gone"), 2, "Unknown model 'gone'"),
         ("", ("--add-dir", "gone"), 2, "--add-dir gone: no such folder"),
     ],

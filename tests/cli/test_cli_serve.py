@@ -18,15 +18,15 @@ def test_without_the_extra_it_says_how_to_get_it(cli: Cli, monkeypatch: pytest.M
     monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "textual_serve" else object())
     outcome = cli.run("serve")
     assert outcome.code == 1
-    assert outcome.error == "agent-tui: agent-tui serve needs the serve extra: pip install 'agent-tui[serve]'."
+    assert outcome.error == "agent-tui: agent-tui serve needs the textual-serve package: pip install 'textual-serve<2'."
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
         (("--nonsense",), "unrecognized arguments: --nonsense"),
-        (("-p", "hello"), "-p answers without a screen"),
-        (("--output-format", "json"), "--output-format goes with -p"),
+        (("-p", "hello"), "does not take -p"),
+        (("--output-format", "json"), "--output-format needs -p"),
         (("--port", "99999"), "a number from 0 to 65535"),
         (("-C", "gone"), "--cd gone: no such folder"),
     ],
@@ -62,4 +62,4 @@ def test_it_prints_the_address_and_ends_when_it_is_told_to(cli: Cli, host: tuple
         out, err = process.communicate(timeout=60)
     assert re.fullmatch(address + "\n", line) and out == ""
     assert process.returncode == 0
-    assert ("WARNING" in err and "runs commands on this machine as you" in err) is bool(host)
+    assert ("WARNING" in err and "run commands on this machine as you" in err) is bool(host)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import tomllib
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -144,7 +145,7 @@ def test_sessions_are_searched_by_what_was_said(cli: Cli, session: str, monkeypa
     assert {text.lower() for text in marked} == {"demo", "model"}
     assert "    model: " in cli.run("sessions", "--search", "demo").out
     assert cli.run("sessions", "--search", "zebra", "--json").json == []
-    assert "No session has these words" in cli.run("sessions", "--search", "zebra").err
+    assert "No session of this project has these words" in cli.run("sessions", "--search", "zebra").err
     assert cli.run("sessions", "--search", " ").code == 2
     elsewhere = cli.project.parent / "other"
     elsewhere.mkdir()
@@ -211,7 +212,7 @@ def test_doctor_says_how_the_search_index_is_and_what_to_do_when_it_is_broken(cl
         (found,) = [line for line in cli.run("doctor").out.splitlines() if " search index " in line]
         return " ".join(found.split())
 
-    assert row() == "ok search index none yet of 0 sessions: a chat makes it in the background"
+    assert row() == "ok search index none of 0 sessions yet; a chat builds it in the background"
     database = cli.paths.database
     with Store.open(database) as store:
         info = store.sessions.create(cli.project, "demo")
@@ -224,8 +225,8 @@ def test_doctor_says_how_the_search_index_is_and_what_to_do_when_it_is_broken(cl
     index_file(database).write_bytes(b"no database at all" * 500)
     file = index_file(database)
     assert row() == (
-        f"warn search index {file} is damaged: searches read every text instead, and are slower. "
-        f"The next chat makes it anew; where that fails, remove {file}"
+        f"warn search index {file} is damaged: searches are slower. "
+        f"The next chat rebuilds it; if that fails, remove {file}"
     )
 
 
@@ -235,7 +236,7 @@ def test_config_init_writes_the_example_once(cli: Cli) -> None:
     assert cli.run("config", "show").code == 0
     again = cli.run("config", "init")
     assert again.code == 2
-    assert "exists already" in again.error
+    assert "already exists" in again.error
 
 
 def test_config_show_is_what_is_in_force(cli: Cli) -> None:
@@ -291,14 +292,30 @@ def test_shared_flags_may_stand_before_a_subcommand(cli: Cli, session: str, befo
 
 def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
     outcome = cli.run("-m", "demo", "sessions")
-    assert (outcome.code, outcome.err) == (2, "agent-tui: agent-tui sessions has no -m; it is for context, serve.\n")
+    said = "agent-tui: agent-tui sessions has no -m. Run `agent-tui sessions --help` to list its flags.\n"
+    assert (outcome.code, outcome.err) == (2, said)
+
+
+@pytest.mark.parametrize("name", ["context", "sessions", "models", "config show", "doctor"])
+def test_flags_of_the_whole_program_stand_before_and_behind_every_subcommand(
+    cli: Cli, session: str, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "more.toml").write_text("[context]\ncompact_at = 5000\n")
+    for given in (["--config", str(tmp_path / "more.toml")], [f"--cd={tmp_path}"], ["-C", str(tmp_path)]):
+        before, behind = cli.run(*given, *name.split()), cli.run(*name.split(), *given)
+        assert (before.code, before.out, before.err) == (behind.code, behind.out, behind.err)
+        assert before.code != 2
+
+
+def test_a_word_that_is_a_subcommand_is_a_message_after_a_dash_dash(cli: Cli) -> None:
+    assert cli.run("-m", "demo", "-p", "--", "context").code == 0
 
 
 def test_doctor_forgets_what_servers_said_of_limits(cli: Cli) -> None:
-    assert cli.run("doctor", "--forget").out == "Servers have taught nothing yet.\n"
+    assert cli.run("doctor", "--forget").out == "Nothing to forget: no server has corrected a limit yet.\n"
     with Store.open(cli.paths.database) as store:
         store.learned.put_limit(LearnedLimit("openai/x", "http://127.0.0.1:1", 8_192, learned_at=1.0))
     report = cli.run("doctor").out
     assert "openai/x at http://127.0.0.1:1: window 8,192" in report
-    assert cli.run("doctor", "--forget").out == "Forgot what servers taught of 1 model.\n"
+    assert cli.run("doctor", "--forget").out == "Forgot the learned limits of 1 model.\n"
     assert "openai/x" not in cli.run("doctor").out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_tui.commands import registry
+from agent_tui.commands.info import Info
 from agent_tui.commands.registry import Text
 from tests.support.fake_agent import FakeAgent
 
@@ -12,13 +13,13 @@ from tests.support.fake_agent import FakeAgent
 async def test_pin_and_unpin_name_a_file_alike(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     said = []
-    for line in (f"/pin {tmp_path}/docs/spec.md", "/pins", f"/unpin {tmp_path}/docs/spec.md", "/pin /etc/hosts"):
+    for line in (f"/pin {tmp_path}/docs/spec.md", "/pins", f"/pin {tmp_path}/docs/spec.md", "/pin /etc/hosts"):
         result = await registry.run(agent, line)
-        assert isinstance(result, Text) and not result.error
-        said.append(result.text)
+        assert isinstance(result, Info) or (isinstance(result, Text) and not result.error)
+        said.append(result.text.splitlines()[0])
     assert said == [
         "Pinned docs/spec.md (1 document pinned).",
-        "Pinned:\n  docs/spec.md: ~0 tokens; goes with every request",
+        "  docs/spec.md  ~0 tokens  sent with every request",
         "Unpinned docs/spec.md.",
         "Pinned /etc/hosts (1 document pinned).",
     ]
@@ -26,4 +27,4 @@ async def test_pin_and_unpin_name_a_file_alike(tmp_path: Path) -> None:
 
 async def test_queue_says_where_nothing_waits(tmp_path: Path) -> None:
     result = await registry.run(FakeAgent(tmp_path), "/queue")
-    assert result == Text("Nothing waits to be sent.")
+    assert result == Text("Nothing is queued.")

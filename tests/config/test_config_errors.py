@@ -35,7 +35,7 @@ def env_line(**variables: str) -> str:
     [
         ("[context]\nauto_compat = true", ["context.auto_compat", "auto_compact, compact_at"]),
         ("themes = 'x'", ["unknown key themes", "default_model"]),
-        ("[context]\nauto_compact = 'false'", ["context.auto_compact", "boolean", "'false'"]),
+        ("[context]\nauto_compact = 'false'", ["context.auto_compact", "true or false", "'false'"]),
         ("[context]\nmax_output_reserve = '5'", ["context.max_output_reserve", "integer"]),
         ("[context]\nmax_output_reserve = 0", ["context.max_output_reserve", "greater than 0"]),
         ("[context]\nexact_counting = 'on'", ["context.exact_counting", "'auto' or 'off'"]),
@@ -47,7 +47,7 @@ def env_line(**variables: str) -> str:
             for value in ("80", "1.5", "0", "-0.5", "1023", "inf", "nan")
         ),
         *(
-            (f"[tools]\nbash_timeout = {value}", ["tools.bash_timeout", "valid number", "(not this value)"])
+            (f"[tools]\nbash_timeout = {value}", ["tools.bash_timeout", "must be a number", "(not this value)"])
             for value in (10**400, -(10**400), hex(16**4_000))
         ),
         *(
@@ -64,12 +64,14 @@ def env_line(**variables: str) -> str:
         ("[agent]\nretries = 50", ["agent.retries", "at most 20"]),
         ("[permissions]\nmode = 'yolo'", ["permissions.mode", "'ask', 'accept-edits', 'plan', 'auto' or 'bypass'"]),
         ("[permissions]\nallow = 'bash'", ["permissions.allow", "list"]),
-        ("[models.x]\napi_base = 'http://x'", ["models.x", "needs model"]),
+        ("[models.x]\napi_base = 'http://x'", ["models.x", "needs a model"]),
         ("[models.x]\nmodel = 'demo'\napi = 'rest'", ["models.x.api", "'auto', 'chat' or 'responses'"]),
         ("[mcp.x]\ncommand = 'a'\nurl = 'http://b'", ["mcp.x", "both command and url"]),
-        ("default_model = 'sonet'\n[models.sonnet]\nmodel = 'a/b'", ["default_model", "'sonet'", '"sonnet", "demo"']),
-        ("[context]\nsummary_model = 'haiku'", ["context.summary_model", "'haiku'"]),
         ("[keys]\nfnd = 'ctrl+f'", ["keys.fnd", "find"]),
+        *(
+            (f"[keys]\nsend = '{key}'", ["keys.send", "types text", "Ctrl"])
+            for key in ("x", "ctrl+s,é", "full_stop", "slash", "space", "shift+a")
+        ),
         ("[keys]\nfind = 'ctrl f'", ["keys.find", "'ctrl f'"]),
         ("[keys]\nfind = 3", ["keys.find", "string"]),
         ("context = 3", ["context", "3"]),
@@ -108,7 +110,6 @@ def test_variables_are_named_as_they_were_written() -> None:
     assert "0.8 is 80 %" in said
     assert "AGENT_TUI_NONSENSE" in env_line(AGENT_TUI_NONSENSE="1")
     assert "AGENT_TUI_AGENT (step_limit)" in env_line(AGENT_TUI_AGENT='{"step_limit": 0}')
-    assert "AGENT_TUI_DEFAULT_MODEL" in env_line(AGENT_TUI_DEFAULT_MODEL="gone")
 
 
 def test_contradicting_variables_are_said() -> None:

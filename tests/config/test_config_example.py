@@ -76,7 +76,7 @@ def test_every_default_is_set_or_said_to_be_unset() -> None:
 
 
 def test_every_action_is_named() -> None:
-    named = text().partition("# Rebound keys")[2]
+    named = text().partition("# Your own keys")[2]
     assert [action for action in KEY_ACTIONS if not re.search(rf"\b{action}\b", named)] == []
 
 

@@ -86,12 +86,12 @@ def test_nested_variables_make_tables() -> None:
 
 
 def test_tables_are_merged_and_lists_replaced(home: Paths, tmp_path: Path) -> None:
-    write(home.config_file, "[models.a]\nmodel = 'x/a'\ncontext_window = 5\n[permissions]\nallow = ['read']\n")
+    write(home.config_file, "[models.a]\nmodel = 'xai/a'\ncontext_window = 5\n[permissions]\nallow = ['read']\n")
     options = Options(
         config=write(tmp_path / "b.toml", "[models.a]\ncontext_window = 6\n[permissions]\nallow = ['grep']\n")
     )
     settings = load_settings(options, home, tmp_path, True)
-    assert (settings.models["a"].model, settings.models["a"].context_window) == ("x/a", 6)
+    assert (settings.models["a"].model, settings.models["a"].context_window) == ("xai/a", 6)
     assert settings.permissions.allow == ["grep"]
 
 
@@ -137,3 +137,33 @@ def test_settings_are_equal_where_every_field_is() -> None:
     assert "ui=UiConfig(theme='auto'" in repr(one) and "editor='vi'" in repr(other)
     with pytest.raises(TypeError, match="unhashable"):
         hash(one)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "default_model = 'sonet'\n[models.sonnet]\nmodel = 'xai/b'",
+            "line 1: default_model: Unknown model 'sonet'. Did you mean sonnet",
+        ),
+        ("[context]\nsummary_model = 'haiuk'", "line 2: context.summary_model: Unknown model 'haiuk'. Did you mean"),
+        (
+            "[models.x]\nmodel = 'opnai/gpt-5'",
+            "line 2: models.x.model: Unknown provider 'opnai' in model 'opnai/gpt-5'.",
+        ),
+        ("[models.x]\nmodel = 'b'", "line 2: models.x.model: Unknown model 'b'"),
+        ("default_model = 'sk\\u001b[31m'", "default_model: Unknown model"),
+    ],
+)
+def test_a_model_that_cannot_exist_is_named_with_its_place(
+    home: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    write(home.config_file, text)
+    with pytest.raises(ConfigError) as caught:
+        load_settings(Options(), home, tmp_path, True)
+    assert words in str(caught.value) and str(caught.value).isprintable() and caught.value.exit_code == 2
+    write(home.config_file, "[models.x]\nmodel = 'b'\napi_base = 'http://127.0.0.1:9'")
+    assert load_settings(Options(), home, tmp_path, True).models["x"].model == "b", "a server of the user's own"
+    monkeypatch.setenv("AGENT_TUI_DEFAULT_MODEL", "gone")
+    with pytest.raises(ConfigError, match="AGENT_TUI_DEFAULT_MODEL"):
+        load_settings(Options(), home, tmp_path, True)

@@ -49,14 +49,14 @@ def refusal(tmp_path: Path, *flags: str) -> str:
     ("text", "words"),
     [
         ('[permissions]\nallow = ["bsah(ls)"]', "permissions.allow: 'bsah(ls)' names no tool: did you mean bash?"),
-        ('[permissions]\nask = ["bash(ls"]', "permissions.ask: the rule 'bash(ls' is neither"),
+        ('[permissions]\nask = ["bash(ls"]', "permissions.ask: the rule 'bash(ls' must be"),
         ('[permissions]\ndeny = ["todo(x)"]', "permissions.deny: 'todo(x)': todo takes no pattern"),
         ('[permissions]\nmode = "yolo"', "permissions.mode: "),
         ("[agent]\nretries = 50", "agent.retries: "),
         ("[context]\nauto_compat = true", "unknown key context.auto_compat"),
         ('[keys]\nfind = "ctrl f"', "keys.find: "),
         ('# mine\ndefault_model = "sonet"', "default_model: "),
-        ('# mine\n[models.x]\napi = "chat"', "models.x: needs model"),
+        ('# mine\n[models.x]\napi = "chat"', "models.x: needs a model"),
     ],
 )
 def test_a_file_is_named_with_its_line(
@@ -86,7 +86,7 @@ def test_servers_tools_are_checked_in_the_file_they_stand_in(places: Mapping[str
         ("AGENT_TUI_AGENT__RETRIES", "50", "environment: AGENT_TUI_AGENT__RETRIES: "),
         ("AGENT_TUI_ALLOW", "bash(ls)\nbsah", "environment: AGENT_TUI_ALLOW: 'bsah' names no tool"),
         ("AGENT_TUI_DENY", '["bash(ls"]', "environment: AGENT_TUI_DENY: the rule 'bash(ls'"),
-        ("AGENT_TUI_MAX_TURNS", "0", "environment: AGENT_TUI_MAX_TURNS 0: at least 1"),
+        ("AGENT_TUI_MAX_TURNS", "0", "environment: AGENT_TUI_MAX_TURNS 0: must be at least 1"),
         ("AGENT_TUI_SESSION", "../x", "environment: AGENT_TUI_SESSION '../x'"),
     ],
 )

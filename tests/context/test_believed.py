@@ -220,12 +220,12 @@ def test_another_model_that_answers_is_named() -> None:
 def test_why_all_is_estimated_says_whether_there_was_no_report_or_one_that_is_not_believed() -> None:
     said = {
         "the provider reported no usage": TokenUsage(900, 40, source="estimated"),
-        "the provider's report of it is not believed": TokenUsage(9_000_000, 40),
+        "its usage report looks wrong": TokenUsage(9_000_000, 40),
     }
     for why, usage in said.items():
         talk = Talk(partial(always_said, usage))
         talk.turn()
-        assert talk.usage().why.endswith(f"All of it is estimated: the last call is no measure of it, because {why}.")
+        assert talk.usage().why.endswith(f"All of it is estimated: the last call does not measure it, because {why}.")
 
 
 def test_a_report_is_quoted_in_grammar() -> None:
@@ -233,7 +233,7 @@ def test_a_report_is_quoted_in_grammar() -> None:
     for _ in range(4):
         talk.turn()
     told = told_text(talk.conversation.steps[-1], talk.exchanges[-1].verdict)
-    assert "it says 1 token of input where" in told
+    assert "it reports 1 token of input where" in told
 
 
 def test_a_count_is_no_step_of_a_turn() -> None:

@@ -107,7 +107,7 @@ def test_what_goes_on_as_expected_is_silent() -> None:
 def test_tools_that_came_are_named_and_priced() -> None:
     came = [*PARTS, part("tools", "mcp:github", "mcp__github__list"), part("tools", "mcp:github", "mcp__github__get")]
     judged = warm().step("abcdefghijkl", 0, fixed=came)
-    assert said(judged) == ("ours", "tools changed: MCP server github came")
+    assert said(judged) == ("ours", "tools changed: MCP server github added")
     assert judged.miss is not None and judged.miss.cost_usd == pytest.approx(judged.miss.tokens * (3.75e-6 - 0.3e-6))
 
 
@@ -115,11 +115,11 @@ def test_tools_that_came_are_named_and_priced() -> None:
     ("change", "words"),
     [
         ({"fixed": [PARTS[0], part("memory", "AGENTS.md", "AGENTS.md", "new"), PARTS[2]]}, "AGENTS.md edited"),
-        ({"fixed": [PARTS[0], PARTS[2]]}, "AGENTS.md went"),
+        ({"fixed": [PARTS[0], PARTS[2]]}, "AGENTS.md removed"),
         ({"fixed": [part("system", "system", "", "new"), *PARTS[1:]]}, "System prompt changed"),
         (
             {"fixed": [PARTS[0], PARTS[2], part("documents", "a.py", "a.py")]},
-            "AGENTS.md went, a.py came",
+            "AGENTS.md removed, a.py added",
         ),
         ({"settings": {"thinking": "high"}}, "thinking switched"),
         ({"settings": {"schema": "{}"}}, "answer schema changed"),
@@ -139,7 +139,7 @@ def test_each_change_of_ours_has_its_words(change: dict[str, object], words: str
     [
         ("aBcdefghij", ["a", "b#cleared", *"cdefghij"], "old results cleared"),
         ("aBcdefghij", ["a", "b#clip900", *"cdefghij"], "a long result cut"),
-        ("aBcdefghij", ["a", *"bcdefghij"], "reasoning or images sent otherwise"),
+        ("aBcdefghij", ["a", *"bcdefghij"], "reasoning or images sent differently"),
         ("Sefghijkl", ["sum", *"efghijkl"], "compacted"),
         ("aXefghijkl", ["a", "x", *"efghijkl"], "rewound"),
     ],
@@ -182,7 +182,7 @@ def test_it_is_only_called_expired_where_the_provider_says_so() -> None:
     assert said(warm(LOCAL).step("abcdefghijkl", 0, after=100_000)) == ("unknown", "")
     assert said(warm(LATER_GPT).step("abcdefghijkl", 0, after=1_799)) == ("unknown", "")
     late = said(warm(LATER_GPT).step("abcdefghijkl", 0, after=100_000))
-    assert late == ("unknown", f"idle for {duration(100_000)}, kept for {duration(1_800)} at least")
+    assert late == ("unknown", f"idle for {duration(100_000)}, kept for at least {duration(1_800)}")
 
 
 def test_nothing_is_said_below_the_thresholds() -> None:
@@ -465,7 +465,7 @@ class Talk:
     def change_tools(self) -> str:
         came = "grep" not in self.tools
         self.tools = ["read", "grep"] if came else ["read"]
-        return f"tools changed: grep {'came' if came else 'went'}"
+        return f"tools changed: grep {'added' if came else 'removed'}"
 
     def think(self) -> str:
         self.settings = {**self.settings, "thinking": self._new("effort")}

@@ -13,8 +13,8 @@ from agent_tui.context.compaction.notices import preview_text
 from agent_tui.context.compaction.plan import BREATH_STEPS, plan_clearing, records_of
 from agent_tui.context.compaction.summary import MODEL_SECTIONS, NOTHING, assemble
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, plan_lines, todo_lines, user_words
+from agent_tui.context.cuts import clip_text
 from agent_tui.context.tokens import family_of
-from agent_tui.context.view import clip_text
 from agent_tui.models.messages import (
     APPROVED,
     CLEARED_RESULT,
@@ -254,7 +254,7 @@ def test_old_turns_are_left_out_behind_a_line_and_come_back() -> None:
     assert failed.summary is not None
     assert failed.summary.left_out > 20
     assert failed.fits
-    assert "left out behind a line" in preview_text(failed)
+    assert "a line says so" in preview_text(failed)
     message = failed.summary.message({}, "rec", 1.0)
     world.summaries[message.id] = message
     world.records += records_of(failed, 1.0, "op", "rec", message)

@@ -7,7 +7,7 @@ import pytest
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.compaction.notices import done_text, preview_text
 from agent_tui.context.compaction.plan import records_of
-from agent_tui.context.view import CLIP_MIN_CHARS, plan_clips
+from agent_tui.context.cuts import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Cost
@@ -226,7 +226,7 @@ def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
     for plan in (world.plan(), world.plan("manual")):
         assert plan.action == "not_worth_it"
         assert plan.stuck
-        assert "your newest message itself is too large: ~16," in plan.why
+        assert "your newest message is too large: ~16," in plan.why
         assert "16,384" in plan.why
         assert preview_text(plan).startswith("No compaction can make room: ")
 
@@ -280,9 +280,9 @@ def test_the_preview_tells_what_goes_and_what_stays() -> None:
     text = preview_text(world.plan("manual"))
     for words_ in (
         "Now ",
-        "afterwards expected ~",
-        "replaced by one summary",
-        "Stays word for word",
+        ", expected ~",
+        "with one summary",
+        "word for word.",
         "src/app.py",
         "undo",
     ):

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from agent_tui.commands.info import Info
 from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
-from agent_tui.commands.usage import USED, usage_text
+from agent_tui.commands.usage import USED, usage_sections
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.headless.output import bill
 from agent_tui.models.steps import Step
@@ -155,7 +156,7 @@ def test_sums_have_every_number(place: str) -> None:
 
 
 def test_the_page_of_usage_has_every_number_and_says_what_is_not_believed() -> None:
-    text = usage_text(session_totals([step(), replace(step(), believed=None)]), [])
+    text = Info("", usage_sections(session_totals([step(), replace(step(), believed=None)]), [])).text
     for number in NUMBERS.values():
         assert f"{2 * number:,}" in text
-    assert "1 report  not believed" in text
+    assert "1 report  counted as reported" in text

@@ -169,6 +169,6 @@ def test_a_step_keeps_what_was_claimed_and_it_is_told_how_often_that_held() -> N
         assert (step.estimated_input, step.estimated_spread) == (usage.total, usage.spread)
     usage = conversation.usage()
     assert (usage.accuracy.inside, usage.accuracy.intervals) == (2, 3)
-    assert "The ± held in 2 of 3 calls." in usage.why and "inside the ± 2 of 3" in accuracy_line(usage)
+    assert "The ± held in 2 of 3 calls." in usage.why and "within the ± 2 of 3" in accuracy_line(usage)
     step.estimated_spread = None
     assert conversation.usage().accuracy.intervals == 2, "a version before did not store it"

@@ -129,22 +129,22 @@ def test_the_upper_end_compacts_where_it_would_leave_no_room_for_an_answer() -> 
     assert not sure.usage(limits=limits).would_compact
     usage = unsure.usage(limits=limits)
     assert usage.limit is not None and usage.total <= usage.limit and fits_to_send(usage)
-    assert usage.would_compact and f"its upper end of {usage.high:,} would leave no room for an answer" in usage.why
+    assert usage.would_compact and f"its upper end, {usage.high:,}, leaves no room for an answer" in usage.why
     held = calculate_context_usage(replace(unsure.inputs(limits=limits), settings=CompactionSettings(paused=True)))
-    assert not held.would_compact and "paused since an undo" in held.why, "it may well fit"
+    assert not held.would_compact and "paused after an undo" in held.why, "it may well fit"
     assert "paused" in held.held
     most = Limits(400_000, usage.high - 1, 1_500)
     over = full_conversation(98_400, estimated=30_000).usage(limits=most)
-    assert over.would_compact and f"more than the {most.max_input:,} of input that the model takes" in over.why
+    assert over.would_compact and f"over the model's input limit of {most.max_input:,}" in over.why
 
 
 def test_what_would_hold_a_compaction_back_is_not_named_where_it_does_not() -> None:
     limits = Limits(100_000, None, 1_500)
     inputs = full_conversation(99_900).inputs(limits=limits)
     full = calculate_context_usage(replace(inputs, settings=CompactionSettings(paused=True)))
-    assert full.would_compact and not full.held and "although it is paused since an undo" in full.why
+    assert full.would_compact and not full.held and "although it is paused after an undo" in full.why
     off = calculate_context_usage(replace(inputs, settings=CompactionSettings(auto_compact=False)))
-    assert not off.would_compact and "off by setting" in off.held
+    assert not off.would_compact and "compaction is off" in off.held
 
 
 def test_a_model_with_a_limit_on_input_has_no_room_above_it() -> None:

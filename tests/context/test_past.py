@@ -192,7 +192,7 @@ def test_what_came_and_went_is_told_with_its_reason() -> None:
     before, now = history.moment(4), history.moment(5)
     found = difference(before, now)
     assert [r.why for r in found.reasons][:4] == ["setting", "rewind", "messages", "fixed"]
-    assert "left behind" in found.reasons[1].text
+    assert "removed" in found.reasons[1].text
     assert found.reasons[1].tokens == -sum(e.leaf.tokens for e in found.left)
     assert {e.why for e in found.left} == {"rewind"}
     assert {(e.row, e.why) for e in found.entered} == {("tools", "fixed"), ("messages", "messages")}

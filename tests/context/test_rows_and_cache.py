@@ -175,6 +175,20 @@ def test_a_prune_ends_the_stretch_that_growth_is_taken_from() -> None:
     assert usage.limit is not None and usage.turns_left == (usage.limit - usage.total) // 100
 
 
+def test_what_the_user_drops_between_two_turns_is_no_growth() -> None:
+    conversation = Conversation()
+    for turn in range(3):
+        conversation.say()
+        conversation.answer(TokenUsage(5_000 + 100 * turn, 50))
+    grew = conversation.usage().growth
+    dropped = conversation.path[0].id
+    conversation.records.append(CompactionRecord("drop_1", "op1", "drop", [dropped], reason="edit"))
+    assert grew == 100 and conversation.usage().growth == 100
+    conversation.say()
+    conversation.answer(TokenUsage(4_000, 50))
+    assert conversation.usage().growth == 100
+
+
 def test_totals_leave_counts_and_what_was_undone_out() -> None:
     conversation = Conversation()
     conversation.say()

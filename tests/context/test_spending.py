@@ -88,8 +88,8 @@ def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
     text = stop_text(BudgetLine("turn", 0.5, Cost(0.48)), ExpectedCall(0.051, 21_400, 18_000, 600, 0.1, 1e-5))
     for said in (
         "budget.turn_usd = $0.5000",
-        "has taken $0.4800",
-        "may take $0.1060 where nothing is cached, ~$0.0510 else",
+        "$0.4800 used in this turn",
+        "may take $0.1060 uncached, ~$0.0510 otherwise",
         "~21.4k in, ~18k of it cached, ~600 out",
     ):
         assert said in text
@@ -98,14 +98,11 @@ def test_the_stop_names_the_budget_the_numbers_and_three_ways_on() -> None:
     cold = stop_text(BudgetLine("turn", 0.5, Cost(0.48)), ExpectedCall(0.09859, 30_400, 0, 500, 0.0911, 1.5e-5))
     assert "may take $0.0986 (" in cold, "the same number is not said twice"
     held = stop_text(BudgetLine("day", 20.0, Cost(19.5, 2), 0.4), ExpectedCall(None, 9, 0, 9))
-    assert (
-        "today has taken ≥ $19.50 and up to $0.40 for calls under way, or that never said" in held
-        and "has no known price" in held
-    )
+    assert "≥ $19.50 used today (and up to $0.40 pending)" in held and "has no known price" in held
     run = stop_text(BudgetLine("run", 2.0, Cost(2.0)), ExpectedCall(0.1, 9, 0, 9))
     assert "--budget" in run and "/budget" not in run
     counted = stop_text(BudgetLine("tokens", 2_000_000, tokens=1_999_000), ExpectedCall(None, 900, 0, 600))
-    assert "budget.session_tokens = 2M" in counted and "has taken 2M" in counted and "1.5k" in counted
+    assert "budget.session_tokens = 2M" in counted and "2M used in this session" in counted and "1.5k" in counted
 
 
 @given(st.floats(1e-7, 1e-4), st.floats(1.0, 12.0), st.floats(0.001, 5.0), st.integers(0, 900_000), st.floats(0.1, 2.0))
@@ -126,7 +123,11 @@ def test_the_longest_answer_leaves_nothing_over_whatever_the_cache_gives(
 
 def test_an_unpriced_model_is_told_of_with_what_can_hold_it() -> None:
     text = unpriced_text("mine", ["turn", "day"])
-    assert "budget.turn_usd and budget.day_usd" in text and "budget.session_tokens" in text and "prices" in text
+    assert (
+        "budget.turn_usd and budget.day_usd" in text
+        and "budget.session_tokens" in text
+        and "Set the model's price" in text
+    )
 
 
 @given(st.floats(0.0001, 50), st.floats(0, 60), st.sampled_from((0.0, 0.0123)))

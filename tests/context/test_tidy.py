@@ -83,6 +83,25 @@ def test_of_a_file_only_the_newest_look_at_the_same_lines_stays() -> None:
     assert found(world)[0].what == "read src/app.py" and found(world)[0].tokens == max(o.tokens for o in found(world))
 
 
+def test_one_of_several_results_is_proposed_alone() -> None:
+    world = World()
+    world.user("look at both")
+    first, second = several(
+        world,
+        ("read", numbered(1, 80), False, {"path": "a.py"}),
+        ("read", numbered(1, 80), False, {"path": "b.py"}),
+    )
+    called(world, "read", numbered(1, 80), path="a.py")
+    ended(world)
+    (alone,) = found(world)
+    assert alone.message_ids == (first.id,) and alone.what == "read a.py" and alone.why == SAME_LINES
+    world.records = [CompactionRecord("r", "op", "drop", [first.id], created=world.clock())]
+    assert found(world) == []
+    called(world, "read", numbered(1, 80), path="b.py")
+    ended(world)
+    assert second.id not in {each for one in found(world) for each in one.message_ids}, "its call would go with it"
+
+
 def test_what_the_look_that_stands_for_it_is_no_longer_sent_stays() -> None:
     world = World()
     world.user("look")
@@ -150,7 +169,7 @@ def test_in_a_language_without_blanks_as_well() -> None:
     assert reasons(world) == {}
 
 
-def test_parallel_calls_go_only_together_and_an_answer_with_much_to_say_stays() -> None:
+def test_parallel_calls_go_together_and_an_answer_with_much_to_say_stays() -> None:
     world = World()
     world.user("look")
     both = several(
@@ -158,7 +177,7 @@ def test_parallel_calls_go_only_together_and_an_answer_with_much_to_say_stays() 
     )
     called(world, "read", numbered(1, 9), path="a")
     ended(world)
-    assert reasons(world) == {}, "b is still needed"
+    assert [one.what for one in found(world)] == ["read a"], "b is still needed"
     world.user("more")
     called(world, "read", numbered(1, 9), path="b")
     ended(world)
@@ -193,8 +212,8 @@ ACTS = st.lists(
 
 @given(ACTS)
 def test_whatever_was_done_it_proposes_no_more_than_may_go(acts: list[tuple[str, int, bool]]) -> None:
-    """Never the newest look at a file, a pinned message, what goes on, what is not sent as it came; never half of a
-    unit; and all of it dropped leaves a valid request in which each of them still has what stands for it."""
+    """Never the newest look at a file, a pinned message, what goes on, what is not sent as it came; a call only
+    with all its results; and all of it dropped leaves a valid request in which each still has what stands for it."""
     world, pinned = World(), set[str]()
     world.user("begin")
     for act, n, failed in acts:
@@ -223,7 +242,11 @@ def test_whatever_was_done_it_proposes_no_more_than_may_go(acts: list[tuple[str,
     ids = [message_id for one in proposed for message_id in one.message_ids]
     whole = {s.message.id for s in build_view(world.path, world.records, world.summaries) if s.key == s.message.id}
     assert len(ids) == len(set(ids)) and whole.issuperset(ids) and pinned.isdisjoint(ids)
-    assert {one.message_ids for one in proposed} <= {tuple(m.id for m in unit) for unit in units_of(world.path)}
+    wholes = [tuple(m.id for m in unit) for unit in units_of(world.path)]
+    for one in proposed:
+        (unit_ids,) = [unit for unit in wholes if not set(unit).isdisjoint(one.message_ids)]
+        alone = set(unit_ids[1:]) > set(one.message_ids)
+        assert one.message_ids == unit_ids or alone, "a call goes with its results, or results beside others that stay"
     last = max((n for n, m in enumerate(world.path) if m.role == "assistant" and not m.tool_calls), default=-1)
     assert {m.id for m in world.path[last + 1 :]}.isdisjoint(ids)
     newest: dict[str, str] = {}

@@ -88,7 +88,7 @@ def test_the_projection_and_the_turns_that_are_left_are_the_same() -> None:
     ahead = projected(usage)
     assert len(ahead) == 9 and ahead[-1] <= (usage.limit or 0) < ahead[-1] + 9_000
     assert all(two - one == 9_000 for one, two in pairwise(ahead))
-    assert projected(replace(usage, held="automatic compaction is off by setting")) == []
+    assert projected(replace(usage, held="automatic compaction is off")) == []
     assert projected(replace(usage, growth=None, turns_left=None)) == []
 
 

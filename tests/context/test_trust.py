@@ -13,6 +13,7 @@ import pytest
 
 from agent_tui.bootstrap import make_agent
 from agent_tui.context.trust import FolderTrust
+from agent_tui.engine.about import BROUGHT, CONFIGURATION, REMEMBERED, SESSION
 from agent_tui.engine.agent import Agent
 from agent_tui.options import Options
 from agent_tui.store.schema import MIGRATIONS, migrate
@@ -236,4 +237,28 @@ async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_pat
     ]
     assert agent.project.remove_permission_rule("bash(make install)")
     assert agent.project.permission_rules() == []
+    agent.store.close()
+
+
+async def test_rules_are_told_by_where_they_come_from(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(root)
+    (tmp_path / "home" / "config").mkdir(parents=True)
+    (tmp_path / "home" / "config" / "config.toml").write_text('[permissions]\ndeny = ["bash(rm *)"]\n')
+    (root / ".agent-tui" / "config.toml").write_text(
+        '[permissions]\nask = ["bash(git push*)"]\nallow = ["bash(make)"]\n'
+    )
+    agent = await make_agent(Options(model="demo", trust=True, allow=["bash(ls *)"]))
+    agent.project.allow("bash(npm test*)")
+    agent.parts.permissions.rules.allow_for_session("edit(./**)")
+    assert {rule: (decision, where) for decision, rule, where in agent.project.permission_rules()} == {
+        "bash(rm *)": ("deny", CONFIGURATION),
+        "bash(git push*)": ("ask", BROUGHT),
+        "bash(make)": ("allow", BROUGHT),
+        "bash(ls *)": ("allow", CONFIGURATION),
+        "bash(npm test*)": ("allow", REMEMBERED),
+        "edit(./**)": ("allow", SESSION),
+    }
     agent.store.close()

@@ -155,7 +155,7 @@ def test_over_the_window_is_a_warning() -> None:
     assert_identities(usage)
     # What holds a compaction back counts only while the next input can be sent.
     for policy, word in (
-        (CompactionSettings(auto_compact=False), "off by setting"),
+        (CompactionSettings(auto_compact=False), "compaction is off"),
         (CompactionSettings(paused=True), "paused"),
         (CompactionSettings(off=True), "failed three times"),
     ):

@@ -97,3 +97,12 @@ def test_cached_messages_are_those_the_newest_step_read() -> None:
     assert cached["hello"] is False
     conversation.answer(TokenUsage(5_200, 5))
     assert all(leaf.cached is None for leaf in leaves(conversation.usage().rows))
+
+
+def test_an_answer_is_named_by_its_words_without_the_signs_of_a_heading() -> None:
+    conversation = Conversation()
+    conversation.say("# not a heading of an answer")
+    conversation.answer(TokenUsage(1_000, 40), text="## 1 of 4 · Tools\n\nmore")
+    usage = conversation.usage()
+    assert [c.label for c in row(usage, "messages", "assistant").children] == ["1 of 4 · Tools more"]
+    assert row(usage, "messages", "user").children[0].label == "# not a heading of an answer"

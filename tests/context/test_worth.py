@@ -102,10 +102,8 @@ def test_a_summary_that_is_read_from_the_cache_is_priced_as_such() -> None:
 def test_the_inequality_says_why_nobody_is_asked() -> None:
     worth = weighed(long_talk(), cold(1))[1]
     little = replace(worth, going_on=worth.compacting + 0.01)
-    assert not little.worthwhile and little.explanation().endswith(
-        ", too little to ask about (from $0.05 and 20 % on)."
-    )
-    assert replace(worth, going_on=worth.compacting).explanation().endswith(": nothing would be saved.")
+    assert not little.worthwhile and little.explanation().endswith(", too little to ask (asks from $0.05 and 20 %).")
+    assert replace(worth, going_on=worth.compacting).explanation().endswith(": saves nothing.")
     assert "next turn of 1 call at" in replace(worth, pace=Pace(1, 1)).explanation()
 
 
@@ -121,7 +119,7 @@ def test_without_prices_it_is_said_in_tokens_and_never_done_by_itself() -> None:
 def test_the_line_has_both_prices_and_fits_a_small_screen() -> None:
     world = long_talk(8, 12_000)
     until = CacheForecast(world.usage().total, None, None, NOW + 60)
-    for forecast, said in ((until, "cold from "), (cold(1), "as it is, cold: "), (None, "as it is: ")):
+    for forecast, said in ((until, "cold from "), (cold(1), "as is, cold: "), (None, "as is: ")):
         for prices, mark in ((PRICES, "~$"), (Prices(), "~")):
             found = replace(weighed(world, forecast, prices, Pace(10, 4))[1], writer="claude-sonnet-4-6")
             line, _, writer = found.line().partition(" · ")

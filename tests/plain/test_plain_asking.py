@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from agent_tui.errors import StoreError
+from agent_tui.models.events import StopAsked, Way
 from agent_tui.models.session import SessionHit
 from agent_tui.plain.commands import found_by
 from agent_tui.plain.line_writer import LineWriter
-from agent_tui.plain.questions import Asking
+from agent_tui.plain.questions import Asking, StopQuestion
 from agent_tui.plain.run import look_now_and_then
 from agent_tui.store.search_reader import SearchReader
 from tests.support.waiting import PATIENCE
@@ -46,6 +47,31 @@ async def test_ctrl_c_twice_at_once_gives_up_one_question(asks: Asks, declined: 
     assert asking.front is not None
     assert asking.drop_own() and not asking.drop_own() and asking.front is None
     assert await asked is declined
+
+
+def test_what_stopped_a_turn_is_asked_in_lines_until_it_is_settled() -> None:
+    out, taken = io.StringIO(), list[tuple[str, str]]()
+    key = Way("s", "Enter a key", asks="The key", secret=True)
+    asked = StopAsked(
+        "r", "The budget is reached", (Way("o", "Another amount…", asks="An amount"), key, Way("n", "Stop"))
+    )
+    asking = Asking(LineWriter(out), unedited, nothing, nothing, nothing)
+    asking.stop(asked)
+    assert asking.front is None and not out.getvalue(), "a script is not asked"
+
+    def answers(question: StopQuestion, way: Way | None, text: str) -> None:
+        taken.append((way.key if way is not None else "", text))
+
+    asking = Asking(LineWriter(out), unedited, nothing, nothing, nothing, answers)
+    asking.stop(asked)
+    for line in ("1", "", "o", "0.50", "s", "no"):
+        assert asking.take(line) == "again"
+    assert taken == [("o", "0.50"), ("s", ""), ("n", "")]
+    assert asking.take("what is this?") == "other" and asking.front is not None
+    assert asking.take("key-0123456789abcdef") == "again", "a pasted key is no message"
+    asking.closed("r")
+    assert asking.front is None
+    assert "1. Another amount" in out.getvalue()
 
 
 async def test_a_search_that_nobody_waits_for_ends() -> None:

@@ -45,13 +45,13 @@ def test_a_transcript_reads_as_the_talk_went(cli: Cli) -> None:
         "You: thanks\nAgent: Bye.\n",
     )
     assert done.code == 0 and (cli.project / "a.txt").is_file()
-    assert done.err.startswith("Go on with: agent-tui --plain -r ses_")
+    assert done.err.startswith("Resume with: agent-tui --plain -r ses_")
 
 
 def test_a_question_that_nobody_can_answer_any_more_is_declined(cli: Cli) -> None:
     cli.script(step("", write={"path": "a.txt", "content": "x"}) + step("Then not."))
     done = piped(cli, "make a file")
-    in_order(done.out, "Permission needed", "Nobody can answer any more: declined.", "refused", "Agent: Then not.")
+    in_order(done.out, "Permission needed", "Declined: nobody can answer any more.", "refused", "Agent: Then not.")
     assert done.code == 0 and not (cli.project / "a.txt").exists()
 
 
@@ -100,7 +100,7 @@ def test_another_session_is_chosen_by_its_number(cli: Cli) -> None:
 def test_a_message_is_taken_back_and_the_files_with_it(cli: Cli) -> None:
     cli.script(step("", write={"path": "a.txt", "content": "x"}) + step("Done."))
     done = piped(cli, "make a file", "1", "/rewind", "1", "2", "/status")
-    in_order(done.out, "1. make a file, just now, 3 messages after it", "2. Go there, and put the files", "Note: ")
+    in_order(done.out, "1. make a file, just now, 3 messages after it", "2. Go there and restore the files", "Note: ")
     assert "Your message was: make a file" in done.out
     assert not (cli.project / "a.txt").exists()
 
@@ -111,17 +111,17 @@ def test_the_tree_of_branches_is_told_and_every_leaf_is_a_number(cli: Cli) -> No
     done = piped(cli, "one", "two", *there, "three", *there, "four", "/rewind", "3", "1", "/rewind back", "/rewind")
     in_order(
         done.out,
-        "The newest is first; 2 branches that were left stand below the message that came instead.\n",
+        "The newest is first; 2 branches are listed below the message sent instead.\n",
         "1. four, just now, 1 message after it\n",
         "Branch: three, just now, 2 messages, about ",
         "Branch: two, just now, 2 messages, about ",
         "4. one, just now, 3 messages after it\nNumber, 1 to 4",
-        "A branch of 2 messages, about ",
-        "that forked after 2 messages.",
+        "Branch of 2 messages, about ",
+        "forked after 2 messages.",
         "1. Go there\n2. Continue in a copy that ends there",
-        "Note: 2 messages left the conversation and are kept, 2 messages of the other branch are back.",
+        "Note: 2 messages moved to a branch, 2 messages restored from the other branch.",
         "You: /rewind back\n",
-        "/rewind back returns.",
+        "/rewind back undoes this.",
         "1. four, just now, 1 message after it\n",
     )
 
@@ -129,8 +129,8 @@ def test_the_tree_of_branches_is_told_and_every_leaf_is_a_number(cli: Cli) -> No
 def test_a_long_list_is_said_in_parts_and_every_number_counts(cli: Cli) -> None:
     cli.script("".join(step(f"Answer {n}.") for n in range(30)))
     done = piped(cli, *(f"message {n}" for n in range(1, 25)), "/rewind", "m", "24", "")
-    in_order(done.out, "20. message 5,", "… 4 more rows: m says them\nNumber, 1 to 24, m says more; an empty line")
-    in_order(done.out, "21. message 4,", "24. message 1,", "\nNumber, 1 to 24; an empty line", "48 messages leave")
+    in_order(done.out, "20. message 5,", "… 4 more rows: m shows them\nNumber, 1 to 24, m for more; an empty line")
+    in_order(done.out, "21. message 4,", "24. message 1,", "\nNumber, 1 to 24; an empty line", "Moves 48 messages")
 
 
 def test_a_plan_and_a_question_are_answered_by_numbers_and_words(cli: Cli) -> None:
@@ -150,7 +150,7 @@ def test_a_plan_and_a_question_are_answered_by_numbers_and_words(cli: Cli) -> No
 def test_a_command_is_no_answer_to_a_question(cli: Cli) -> None:
     cli.script(step("", ask={"question": "Which?", "choices": ["red", "green"]}) + step("Done."))
     done = piped(cli, "go", "/queue", "2")
-    in_order(done.out, "Question: Which?", "Nothing waits.", "green", "Done.")
+    in_order(done.out, "Question: Which?", "The queue is empty.", "green", "Done.")
     assert "/queue" not in json.dumps(cli.run("export", cli.newest()).json)
 
 
@@ -159,14 +159,14 @@ def test_a_command_is_no_answer_to_a_question(cli: Cli) -> None:
     [
         ("/context rows", "Sum of the rows"),
         ("/context row 1", "tokens, "),
-        ("/context row 99", "There is no row 99"),
+        ("/context row 99", "No such row: 99"),
         ("/context step 1", "Step 1 of 1"),
         ("/context cache", "Input "),
         ("/context exact", "xact count"),
         ("/context export", "Written to "),
         ("/context export 1", "Written to "),
         ("/context stats", "oken"),
-        ("/context nonsense", "/context takes nothing, or rows"),
+        ("/context nonsense", "Usage: /context [rows | row"),
     ],
 )
 def test_every_part_of_the_context_can_be_asked_for(cli: Cli, line: str, said: str) -> None:
@@ -195,7 +195,7 @@ def test_help_names_each_command_once_and_none_does_what_needs_a_screen(cli: Cli
     assert [name for name in load() if len(re.findall(rf"(?m)^  /{name}\b", listed)) != 1] == []
     assert "screen of its own" not in done.out and "Tab on the prompt" not in done.out
     in_order(
-        done.out, "You: /help queue\n/queue [drop | send] [N]: What waits", f"/picture [name]: {INSTEAD['picture']}"
+        done.out, "You: /help queue\n/queue [drop | send] [N]: List queued", f"/picture [name]: {INSTEAD['picture']}"
     )
 
 
@@ -232,7 +232,7 @@ def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
 def test_a_command_of_the_users_own_is_heard_once_and_sent(cli: Cli) -> None:
     cli.script(step("I saw it."))
     done = piped(cli, "!echo first; sleep 0; echo second; exit 3", "what was it?")
-    in_order(done.out, "  first\n  second\n", "[exit code 3]", "Note: the command has ended.", "Agent: I saw it.")
+    in_order(done.out, "  first\n  second\n", "[exit code 3]", "Note: command finished.", "Agent: I saw it.")
     assert done.out.count("  second\n") == 1 and done.code == 0
     assert "second" in json.dumps(cli.run("export", cli.newest()).json["messages"])
 
@@ -289,7 +289,7 @@ def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
 ) -> None:
     cli.script(step("", write={"path": "a.txt", "content": LONG}) + step("Done."))
     done = piped(cli, "go", *answers)
-    assert ("its end was not said: m says it, " in done.out) == (answers[0] != "m")
+    assert ("you have not seen the end: m shows it, " in done.out) == (answers[0] != "m")
     assert ("line 199" in done.out) == ("m" in answers)
     assert (cli.project / "a.txt").exists() == written, done.out
 
@@ -299,8 +299,8 @@ def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:
     cli.script(step(read={"path": "a.txt"}) * 3 + step("Read."))
     done = piped(cli, "/tidy", "go", "/tidy", "/tidy drop 1", "/tidy all", "/tidy")
     in_order(
-        done.out, "Nothing to tidy", "Agent: Read.", "2 calls could go:", "1. read a.txt: ~", "read again later",
-        "2. read a.txt", "Drops 4 messages", "/tidy drop 1 drops the first", "Dropped 2 messages", "Dropped 2 messages",
+        done.out, "Nothing to tidy", "Agent: Read.", "2 calls to drop:", "1. read a.txt: ~", "read again later",
+        "2. read a.txt", "Drops 4 messages", "Run /tidy drop 1", "Dropped 2 messages", "Dropped 2 messages",
         "Nothing to tidy",
     )  # fmt: skip
 
@@ -312,7 +312,7 @@ def test_a_brief_is_read_out_and_the_new_session_names_the_old_one(cli: Cli) -> 
         done.out,
         "Agent: Understood.",
         "Handed off from “Never touch the vendor folder.”: /resume ses_",
-        "Read the brief, change it, send it.",
+        "Review the brief and send it.",
         "The brief: Write the migration",
         "My rules, which still hold:\n- Never touch the vendor folder.",
         "You: go\nAgent: ",

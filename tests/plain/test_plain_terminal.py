@@ -69,10 +69,10 @@ def test_a_tool_call_is_asked_about_and_its_result_told(tmp_path: Path) -> None:
         chat.hears("agent-tui, plain mode, by --plain.", "You: ")
         chat.says("make notes", "Agent: I write it.", "Permission needed: write notes.txt")
         chat.hears(
-            "+one", "+two", "1. Yes, this once", "2. Always allow", "No, and say what to do instead", "Answer, 1 to"
+            "+ one", "+ two", "1. Yes, this once", "2. Always allow", "No, and say what to do instead", "Answer, 1 to"
         )
         chat.says("1", "Tool write notes.txt: 2 lines added, 0 removed", "Agent: It is written.", "Done: ", "You: ")
-        chat.says("/exit", "Go on with: agent-tui --plain -r ses_")
+        chat.says("/exit", "Resume with: agent-tui --plain -r ses_")
         assert chat.terminal.wait_for_end() == 0
     assert (tmp_path / "project" / "notes.txt").read_text() == "one\ntwo\n"
 
@@ -82,7 +82,7 @@ def test_a_refusal_with_a_word_reaches_the_model(tmp_path: Path) -> None:
     with talk(tmp_path, script) as chat:
         chat.hears("You: ")
         chat.says("make notes", "Permission needed", "Answer, 1 to")
-        chat.says("f", "Say what to do instead, an empty line goes back: ")
+        chat.says("f", "Say what to do instead (an empty line goes back): ")
         chat.says("call it diary", "Tool write notes.txt: refused: call it diary", "Agent: As you like.", "You: ")
         chat.says("/output", "call it diary", "You: ")
     assert not (tmp_path / "project" / "notes.txt").exists()
@@ -94,16 +94,16 @@ def test_a_call_that_was_not_said_to_its_end_is_not_allowed_by_a_first_yes(tmp_p
     script += step("", write={"path": "b", "content": content}) + step("Second.")
     with talk(tmp_path, script) as chat:
         chat.hears("You: ")
-        chat.says("one", "+line 100", "more lines: m says them", "Answer, 1 to")
-        chat.says("y", "Note: its end was not said: m says it, y again allows.", "Answer, 1 to")
-        assert not (tmp_path / "project" / "a").exists() and chat.count("+line 199") == 0
+        chat.says("one", "+ line 100", "more lines: m shows them", "Answer, 1 to")
+        chat.says("y", "Note: you have not seen the end: m shows it, y again allows.", "Answer, 1 to")
+        assert not (tmp_path / "project" / "a").exists() and chat.count("+ line 199") == 0
         chat.terminal.type(b"\x1b[200~y\ny\x1b[201~")  # a paste of two answers is none
         chat.terminal.type(b"\n")
-        chat.hears("That is no answer", "Answer, 1 to")
+        chat.hears("Not an answer", "Answer, 1 to")
         assert not (tmp_path / "project" / "a").exists()
         chat.says("y", "Tool write a: 200 lines added", "Agent: First.", "You, from the queue")
-        chat.hears("more lines: m says them", "Answer, 1 to")
-        chat.says("m", "+line 199", "Answer, 1 to")
+        chat.hears("more lines: m shows them", "Answer, 1 to")
+        chat.says("m", "+ line 199", "Answer, 1 to")
         chat.says("y", "Tool write b: 200 lines added", "Agent: Second.", "You: ")
 
 
@@ -112,9 +112,9 @@ def test_what_is_typed_at_a_question_and_answers_nothing_is_queued(tmp_path: Pat
     with talk(tmp_path, script) as chat:
         chat.hears("You: ")
         chat.says("make it", "Answer, 1 to")
-        chat.says("and then the other", "That is no answer; it is queued", "queued, goes when the turn is over")
+        chat.says("and then the other", "Not an answer, so queued", "queued until the turn ends")
         chat.says("/queue", "1. and then the other (queued)", "Answer, 1 to")
-        chat.says("7", "There is no choice 7.", "Answer, 1 to")
+        chat.says("7", "No choice 7.", "Answer, 1 to")
         chat.says("y", "Tool write a: ", "Agent: First done.", "You, from the queue: and then the other")
         chat.hears("Agent: Second done.", "You: ")
 
@@ -143,9 +143,9 @@ def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
         chat.hears("Interrupt", "Interrupted.", "You: ")
         chat.says("again", "Agent: Back again.", "You: ")
         chat.terminal.type(b"half a li\x03")
-        chat.hears("The line is dropped.", "You: ")
+        chat.hears("Line cleared.", "You: ")
         chat.terminal.type(b"\x03")
-        chat.hears("Ctrl+C again leaves.", "You: ")
+        chat.hears("Press Ctrl+C again to quit.", "You: ")
         chat.terminal.type(b"\x03")
         assert chat.terminal.wait_for_end() == 0
     assert chat.count("Agent: ") == 2
@@ -174,7 +174,7 @@ def test_what_was_said_is_there_after_a_kill(tmp_path: Path) -> None:
         chat.hears("session a secret number is 42", "You: a secret number is 42", "Agent: Remember this.", "You: ")
         chat.says("and?", "Agent: I do.", "You: ")
         chat.terminal.type(b"\x04")
-        chat.hears("Go on with: ")
+        chat.hears("Resume with: ")
         assert chat.terminal.wait_for_end() == 0
 
 
@@ -222,28 +222,28 @@ def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
         chat.says("one", "Agent: First.", "You: ")
         chat.says("two", "Answer, 1 to")
         chat.says("1", "Agent: Second.", "You: ")
-        chat.says("!echo my own", "the command has ended.", "You: ")
+        chat.says("!echo my own", "command finished.", "You: ")
         chat.says("three", "Agent: Third.", "You: ")
         chat.terminal.type(b"a line that is not sent")
         chat.hears("a line that is not sent")
         os.kill(chat.terminal.pid, signal.SIGTERM)
-        chat.hears("Go on with: ")
+        chat.hears("Resume with: ")
         assert chat.terminal.wait_for_end() == 0
     with talk(tmp_path, script, "--plain", "-c") as chat:
         chat.hears(
-            "session one, ", " messages, just now. The last of it, /history says more:\nYou: three\nAgent: Third.\n"
+            "session one, ", " messages, just now. The last exchange; /history shows more:\nYou: three\nAgent: Third.\n"
         )
         chat.hears("You: a line that is not sent")
         chat.terminal.listen(0.5)  # so that it can have been seen
         chat.terminal.type(b"\x03")
-        chat.hears("The line is dropped.", "You: ")
+        chat.hears("Line cleared.", "You: ")
         chat.says(
             "/history all",
             "You: one\nAgent: First.\nYou: two\nTool write a.txt: 1 line added, 0 removed",
             "\nAgent: Second.",
         )
         chat.hears("  my own\n", "You: three\nAgent: Third.\n", "You: ")
-        chat.says("/history 1", "You: three\nAgent: Third.\nNote: ", " messages are earlier: /history all.")
+        chat.says("/history 1", "You: three\nAgent: Third.\nNote: ", " earlier messages: /history all.")
 
 
 def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def test_variables_of_people_with_a_screen_reader(name: str) -> None:
 def test_signs_are_words() -> None:
     line = "~1,234 of 60k · next ~$0.02 → <0.1 % ✓"
     assert spoken(line) == "about 1,234 of 60k, next about $0.02 to less than 0.1 %, holds"
+    assert spoken("Fine\n  ✓ git  found\n  ! rg  not found") == "Fine\n  Fine: git  found\n  Warning: rg  not found"
     assert spoken("Tools are ~55 % of it. ~15k over.") == "Tools are about 55 % of it. About 15k over."
     assert spoken("see ~/notes and a<b, c -> d") == "see ~/notes and a<b, c -> d"
 
@@ -175,5 +176,5 @@ async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPat
         await said.wait()
     silence.end()
     assert re.fullmatch(
-        r"Running make, <?[\d.]+ s, last line: \[ 40 %\] building\. Ctrl\+C interrupts\.\n", out.getvalue()
+        r"Running make, <?[\d.]+ s, last line: \[ 40 %\] building\. Ctrl\+C to interrupt\.\n", out.getvalue()
     )

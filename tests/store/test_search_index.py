@@ -83,7 +83,7 @@ def test_without_it_all_is_found_and_the_reason_said(tmp_path: Path, monkeypatch
         index_file(path).mkdir()
     with Store.open(path) as store:
         info = said(store, "words")
-        with pytest.raises(NoIndex, match="FTS5" if why == "no FTS5" else "cannot be written"):
+        with pytest.raises(NoIndex, match="FTS5" if why == "no FTS5" else "cannot write"):
             SearchIndex(path)
         with closing(store.search.reader()) as reader:
             assert [hit.session.id for hit in reader.hits("words")] == [info.id]

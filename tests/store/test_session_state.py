@@ -12,8 +12,7 @@ from agent_tui.store.rows import dump_state, load_state
 FULL = SessionState(
     pinned=("/p/notes.md", "/p/\ud800"),
     pinned_messages=("msg_1", "msg_2"),
-    drops_waiting=("msg_3",),
-    drops_asked=3.5,
+    drops_waiting={"msg_3": 3.5, "msg_4#1": 4.0},
     compaction_failures=3,
     compaction_asked=("step_1 sonnet", "warm"),
     compaction_unanswered=0.25,
@@ -34,8 +33,7 @@ FULL = SessionState(
 WRONG: dict[str, list[JSON]] = {
     "pinned": [None, "/p", 1, {}, ["/p", 1]],
     "pinned_messages": [None, "msg_1", 1, {}, ["msg_1", 1]],
-    "drops_waiting": [None, "msg_1", 1, {}, ["msg_1", 1]],
-    "drops_asked": [None, -1.0, "1", []],
+    "drops_waiting": [None, "msg_1", 1, ["msg_1"], {"msg_1": -1.0}, {"msg_1": "now"}],
     "compaction_asked": [None, "warm", {}, [1]],
     "compaction_unanswered": [None, -0.5, "1", True, []],
     "compaction_failures": [None, -1, 1.5, "3", True, []],

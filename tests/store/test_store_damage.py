@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.commands.export import render
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.store.export_text import render
 from agent_tui.store.messages import walk
 from agent_tui.store.repair import check, open_for_reading, repair_file, repair_session
 from agent_tui.store.store import Store
@@ -90,7 +90,7 @@ def use(path: Path) -> int:
                 content = store.content(info.id)
                 walk(content.messages, content.head_id)
                 for form in ("json", "md", "html"):
-                    render(store.export(info.id), form)
+                    render(*store.whole(info.id), form)
                 done += 1
             except StoreError as error:
                 assert "\n" not in str(error)
@@ -198,7 +198,7 @@ def test_a_damaged_session_opens_as_far_as_it_can_be_read(tmp_path: Path) -> Non
         told = " ".join(content.missing)
         assert "a0_3" in told
         assert "a0_5" in told
-        assert "some facts of message r0_7" in told
+        assert "details of message r0_7" in told
         assert content.messages["r0_7"].parts
         assert store.content(second).missing == []
         assert store.export(first)["missing"] == content.missing

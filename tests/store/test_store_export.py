@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from agent_tui.errors import StoreError
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -23,7 +21,6 @@ from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store.export_data import session_row, to_json
-from agent_tui.store.export_text import render, to_html, to_markdown
 from agent_tui.store.store import Store
 
 HOSTILE = "<script>alert(1)</script> & \x1b]0;title\x07\x1b[31m\x00\ud800\u202e\x9b0m"
@@ -119,63 +116,6 @@ def test_a_session_row_has_the_fields_scripts_read(store: Store, session_id: str
     row = session_row(info)
     assert list(row) == ["id", "title", "project", "model", "created", "updated", "messages"]
     assert (row["id"], row["project"], row["model"], row["messages"]) == (session_id, "/p/<b>", "sonnet", 3)
-
-
-@pytest.mark.parametrize("form", ["md", "html"])
-def test_documents_show_the_path_and_cannot_drive_a_terminal(store: Store, session_id: str, form: str) -> None:
-    text = render(store.export(session_id), form)
-    assert all(c in "\n\t" or ord(c) >= 32 for c in text)
-    assert not any(0x7F <= ord(c) < 0xA0 or c == "\u202e" for c in text)
-    text.encode()
-    for shown in ("hello", "thinking", "# answer", "read", "x.png"):
-        assert shown in text
-    assert "left behind" not in text
-    assert "Other branches: 1 message, not shown here" in text
-
-
-def test_fences_are_longer_than_what_they_hold(store: Store, session_id: str) -> None:
-    text = to_markdown(store.export(session_id))
-    assert '````json\n{"path": "```"}\n````' in text
-    assert "`````\nout\n````\nput" in text
-
-
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[str, list[tuple[str, str | None]]]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, attrs))
-
-
-def test_the_page_runs_and_loads_nothing(store: Store, session_id: str) -> None:
-    store.messages.add(
-        session_id,
-        Message(
-            "e",
-            "user",
-            [
-                AttachmentPart('"><script>', "image/svg+xml", data="PHN2Zz4="),
-                AttachmentPart('"><script>', "image/png", data='"><script>'),
-                AttachmentPart("notes.txt", "text/plain", text="<script>"),
-            ],
-            parent_id="c",
-        ),
-    )
-    page = to_html(store.export(session_id))
-    parser = Tags()
-    parser.feed(page)
-    tags = {tag for tag, _ in parser.seen}
-    assert "script" not in tags
-    assert not tags & {"link", "iframe", "object", "a", "svg"}
-    assert [dict(attrs)["src"] for tag, attrs in parser.seen if tag == "img"] == ["data:image/png;base64,aGk="]
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-
-
-def test_an_unknown_format_is_refused(store: Store, session_id: str) -> None:
-    assert json.loads(render(store.export(session_id), "json"))["session"]["id"] == session_id
-    with pytest.raises(StoreError, match="json, md, html"):
-        render(store.export(session_id), "pdf")
 
 
 def test_a_key_is_never_written(store: Store) -> None:

@@ -61,15 +61,15 @@ def test_a_session_is_found_by_a_unique_beginning_of_its_id(store: Store) -> Non
     with pytest.raises(StoreError, match="more than one session"):
         store.sessions.get("ses_")
     for unknown in ("", "nothing", "\ud800", "%", "ses_\x00"):
-        with pytest.raises(StoreError, match="no session"):
+        with pytest.raises(StoreError, match="no such session"):
             store.sessions.get(unknown)
 
 
 def test_what_does_not_exist_is_refused(store: Store) -> None:
     info = store.sessions.create("/a", "demo")
-    with pytest.raises(StoreError, match="no session"):
+    with pytest.raises(StoreError, match="no such session"):
         store.messages.all("unknown")
-    with pytest.raises(StoreError, match="no session"):
+    with pytest.raises(StoreError, match="no such session"):
         store.messages.add("unknown", user_message("x"))
     with pytest.raises(StoreError, match="no message"):
         store.messages.add(info.id, user_message("x", parent_id="unknown"))
@@ -171,7 +171,7 @@ def test_a_second_opener_is_told_who_has_the_session(store: Store) -> None:
         other.locks.take(info.id).release()
         store.locks.take(info.id)
         store.delete(info.id)
-        with pytest.raises(StoreError, match="no session"):
+        with pytest.raises(StoreError, match="no such session"):
             other.locks.take(info.id)
 
 

@@ -17,7 +17,7 @@ from agent_tui.headless.run import run_headless
 from agent_tui.options import Options
 from agent_tui.paths import Paths
 from agent_tui.providers.worker.client import WorkerClient
-from agent_tui.store.export_text import render
+from agent_tui.store.export_data import to_json
 from agent_tui.store.store import Store
 from tests.support import recorded
 from tests.support.agents import parts_for
@@ -79,7 +79,7 @@ class Product:
         """``agent-tui export ID --format json``."""
         paths = Paths(self.home / "config", self.home / "data", self.home / "state", self.home / "cache")
         with Store.open(paths.database) as store:
-            exported: dict[str, Any] = json.loads(render(store.export(self.session), "json"))
+            exported: dict[str, Any] = json.loads(to_json(store.export(self.session)))
         return exported
 
     async def context(self, model: str | None = None) -> dict[str, Any]:

@@ -22,7 +22,10 @@ from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
+from agent_tui.engine.about import REMEMBERED
 from agent_tui.engine.edits import Dropped, EditPlan, Edits
+from agent_tui.engine.model_control import MissingKey
+from agent_tui.engine.model_list import ModelList
 from agent_tui.engine.models import EffortChoice
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage, Draft
@@ -45,6 +48,8 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Cost, Limits, Prices
 from agent_tui.paths import Paths, in_project
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
+from agent_tui.providers.keys import checked_key
+from agent_tui.providers.listing import ListedModel
 from agent_tui.tools.files.pictures import fit_attachments
 from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage
@@ -77,6 +82,32 @@ class UserCommand:
 
     def expand(self, args: str) -> str:
         return f"{self.name}: {args}"
+
+
+def _listed(
+    name: str, window: int, into: float, out: float, cached: float | None = None, ends: str = ""
+) -> ListedModel:
+    return ListedModel(name, name.partition("/")[0], window, 64_000, into / 1e6, out / 1e6, cached, True, ends)
+
+
+LISTED = {
+    model.name: model
+    for model in (
+        _listed("anthropic/claude-opus-5-5", 1_000_000, 5.0, 25.0, 0.5e-6),
+        _listed("anthropic/claude-sonnet-5-5", 1_000_000, 3.0, 15.0, 0.3e-6),
+        _listed("anthropic/claude-haiku-5-5", 400_000, 1.0, 5.0, 0.1e-6),
+        _listed("anthropic/claude-opus-3", 200_000, 15.0, 75.0, ends="2026-01-31"),
+        _listed("openai/gpt-6-sol", 1_050_000, 2.5, 20.0, 0.25e-6),
+        _listed("openai/gpt-6-luna", 400_000, 0.25, 2.0),
+        _listed("gemini/gemini-4-pro", 2_000_000, 2.0, 12.0, 0.2e-6),
+        _listed("groq/opus-on-chips-1", 131_072, 0.15, 0.6),
+    )
+}
+"""What the list of models would say; the real one changes with each version of LiteLLM."""
+
+
+async def _no_keyring() -> frozenset[str]:
+    return frozenset()
 
 
 def _info(key: str) -> ModelInfo:
@@ -182,6 +213,7 @@ class FakeConversation(Conversation):
         self.messages = {}
         self.own_records: list[CompactionRecord] = []
         self.steps: list[Step] = []
+        self.inherited = 0
 
     def view(self) -> list[SentMessage]:
         return [SentMessage(message, message.id) for message in self.path]
@@ -433,7 +465,7 @@ class FakeCompaction(Part, CompactionControl):
         self._agent.calls.append(("compact_offered", None))
 
     async def worth(self) -> str:
-        return "~$0.40 < ~$1.60: plainly cheaper."
+        return "~$0.40 < ~$1.60: clearly cheaper."
 
 
 class FakeBranches(BranchControl):
@@ -481,6 +513,12 @@ class FakeModels(ModelControl):
         self.spec = ModelSpec("demo", "demo")
         self.info = _info("demo")
         self.effort = "medium"
+        self.accepted: list[str] = []
+        self.keys: set[str] = {"anthropic"}
+        own = self.all()
+        self.list = ModelList(
+            lambda: own[:2], lambda: own[2:3], lambda name: name in self.keys, listed=lambda: LISTED, kept=_no_keyring
+        )
 
     def all(self) -> list[ModelSpec]:
         return [
@@ -489,6 +527,28 @@ class FakeModels(ModelControl):
             ModelSpec("local", "ollama/qwen3", api_base="http://127.0.0.1:11434"),
             ModelSpec("demo", "demo"),
         ]
+
+    async def look(self) -> None:
+        await self.list.look()
+
+    async def named(self, name: str) -> bool:
+        await self.look()
+        return name in (*(spec.key for spec in self.all()), "nonsense", *LISTED, *self.accepted)
+
+    def accept(self, name: str) -> None:
+        self.accepted.append(name)
+
+    def missing_key(self, name: str) -> MissingKey | None:
+        provider = name.partition("/")[0]
+        lacks = "/" in name and provider not in self.keys
+        return MissingKey(provider, f"{provider.upper()}_API_KEY") if lacks else None
+
+    async def take_key(self, name: str, typed: str) -> str:
+        checked_key(typed)
+        provider = name.partition("/")[0]
+        self.keys.add(provider)
+        self._agent.calls.append(("take_key", typed))
+        return f"Stored the key for {provider} in the system keyring."
 
     async def describe(self, key: str) -> ModelInfo:
         return _info(key)
@@ -589,7 +649,10 @@ class FakeProject(Project):
         return f"{name} is connecting."
 
     def permission_rules(self) -> list[tuple[str, str, str]]:
-        return [("allow", "bash(git status*)", "project")]
+        return [("allow", "bash(git status*)", REMEMBERED)]
+
+    def allow(self, rule: str) -> None:
+        self._agent.calls.append(("allow", rule))
 
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"

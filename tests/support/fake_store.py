@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
 from agent_tui.models.session import IndexState, SessionHit, SessionInfo
-from agent_tui.store.export_data import export_session
 from agent_tui.store.messages import Messages
+from agent_tui.store.salvage import Content
 from agent_tui.store.search_index import found_line
 from agent_tui.store.search_reader import SearchReader, SessionSearch
 from agent_tui.store.sessions import SessionRows
@@ -31,8 +30,8 @@ class FakeStore(Store):
         self.messages = FakeMessages(self)
         self.search = FakeSearch(self)
 
-    def export(self, session_id: str) -> dict[str, Any]:
-        return export_session(SessionInfo(session_id, "/project", title="Exported", model="demo"), {}, {}, [], [])
+    def whole(self, session_id: str) -> tuple[SessionInfo, Content]:
+        return SessionInfo(session_id, "/project", title="Exported", model="demo"), Content()
 
 
 class FakeSessions(SessionRows):

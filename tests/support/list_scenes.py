@@ -34,7 +34,7 @@ async def rewind_tree(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> Non
         Branch(two[-1].id, path[1].id, two, 2, 420),
         Branch(inner[-1].id, two[0].id, inner, 3, 80, under=two[-1].id, depth=1),
     ]
-    agent.moving = FilesMoved([agent.root / "src" / "a.py"], [f"{agent.root}/b.py: changed since by others"])
+    agent.moving = FilesMoved([agent.root / "src" / "a.py"], [f"{agent.root}/b.py: changed since by something else"])
     app.open_screen("rewind")
     await pilot.pause()
     await pilot.press("tab")

@@ -64,8 +64,8 @@ REAL: dict[str, RealScene] = {
     "past": looking_back("left"),
     "past-compacted": looking_back("left", "w"),
     "first-step": looking_back("shift+left"),
-    "real-doctor": saying("/doctor", "▾ /doctor"),
+    "real-doctor": saying("/doctor", "Needs attention"),
     "real-status": saying("/status", "Cost"),
-    "real-models": saying("/model", "DEMO, built in"),
-    "real-usage": saying("/usage", "Nothing was sent"),
+    "real-models": saying("/model", "no key yet"),
+    "real-usage": saying("/usage", "Nothing sent"),
 }

@@ -63,6 +63,13 @@ def opening(name: Opened, *keys: str, data: str = "") -> Scene:
     return scene
 
 
+async def asks_key(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """The question for a key that a model lacks."""
+    app.open_screen("key", "openai/gpt-6-sol")
+    await _until(pilot, lambda: len(app.screen_stack) > 1 and app.screen.query("#key"))
+    await pilot.pause()
+
+
 def saying(text: str) -> Scene:
     """A slash command whose answer stands in the transcript."""
 
@@ -201,6 +208,13 @@ async def timeline(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await opening("context")(app, pilot, agent)
 
 
+async def usage(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+    """What a session of six turns and two models has cost."""
+    showcase.course(agent)
+    showcase.turns(agent)
+    await saying("/usage")(app, pilot, agent)
+
+
 async def cache(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The calls of a session and what each read from the cache."""
     agent.conversation.steps.extend(calls())
@@ -218,7 +232,7 @@ def calls() -> list[Step]:
     """Calls whose cache held, was lost by us, ran out, and was lost nobody knows why."""
     misses = (
         None,
-        CacheMiss("ours", "tools changed: MCP server github came", 90_000, 0, 0.31),
+        CacheMiss("ours", "tools changed: MCP server github added", 90_000, 0, 0.31),
         CacheMiss("expired", "idle for 6 min", 91_000, 1_000, None),
         CacheMiss("unknown", "", 92_000, 0, 0.25),
     )
@@ -254,11 +268,13 @@ SCENES: dict[str, Scene] = {
     "timeline": timeline,
     "cache": cache,
     "text": text,
-    "usage": saying("/usage"),
+    "usage": usage,
     "status": saying("/status"),
     "doctor": saying("/doctor"),
     "thinking": saying("/thinking"),
     "model": opening("models"),
+    "model-search": opening("models", data="opus"),
+    "key": asks_key,
     "theme": opening("themes"),
     "resume": opening("sessions", "down"),
     "rewind": opening("rewind"),
@@ -271,7 +287,6 @@ SCENES: dict[str, Scene] = {
     "several": several,
     "job-output": job_output,
     "picture": picture,
-    "config": saying("/config"),
     "mcp": saying("/mcp"),
     "permissions": saying("/permissions"),
     "budget": saying("/budget"),

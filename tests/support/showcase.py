@@ -211,6 +211,22 @@ def course(agent: FakeAgent) -> None:
     agent.usage.forecast = CacheForecast(80_000, 0.04)
 
 
+def turns(agent: FakeAgent) -> None:
+    """Gives the steps of ``course`` the user's messages that they answer, and a second model."""
+    asked = (
+        "Fix the greeting",
+        "Why does the test fail?",
+        "Write the changelog line, and look at the others",
+        "日本 too",
+    )
+    for number, text in enumerate(asked):
+        message = user_message(text)
+        message.created = NOW - 3_600 + 60.0 * (7 * number - 17)
+        agent.conversation.messages[message.id] = message
+    for step in agent.conversation.steps[20:]:
+        step.model_key, step.cost_usd = "haiku", None if step.id == "s25" else (step.cost_usd or 0) / 3
+
+
 def plan() -> PlanPresented:
     """A plan that waits for the user's word."""
     return PlanPresented("plan_1", PLAN)

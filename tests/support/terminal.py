@@ -107,11 +107,15 @@ class Terminal:
 
 
 @contextmanager
-def in_terminal(folder: Path, environment: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
-    """The program with the demo model and ``arguments``, started in ``folder``; killed at the end where it has not
-    ended."""
+def in_terminal(
+    folder: Path, environment: Mapping[str, str], *arguments: str, size: tuple[int, int] | None = None
+) -> Iterator[Terminal]:
+    """The program with the demo model and ``arguments``, started in ``folder`` in a terminal of so many columns and
+    lines, or of none that are known; killed at the end where it has not ended."""
     pid, descriptor = os.forkpty()
     if pid == 0:
+        if size is not None:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         os.chdir(folder)
         own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
         os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo", *arguments], {**os.environ, **own})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
@@ -15,7 +16,7 @@ from agent_tui.ui.transcript import Transcript
 class Holder(App[None]):
     """Keeps what the transcript posted in ``posted``."""
 
-    def __init__(self, **options: bool) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__()
         self.transcript = Transcript(**options)
         self.posted: list[Posted] = []

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,7 +18,8 @@ from agent_tui.ui.app import AgentApp
 from tests.support.app import Clock, shown
 from tests.support.real_app import make_home
 from tests.support.real_scenes import REAL, answers
-from tests.support.scenes import SCENES, showcase_app, stage, stop_the_clock
+from tests.support.scenes import SCENES, showcase_app, stage, stop_the_clock, strips_of
+from tests.support.svg import Colors, drawing, to_png
 
 SIZES = ("60x20", "80x24", "120x40", "200x50")
 THEMES = ("agent-dark", "agent-light")
@@ -33,9 +32,10 @@ async def take(folder: Path, scene: str, size: str, theme: str, text: bool) -> P
 
     def keep(app: AgentApp) -> None:
         assert not app.net.errors, app.net.errors
-        file.write_text(app.export_screenshot(title=f"{scene} {size} {theme}"), encoding="utf-8")
+        words = shown(app)
+        file.write_text(drawing(strips_of(app), Colors(app.ansi_theme), file.stem), encoding="utf-8")
         if text:
-            file.with_suffix(".txt").write_text(shown(app) + "\n", encoding="utf-8")
+            file.with_suffix(".txt").write_text(words + "\n", encoding="utf-8")
 
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder_name,
@@ -55,22 +55,6 @@ async def take(folder: Path, scene: str, size: str, theme: str, text: bool) -> P
                 await stage(app, pilot, agent, SCENES[scene])
                 keep(app)
     return file
-
-
-def to_png(file: Path) -> bool:
-    """Draws the picture's points; False where nothing is installed that can."""
-    target = file.with_suffix(".png")
-    if shutil.which("rsvg-convert"):
-        subprocess.run(["rsvg-convert", "-o", target, file], check=True)
-        return True
-    try:
-        import cairosvg  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError:
-        return False
-    # No web font is fetched: the machine's own stands in for it.
-    svg = file.read_text(encoding="utf-8").replace("Fira Code", "DejaVu Sans Mono")
-    cairosvg.svg2png(bytestring=svg.encode(), write_to=str(target))
-    return True
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ async def test_a_message_waits_for_the_command_before_it(tmp_path: Path) -> None
     agent.models.switch = slow  # type: ignore[assignment]
     async with running(tmp_path, agent) as run:
         burst(run, *"/model gpt", "enter", *"hello", "enter")
-        await run.until(lambda: "Waiting for the command" in run.shown())
+        await run.until(lambda: "Waiting for the previous command" in run.shown())
         gate.set()
         await run.until(lambda: agent.called("submit"))
         assert [name for name, _ in agent.calls if name in ("set_model", "submit")] == ["set_model", "submit"]

@@ -85,7 +85,7 @@ async def test_the_pin_key_says_where_there_is_nothing_to_pin(tmp_path: Path) ->
     async with running(tmp_path) as run:
         run.app.transcript.focus()
         await run.pilot.press("P")
-        await run.until(lambda: "No message of yours is in view to be pinned" in run.shown())
+        await run.until(lambda: "None of your messages is in view to pin" in run.shown())
 
 
 async def test_an_offer_that_ends_while_its_key_waits_is_not_taken_up(tmp_path: Path) -> None:

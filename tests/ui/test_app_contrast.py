@@ -22,6 +22,8 @@ COLORED = sorted(name for name, theme in SHIPPED.items() if not theme.ansi)
 BACKGROUNDS = ("background", "surface", "panel")
 TEXTS = ("foreground", "primary", "secondary", "accent", "success", "warning", "error")
 OWN_TEXTS = ("muted", "user", "diff-add", "diff-remove")
+LEAST_IN_16 = 3.0
+"""Least contrast of text in the 16 colours, which are what the terminal makes of them."""
 TOLD_APART = 1.3
 """Least contrast of a selection with what is around it."""
 
@@ -55,6 +57,30 @@ def test_all_text_colours_can_be_read_on_all_backgrounds(name: str) -> None:
             assert contrast(Color.parse(found[front]), on) >= LEAST_TEXT, (back, front)
         assert contrast(Color.parse(found["selection"]), on) >= TOLD_APART, back
     assert contrast(Color.parse(found["selection"]), Color.parse(found["selection-text"])) >= LEAST_TEXT
+
+
+PALETTES = {
+    "xterm": "000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 "
+    "7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff 00ffff ffffff",
+    "vga": "000000 aa0000 00aa00 aa5500 0000aa aa00aa 00aaaa aaaaaa "
+    "555555 ff5555 55ff55 ffff55 5555ff ff55ff 55ffff ffffff",
+    "campbell": "0c0c0c c50f1f 13a10e c19c00 0037da 881798 3a96dd cccccc "
+    "767676 e74856 16c60c f9f1a5 3b78ff b4009e 61d6d6 f2f2f2",
+}
+"""What the 16 colours are in xterm, on the console of Linux, in the terminal of Windows."""
+ANSI_NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+
+
+@pytest.mark.parametrize("palette", PALETTES)
+@pytest.mark.parametrize("name", ["ansi", "ansi-light"])
+def test_texts_of_few_colours_can_be_read_in_real_terminals(name: str, palette: str) -> None:
+    theme, hexes = SHIPPED[name], PALETTES[palette].split()
+    shades = dict(zip([f"ansi_{n}" for n in (*ANSI_NAMES, *(f"bright_{n}" for n in ANSI_NAMES))], hexes, strict=True))
+    on = Color.parse("#000000" if theme.dark else "#ffffff")
+    found = {**{key: getattr(theme, key) for key in COLORS}, **theme.variables}
+    for front in (*TEXTS, *OWN_TEXTS):
+        if found[front] != "ansi_default":
+            assert contrast(Color.parse(f"#{shades[found[front]]}"), on) >= LEAST_IN_16, front
 
 
 @pytest.mark.parametrize("dark", [True, False])

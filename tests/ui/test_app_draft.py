@@ -61,12 +61,12 @@ async def test_the_warning_stands_while_it_is_so_also_beside_what_goes_on(tmp_pa
         run.agent.publish(ContextChanged(usage))
         run.agent.draft.tokens = Draft(90_000)
         await run.type("x")
-        await run.until(lambda: "This message will compact first: " in run.shown())
+        await run.until(lambda: "Sending this compacts first: " in run.shown())
         run.agent.publish(TurnStarted())
         await run.until(lambda: "Working" in run.shown())
-        await run.until(lambda: "will compact first" in run.shown())
+        await run.until(lambda: "compacts first" in run.shown())
         run.agent.publish(DraftChanged(Draft(1_000)))
-        await run.until(lambda: "will compact first" not in run.shown())
+        await run.until(lambda: "compacts first" not in run.shown())
         await run.pilot.press("backspace")
         await run.until(lambda: "+ 1k" not in run.shown())
 
@@ -93,7 +93,7 @@ async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
         await chat.until(lambda: chat.prompt.startswith("Write the migration\n\nThis goes on from"))
         assert "Never touch the vendor folder." in chat.prompt
         assert chat.app.prompt.cursor_location == (0, 0)
-        await chat.shows("Handed off from “Never touch the vendor folder.”", "Read the brief, change it, send it.")
+        await chat.shows("Handed off from “Never touch the vendor folder.”", "Review the brief and send it.")
         await chat.until(lambda: " + " in chat.status)
         await chat.press("enter")
         added = await chat.seen.next(MessageAdded, lambda event: event.message.role == "user")
@@ -115,4 +115,4 @@ async def test_context_names_the_draft_beside_its_total(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path, usage=replace(sample_usage(), draft=Draft(92_000)))
     async with running(tmp_path, agent, size=(160, 40)) as run:
         run.app.open_screen("context")
-        await run.until(lambda: "+ 92k written, not sent yet" in run.shown())
+        await run.until(lambda: "+ 92k typed, not sent yet" in run.shown())

@@ -114,9 +114,9 @@ async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("/jobs", "No commands run in the background."),
-        ("/jobs stop", "/jobs takes nothing, or output, stop, keep or end with an id."),
-        ("/jobs kill b1", "/jobs takes nothing, or output, stop, keep or end with an id."),
+        ("/jobs", "No background commands."),
+        ("/jobs stop", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
+        ("/jobs kill b1", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
     ],
 )
 async def test_without_any_and_with_wrong_words_it_says_so(tmp_path: Path, line: str, says: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.commands.registry import ORDER, PARTS
 from agent_tui.config import Settings
 from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted, WaitingMessage
 from agent_tui.models.messages import user_message
@@ -193,6 +194,22 @@ async def test_question_mark_on_empty_shows_keys_and_is_a_character_otherwise(tm
         assert "Shift+Enter" in run.shown()
         await run.pilot.press("escape")
         await run.until(lambda: len(run.app.screen_stack) == 1)
+
+
+async def test_help_has_six_parts_and_cuts_nothing_however_narrow(tmp_path: Path) -> None:
+    async with running(tmp_path, size=(60, 200)) as run:
+        await run.type("/help")
+        await run.pilot.press("enter")
+        await run.screen(HelpScreen)
+        screen = run.app.screen
+        assert isinstance(screen, HelpScreen)
+        for width in (60, 80, 130):
+            await run.pilot.resize_terminal(width, 200)
+            await run.pilot.pause()
+            assert not [line for line in run.shown().splitlines() if "│" in line and "…" in line]
+            rows = [row for row in screen.shown if not row.more]
+            assert [row.left for row in rows if row.heading] == [*PARTS, "Keys"] and len(PARTS) == 5
+            assert [row.left for row in rows if row.command] == [f"/{name}" for name in ORDER]
 
 
 async def test_history_up_down_and_search(tmp_path: Path) -> None:

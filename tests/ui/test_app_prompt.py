@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,8 +27,21 @@ async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
         await run.pilot.press("tab")
         await run.until(lambda: run.app.prompt.text == "/compact ")
         await run.until(lambda: [p.label for p in run.app.completions.proposals] == ["preview", "show", "undo"])
-        await run.pilot.press("down", "down", "tab", "enter")
+        await run.pilot.press("down", "down", "down", "tab", "enter")
         await run.until(lambda: run.agent.called("compact_undo"))
+
+
+@pytest.mark.parametrize("keys", [["enter"], ["tab", "enter"]])
+async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_path: Path, keys: list[str]) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/conte")
+        await run.until(lambda: run.app.completions.open)
+        await run.pilot.press(keys[0])
+        if len(keys) > 1:
+            await run.until(lambda: run.app.completions.open and run.app.prompt.text == "/context ")
+            await run.pilot.press(keys[1])
+        await run.until(lambda: len(run.app.screen_stack) > 1)
+        assert type(run.app.screen).__name__ == "ContextScreen"
 
 
 async def test_enter_in_the_popup_runs_a_command_that_needs_nothing(tmp_path: Path) -> None:
@@ -36,6 +51,14 @@ async def test_enter_in_the_popup_runs_a_command_that_needs_nothing(tmp_path: Pa
         await run.pilot.press("enter")
         await run.until(lambda: run.agent.called("clear"))
         assert run.app.prompt.is_empty
+
+
+async def test_tab_leaves_a_blank_behind_every_command(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await run.type("/clea")
+        await run.until(lambda: run.app.completions.open)
+        await run.pilot.press("tab", *"x")
+        await run.until(lambda: run.app.prompt.text == "/clear x")
 
 
 async def test_at_completes_files_and_attaches_them(tmp_path: Path) -> None:
@@ -123,7 +146,7 @@ async def test_exclamation_mark_runs_in_the_shell(tmp_path: Path) -> None:
 
 async def test_unknown_command_names_the_nearest(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await run.type("/contxt")
+        await run.type("/contextt")
         await run.pilot.press("enter")
         await run.until(lambda: "/context" in run.shown())
         assert not run.agent.called("submit")
@@ -172,6 +195,25 @@ def test_history_is_per_project_and_survives_broken_lines(tmp_path: Path) -> Non
     again.save_draft("draft")
     assert History(tmp_path, "/one").load_draft() == "draft"
     assert History(tmp_path, "/two").load_draft() == ""
+
+
+def test_the_draft_of_a_window_that_runs_is_not_shown_in_another(tmp_path: Path) -> None:
+    held = (
+        "import sys, pathlib; from agent_tui.history import History\n"
+        "kept = History(pathlib.Path(sys.argv[1]), '/one'); kept.save_draft('theirs')\n"
+        "print('ready', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", held, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout is not None and other.stdout.readline() == b"ready\n"
+            mine = History(tmp_path, "/one")
+            assert mine.load_draft() == ""
+            mine.save_draft("mine")
+        finally:
+            other.kill()
+    assert mine.load_draft() == "mine"
+    assert History(tmp_path, "/one").load_draft() == "theirs", "what a crash left is brought back"
 
 
 async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ async def test_a_failing_handler_costs_one_line(
             await survive(run)
             await run.pilot.press("ctrl+r")
             await survive(run)
-        assert run.shown().count("Broken: out of order. The log has more.") == 1
+        assert run.shown().count("Broken: out of order. See the log for details.") == 1
         assert len([r for r in caplog.records if r.exc_info]) == 1
         await run.type("still here")
         await run.pilot.press("enter")

@@ -28,7 +28,7 @@ from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
 from agent_tui.ui.screens.themes import ThemePicker
-from agent_tui.ui.widgets.question import pieces_of
+from agent_tui.ui.widgets.bodies import pieces_of
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 from tests.support.forms import some
@@ -173,6 +173,7 @@ async def test_ten_thousand_sessions_draw_only_what_is_seen(tmp_path: Path) -> N
 
 async def test_model_picker_takes_any_litellm_name(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
+        run.agent.models.keys.add("groq")
         run.app.open_screen("models")
         await run.screen(ModelPicker)
         await run.until(lambda: "$3.00 / $15.00" in run.shown())

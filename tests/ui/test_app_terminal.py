@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.terminal import Terminal, in_terminal
+from tests.support.terminal import ROOT, Terminal, in_terminal
 
 pytest.importorskip("pty", reason="needs a pseudo terminal")
 
@@ -56,16 +56,16 @@ def test_sigterm_ends_it_with_everything_stored(started: Terminal) -> None:
 
 def test_a_burst_of_lines_is_sent_line_by_line(started: Terminal, tmp_path: Path) -> None:
     started.wait_for(b"DEMO")
-    started.type(b"/usage\rplain hello\r/model demo\rhello again?\r")
-    sent(started, tmp_path, ["/usage", "plain hello", "/model demo", "hello again?"])
+    started.type(b"/queue\rplain hello\r/model demo\rhello again?\r")
+    sent(started, tmp_path, ["/queue", "plain hello", "/model demo", "hello again?"])
     started.type(b"\x04")
     assert started.wait_for_end() == 0
     assert b"Unknown command" not in started.seen
 
 
 def test_what_is_typed_before_the_first_frame_is_sent(started: Terminal, tmp_path: Path) -> None:
-    started.type(b"/usage\nearly question\nrest")
-    sent(started, tmp_path, ["/usage", "early question"])
+    started.type(b"/queue\nearly question\nrest")
+    sent(started, tmp_path, ["/queue", "early question"])
     started.wait_for(b"DEMO")
     started.type(b"\x7f\x7f\x7f\x7f\x04")
     assert started.wait_for_end() == 0
@@ -132,3 +132,22 @@ def test_every_way_to_write_a_new_line(tmp_path: Path, keys: bytes, environment:
         sent(terminal, tmp_path, ["one\ntwo"])
         asks = b"\x1b[>4;1m" in terminal.seen
         assert asks is ("TMUX" in environment), "only those that know the question are asked"
+
+
+FAILS = """
+from textual.drivers.linux_driver import LinuxDriver
+
+def fails(self):
+    raise OSError(5, "Input/output error")
+
+LinuxDriver.disable_input = LinuxDriver.stop_application_mode = fails
+"""
+
+
+def test_the_process_ends_also_where_leaving_the_screen_fails(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(FAILS)
+    environment = {"AGENT_TUI_HOME": str(tmp_path / "home"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with in_terminal(tmp_path, environment) as terminal:
+        terminal.wait_for(b"DEMO")
+        terminal.type(b"\x04")
+        terminal.wait_for_end()

@@ -9,7 +9,8 @@ from textual.color import Color
 
 from agent_tui.config import Settings
 from agent_tui.ui.app import AgentApp, Start
-from agent_tui.ui.theme import DEFAULT_THEME, VARIABLES, contrast, load_theme, load_themes, start_theme
+from agent_tui.ui.first_frame import DEFAULT_THEME
+from agent_tui.ui.theme import VARIABLES, contrast, load_theme, load_themes, start_theme
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
@@ -92,7 +93,7 @@ async def test_a_chosen_theme_is_there_at_the_next_start(tmp_path: Path) -> None
         await run.type("/theme nord")
         await run.pilot.press("enter")
         await run.until(lambda: run.app.theme == "nord")
-        await run.until(lambda: "also next time" in run.shown())
+        await run.until(lambda: ", saved" in run.shown())
     async with running(tmp_path) as run:
         assert run.app.theme == "nord"
 
@@ -112,7 +113,7 @@ async def test_a_configured_theme_wins_over_the_chosen_one(tmp_path: Path) -> No
     async with running(tmp_path, settings=settings) as run:
         await run.type("/theme nord")
         await run.pilot.press("enter")
-        await run.until(lambda: "the configuration names agent-light" in run.shown())
+        await run.until(lambda: "the configuration sets agent-light" in run.shown())
     async with running(tmp_path, settings=settings) as run:
         assert run.app.theme == "agent-light"
 
@@ -132,7 +133,7 @@ async def test_auto_lets_the_terminal_say_again_which_theme(tmp_path: Path) -> N
         await run.until(lambda: run.app.theme == "nord")
         await run.type("/theme auto")
         await run.pilot.press("enter")
-        await run.until(lambda: "suits the terminal's background" in run.shown())
+        await run.until(lambda: "follows the terminal's background" in run.shown())
     async with running(tmp_path) as run:
         assert run.app.theme == "agent-dark"
 

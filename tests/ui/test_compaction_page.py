@@ -18,7 +18,7 @@ from tests.support.app import running as running_app
 
 BEFORE = {"system": 1_200, "tools": 3_100, "user": 2_000, "messages": 20_000, "tool_results": 60_000}
 AFTER = {"system": 1_200, "tools": 3_100, "summary": 1_800, "user": 400, "messages": 5_000, "tool_results": 3_000}
-PICTURE = Picture("Now 86.3k.\nStays word for word: 4 messages.", BEFORE, AFTER, 80_000, rough=False)
+PICTURE = Picture("Now 86.3k.\nKeeps 4 messages word for word.", BEFORE, AFTER, 80_000, rough=False)
 
 
 @pytest.mark.parametrize("size", [(200, 50), (120, 40), (80, 24), (60, 20), (30, 12), (8, 6)])
@@ -29,7 +29,7 @@ async def test_the_picture_stands_above_the_words_where_there_is_room(tmp_path: 
         shown, bars = run.shown(), run.app.screen.query_one(Bars)
         if size[0] >= 60:
             assert "before" in shown and "~14.5k" in shown and "tool results 60k → 3k" in shown
-            assert "Stays word for word" in shown
+            assert "Keeps 4 messages word for word" in shown
             assert "unchanged 4.3k" in shown
         assert bars.line_count < size[1]
         run.app.screen.action_copy()  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ async def test_the_page_of_one_that_was_made_shows_the_request_as_it_was_then(tm
         made = await compaction_page(agent, record, time.time())
         assert sum(made.before.values()) == record.before_tokens == sum(planned.before.values())
         assert sum(made.after.values()) == record.after_tokens
-        assert "Stayed word for word: " in made.say
+        assert "Kept word for word: " in made.say
         for number in range(2):
             await say(agent, f"read notes.txt, please, again ({number})")
         later = await compaction_page(agent, record, time.time())

@@ -86,7 +86,7 @@ def test_many_that_went_are_one_line() -> None:
     then = [row("message", 10, f"r{n}", message_id=f"m{n}") for n in range(500)]
     lines = all_open(with_results(sample_usage(), then[499:]), with_results(sample_usage(), then))
     gone = [line for line in lines if line.kind == "gone"]
-    assert [(line.label, line.change) for line in gone] == [("499 that went", -4_990)]
+    assert [(line.label, line.change) for line in gone] == [("499 removed", -4_990)]
 
 
 def test_a_row_of_old_that_is_empty_now_is_still_told() -> None:

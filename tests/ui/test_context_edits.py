@@ -49,9 +49,9 @@ async def test_a_message_is_dropped_once_its_price_was_seen(tmp_path: Path) -> N
         assert "d drop" in run.shown()
         await run.pilot.press("d")
         await run.until(lambda: "Drops 1 messages." in run.shown())
-        assert "l: later" in run.shown() and not agent.called("drop")
+        assert "l: drop later" in run.shown() and not agent.called("drop")
         await run.pilot.resize_terminal(60, 20)
-        await run.until(lambda: "Esc: not" in run.shown())
+        await run.until(lambda: "Esc: cancel" in run.shown())
         await run.pilot.press("d")
         await run.until(lambda: "Dropped." in run.shown())
         assert agent.called("drop") == [(["msg_0"], False)] and isinstance(run.app.screen, ContextScreen)
@@ -119,20 +119,20 @@ async def test_what_cannot_be_dropped_says_why(tmp_path: Path) -> None:
     async with running(tmp_path, agent, size=(80, 24)) as run:
         screen = await at_results(run)
         for label, said in (
-            ("Memory (2)", "Memory files go with every request."),
-            ("Messages", "mark what is to go"),
+            ("Memory (2)", "Memory files are sent with every request."),
+            ("Messages", "to open Messages and mark some"),
             ("Free", "only messages can be"),
         ):
             await go_to(run, screen, label)
             await run.pilot.press("d")
             await run.pilot.pause()
             assert said in run.shown() and not screen.edits.asking
-        agent.edits.refused = "That is at work: it can be dropped once its tools have answered."
+        agent.edits.refused = "That is still running its tools. Drop it when they have finished."
         await go_to(run, screen, "read src/module_0.py")
         await run.pilot.press("d")
-        await run.until(lambda: "That is at work" in run.shown())
+        await run.until(lambda: "That is still running its tools" in run.shown())
         await run.pilot.press("d", "r")
-        await run.until(lambda: "r restores it" in run.shown())
+        await run.until(lambda: "r to restore it" in run.shown())
         assert not agent.called("drop") and not agent.called("restore")
 
 
@@ -145,7 +145,7 @@ async def test_what_is_dropped_stays_and_is_restored_one_by_one(tmp_path: Path) 
     async with running(tmp_path, agent, size=(80, 40)) as run:
         screen = await open_context(run)
         assert "Dropped: 2 messages, ~700 not sent" in run.shown()
-        assert "goes when the cache is cold" in run.shown()
+        assert "dropped when the cache is cold" in run.shown()
         await go_to(run, screen, "日本 🎉 words 0")
         struck = [s for s in run.app.screen._compositor.render_strips() if "words 0" in s.text]
         assert any(segment.style is not None and segment.style.strike for segment in struck[0])
@@ -167,7 +167,7 @@ async def test_an_edit_waits_for_the_step_and_outlives_the_screen(tmp_path: Path
     async with running(tmp_path, agent, size=(80, 24)) as run:
         await at_results(run)
         await run.pilot.press("d", "d")
-        await run.until(lambda: "at the end of the running step" in run.shown())
+        await run.until(lambda: "when the running step ends" in run.shown())
         await run.pilot.press("escape")
         await run.until(lambda: not isinstance(run.app.screen, ContextScreen))
         agent.edits.done.set()
@@ -184,7 +184,7 @@ async def test_a_question_of_another_session_is_not_answered(tmp_path: Path) -> 
         agent.publish(SessionChanged(agent.conversation.info))
         agent.publish(ContextChanged(agent.usage))
         await run.pilot.press("d")
-        await run.until(lambda: "Another session is open now" in run.shown() or not screen.edits.asking)
+        await run.until(lambda: "The session changed" in run.shown() or not screen.edits.asking)
         assert not agent.called("drop")
 
 
@@ -207,10 +207,10 @@ async def test_all_keys_are_told(tmp_path: Path) -> None:
         await run.screen(TextScreen)
         await run.pilot.pause()
         for words in (
-            "Take the newest edit back",
+            "Undo the newest edit",
             "Shift+↓",
             "Restore a dropped message",
-            "Preview of a compaction",
+            "Preview a compaction",
         ):
             assert words in run.shown()
 
@@ -218,8 +218,9 @@ async def test_all_keys_are_told(tmp_path: Path) -> None:
 async def test_a_real_answer_is_dropped_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home: Home = make_home(tmp_path, monkeypatch)
     async with home.chat(size=(100, 40)) as chat:
-        for number in range(3):
-            await chat.say(f"question {number}")
+        (home.project / "notes.md").write_text("a line of notes\n" * 60)
+        for question in ("question 0", "mind @notes.md", "question 2"):
+            await chat.say(question)
             await chat.seen.next(TurnEnded)
         await chat.say("/context")
         await chat.shows("Reserve")
@@ -230,17 +231,28 @@ async def test_a_real_answer_is_dropped_and_comes_back(tmp_path: Path, monkeypat
         rows = screen.view.rows
         rows.move_to(next(i for i, line in enumerate(rows.shown) if line.label == "answers"))
         await chat.press("enter", "down", "d")
-        await chat.shows("Drops 1 message", "tokens less in every request")
+        await chat.shows("Drops 1 message", "tokens less per request")
         await chat.press("d")
         await chat.shows("Dropped 1 message", "Dropped: 1 message")
         assert screen.view.moment.usage.total < before
         await chat.press("left")
         await chat.shows("Step 3 of 3")
         await chat.press("d")
-        await chat.shows("This step is past.")
+        await chat.shows("Not possible at an earlier step.")
         await chat.press("escape")
         await chat.hides("Step 3 of 3")
         await chat.press("u")
-        await chat.shows("Dropped messages are back")
+        await chat.shows("Dropped messages restored")
         await chat.hides("Dropped: 1 message")
         assert screen.view.moment.usage.total == before
+        screen.view.toggle("messages/attachments")
+        rows.move_to(next(i for i, line in enumerate(rows.shown) if line.label == "notes.md"))
+        await chat.press("d")
+        await chat.shows("Drops 1 attachment")
+        await chat.press("d")
+        await chat.shows("Dropped 1 attachment", "Dropped: 1 attachment", "notes.md, dropped")
+        rows.move_to(next(i for i, line in enumerate(rows.shown) if line.label == "permission mode"))
+        await chat.press("d")
+        await chat.shows("only be dropped with their message")
+        await chat.press("escape")
+        await chat.shows("▸ Dropped · 1 attachment")

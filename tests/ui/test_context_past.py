@@ -38,7 +38,7 @@ async def lived(chat: Chat) -> None:
     assert (await chat.seen.next(CompactionEnded)).outcome == "undone"
     await ask(chat, "after the undo")
     await chat.press("escape", "escape")
-    await chat.shows("Go back to before")
+    await chat.shows("Rewind to before")
     await chat.look()
     await chat.press("enter")
     await chat.seen.next(SessionChanged, lambda event: event.reload)
@@ -64,11 +64,11 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         now = chat.screen()
         total = chat.app.screen.view.moment.usage.total  # type: ignore[attr-defined]
         await chat.press("left")
-        await chat.shows("Step 8 of 8", "the past", "rewound: 1 message of yours left behind", "change")
+        await chat.shows("Step 8 of 8", "context before step 8", "rewound: 1 user message removed", "change")
         await chat.press("left")
         await chat.shows("Step 7 of 8", "on another branch", "compaction undone")
         await chat.press("left")
-        await chat.shows("Step 6 of 8", "compacted with /compact", "1 call for a summary")
+        await chat.shows("Step 6 of 8", "compacted with /compact", "1 summary call")
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
         moment = screen.view.moment
@@ -77,16 +77,16 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         await chat.press("shift+left")
         await chat.shows("Step 1 of 8", "Expected", "billed")
         await chat.press("left")
-        await chat.shows("This is the first step.")
+        await chat.shows("Already at the first step.")
         await chat.press("v")
-        await chat.shows("This step is past.")
+        await chat.shows("Not possible at an earlier step.")
         await chat.press("right", "escape")
         await chat.hides("Step ")
         assert chat.screen() == now
         await chat.press("left", "end")
         await chat.hides("Step ")
         await chat.press("right")
-        await chat.shows("This is now.")
+        await chat.shows("Already at the latest.")
         await chat.press("escape")
         await chat.hides("Reserve")
 
@@ -100,7 +100,7 @@ async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
         await chat.say("/context")
         await chat.shows("Reserve")
         await chat.press("left", "w")
-        await chat.shows("Since step 1", "Came:", "1 message of yours, 1 answer came")
+        await chat.shows("Since step 1", "Added:", "1 user message, 1 answer added")
         await chat.press("escape", "e")
         await chat.shows("Written to")
         (file,) = user_paths().exports.glob("context-*-step-2*.json")
@@ -169,10 +169,10 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
         screen = chat.app.screen
         assert isinstance(screen, ContextScreen)
         await chat.press("left")
-        await chat.shows("Step 2 of 2", "Shown then: 1 token. Made again it is +")
+        await chat.shows("Step 2 of 2", "Shown then: 1 token. Recalculated: +")
         assert "(+" not in chat.screen()
         await chat.press("left")
-        await chat.shows("Step 1 of 2", "This moment cannot be shown")
+        await chat.shows("Step 1 of 2", "Cannot show this step")
         assert screen.view.rows.shown == []
         for words in (" used", "System prompt", "adds up"):
             assert words not in chat.screen()
@@ -190,7 +190,7 @@ async def test_on_a_small_screen_a_step_tells_what_was_billed_what_changed_and_w
         assert sum("■" in line for line in chat.screen().splitlines()) >= 8
         assert "next request" not in chat.screen()
         await chat.press("w")
-        await chat.shows("user messages: question 2", "1 message of yours, 1 answer came")
+        await chat.shows("user messages: question 2", "1 user message, 1 answer added")
         await chat.press("escape", "left")
         await chat.shows("Step 2 of 3", "Since step 1 +")
 

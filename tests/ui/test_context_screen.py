@@ -105,9 +105,9 @@ async def test_the_text_behind_fixed_rows_can_be_read(tmp_path: Path) -> None:
         prompt = await read("System prompt")
         assert "Be brief. [bold]not bold[/]" in prompt and "~2,600 tokens, estimated" in prompt
         assert "\x1b" not in prompt and "\x07" not in prompt
-        assert "Its text is not at hand here" in await read("Environment")
+        assert "Text not available" in await read("Environment")
         told = await read("Note")
-        assert "Reads" in told and '"properties"' in told and "~700 more once it is loaded" in told
+        assert "Reads" in told and '"properties"' in told and "~700 more once the model loads it" in told
 
 
 def test_a_tool_is_laid_out_without_another_word() -> None:
@@ -124,8 +124,8 @@ def test_what_is_sent_instead_of_a_message_is_told_with_what_was_stored() -> Non
     stored = Message("m", "tool", [ToolResultPart("c", "read", "the whole file")])
     sent = SentMessage(Message("m", "tool", [ToolResultPart("c", "read", "[cleared]")]), "m#cleared", stored)
     text = sent_text(sent)
-    assert text.index("[cleared]") < text.index("# Stored, and not sent") < text.index("the whole file")
-    assert "not part of what is sent" in sent_text(None)
+    assert text.index("[cleared]") < text.index("# Stored, not sent") < text.index("the whole file")
+    assert "not sent now" in sent_text(None)
 
 
 async def test_context_screen_is_live_and_marks_what_is_in_flight(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ async def test_context_screen_is_live_and_marks_what_is_in_flight(tmp_path: Path
         run.agent.publish(ContextChanged(run.agent.usage, in_flight=1_800))
         await run.until(lambda: "~43.0 %  ~86k of 200k" in run.shown())
         assert "~1.8k in flight" in run.shown()
-        assert "the answer under way" in run.shown() and "~71,700" in run.shown()
+        assert "answer in progress" in run.shown() and "~71,700" in run.shown()
 
 
 async def test_context_export_is_the_shared_json(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ async def test_a_key_pins_the_message_of_a_row(tmp_path: Path) -> None:
     async with running(tmp_path, agent, size=(120, 40)) as run:
         rows = (await open_context(run)).view.rows
         await run.pilot.press("p")
-        await run.until(lambda: "p pins its words" in run.shown())
+        await run.until(lambda: "p on one to pin it" in run.shown())
         rows.move_to(next(i for i, line in enumerate(rows.shown) if line.label == "Tool results"), 1)
         await run.pilot.press("enter")
         await run.pilot.pause()

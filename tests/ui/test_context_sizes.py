@@ -14,8 +14,8 @@ from agent_tui.commands.bookkeeping import adds_up, column, entries, fold, limit
 from agent_tui.commands.report import ContextReport, with_answer
 from agent_tui.commands.report_json import context_json
 from agent_tui.models.context import Calculation, ContextUsage, Spreads
+from agent_tui.text.cells import bar_of
 from agent_tui.ui.screens.context_lines import Order, flatten
-from agent_tui.ui.screens.context_rows import bar_of
 from tests.support.usages import row, sample_usage
 
 NUMBER = re.compile(r"^([+−= ]) +([\d,]+)(?: ± ([\d,]+))? +\S")
@@ -59,7 +59,7 @@ def test_the_receipt_tells_the_limit_and_of_an_estimate_what_it_consists_of() ->
     usage.calculation = Calculation(None, None, 0, 0, 0, usage.total)
     added, total = signed_sum(list(column(terms(usage))))
     assert added == total == usage.total
-    assert "Nothing of it is measured yet" in receipt(ContextReport(usage))
+    assert "Nothing measured yet" in receipt(ContextReport(usage))
 
 
 def test_what_cannot_be_acted_on_is_not_red() -> None:
@@ -67,7 +67,7 @@ def test_what_cannot_be_acted_on_is_not_red() -> None:
     assert {entry.tone for entry in panel(ContextReport(usage))} == {"plain"}
     scaled = ContextReport(replace(usage, misfit=300))
     assert {entry.tone for entry in panel(scaled)} == {"plain", "quiet"} and fold(scaled).tone == "quiet"
-    assert "scaled" in receipt(scaled) and "rows scaled: 300 tokens" in " ".join(e.text for e in entries(scaled))
+    assert "scaled" in receipt(scaled) and "rows scaled: off by 300 tokens" in " ".join(e.text for e in entries(scaled))
     usage.rows[0].tokens += 1
     assert "bad" in {entry.tone for entry in panel(ContextReport(usage))} and fold(ContextReport(usage)).tone == "bad"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from agent_tui.ui.screens.context_head import headline
 from agent_tui.ui.screens.context_lines import flatten
 from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.real_app import make_home
+
+
+def has_steps(screen: ContextScreen, count: int) -> bool:
+    return screen.view.course is not None and screen.view.course.timeline.count == count
 
 
 async def test_what_is_shown_adds_up_while_an_answer_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +43,12 @@ async def test_what_is_shown_adds_up_while_an_answer_streams(tmp_path: Path, mon
             await chat.say("/context")
             await chat.until(lambda: isinstance(chat.app.screen, ContextScreen))
             await chat.seen.next(TurnEnded)
+            screen = chat.app.screen
+            assert isinstance(screen, ContextScreen)
+            await chat.until(partial(has_steps, screen, number + 1))
+            course, total = screen.view.course, screen.view.moment.usage.total
+            assert course is not None and course.now.total == total, "the timeline was there while the turn ran"
+            assert sum(size for _, size in course.now.stack) == total
             await chat.press("escape")
             await chat.until(lambda: not isinstance(chat.app.screen, ContextScreen))
         answer = next(message for message in agent.conversation.path if message.role == "assistant")

@@ -17,7 +17,7 @@ from agent_tui.commands.report import ContextReport
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices
-from agent_tui.ui.screens.context_head import LEAST, fitting, headline, wrapped
+from agent_tui.ui.screens.context_head import LEAST, fitting, headline, in_lines
 from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_rows import Columns, columns, headings
 from agent_tui.ui.screens.context_view import TALL, ContextView, Words
@@ -26,8 +26,8 @@ from tests.support.app import shown
 from tests.support.usages import sample_usage
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
-REASON = "not resent: left out before, and coming back would rewrite the provider's cache"
-EDITED = "edited; sent as a change, and as it was until the next compaction"
+REASON = "not resent: left out earlier, and resending it would rewrite the provider's cache"
+EDITED = "edited; the old text and the change are sent until the next compaction"
 THEMES = load_themes(Path("/nonexistent")).themes
 
 
@@ -87,7 +87,7 @@ def breakdown(screen: str) -> list[str]:
 async def test_enough_rows_are_seen_and_no_word_is_cut(size: tuple[int, int], changed: bool) -> None:
     prices = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
     moment = ContextReport(telling(), prices=prices, read_only="This session is open elsewhere.")
-    moment.usage.held = "automatic compaction is off by setting"
+    moment.usage.held = "automatic compaction is off"
     if changed:
         moment = replace(moment, before=sample_usage(), title="Step 12 of 40 · 3 min ago · Esc: live again")
     seen = await drawn(moment, size)
@@ -149,7 +149,7 @@ def test_columns_fill_the_width_and_no_more(width: int, compared: bool, shares: 
 
 @given(st.text(alphabet="ab 日· .,", max_size=300), st.integers(1, 90))
 def test_wrapping_loses_no_word(text: str, width: int) -> None:
-    lines = wrapped(text, width)
+    lines = in_lines(text, width)
     assert all(cell_len(line) <= max(width, LEAST) for line in lines)
     assert "".join("".join(lines).replace("·", "").split()) == "".join(text.replace("·", "").split())
 
@@ -182,7 +182,7 @@ def test_what_is_not_drawn_by_itself_has_the_colour_of_the_messages() -> None:
 def test_what_does_not_fit_is_said_shorter_or_not_at_all_and_never_cut() -> None:
     cold = "next input: expected cold (idle for 6 min 2 s, and what was kept is gone): ~$1.51 instead of ~$0.15"
     text = f"demo · 11.0 % of the window · {cold} · derived"
-    assert fitting(text, 9, 58) == wrapped(text, 58)
+    assert fitting(text, 9, 58) == in_lines(text, 58)
     short = "next input: expected cold: ~$1.51 instead of ~$0.15"
     assert fitting(text, 2, 58) == ["demo · 11.0 % of the window", short]
     assert fitting(text, 1, 58) == ["demo · 11.0 % of the window · derived"]

@@ -58,7 +58,7 @@ def screens() -> set[type[Screen[Any]]]:
 
 async def test_every_screen_has_its_scene(tmp_path: Path) -> None:
     seen = set()
-    for scene in (*PICKERS, "context", "text", "job-output", "picture", "compact-preview"):
+    for scene in (*PICKERS, "context", "text", "job-output", "picture", "compact-preview", "status", "key"):
         app, agent = showcase_app(tmp_path / scene, Clock())
         async with app.run_test(size=(80, 24)) as pilot:
             await stage(app, pilot, agent, SCENES[scene])
@@ -67,12 +67,12 @@ async def test_every_screen_has_its_scene(tmp_path: Path) -> None:
 
 
 EMPTY = {
-    "no-sessions": ("No session yet.", "Ctrl+A all projects · Esc close"),
+    "no-sessions": ("No sessions yet.", "Ctrl+A all projects · Esc close"),
     "nothing-found": ("No session matches.", "Enter resume · Ctrl+A all projects · Esc close"),
-    "jobs-none": ("No command was started in the background.", "Esc close"),
-    "queue-none": ("Nothing waits.", "Esc close"),
-    "cache-none": ("No call has been answered yet.", "Esc close"),
-    "history": ("Nothing was typed in this project yet.", "Esc close"),
+    "jobs-none": ("No background commands.", "Esc close"),
+    "queue-none": ("The queue is empty.", "Esc close"),
+    "cache-none": ("No answered calls yet.", "Esc close"),
+    "history": ("No prompts in this project yet.", "Esc close"),
     "palette-none": ("Nothing matches.", "Enter run · Esc close"),
 }
 
@@ -118,8 +118,8 @@ async def test_dialogs_are_as_large_as_their_content(tmp_path: Path, size: tuple
 async def test_the_chat_is_seen_behind_a_dialog(tmp_path: Path, size: tuple[int, int]) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=size) as pilot:
-        await stage(app, pilot, agent, SCENES["model"])
-        assert "The tests pass" in behind_and_before(app) and "DEMO, built in" in behind_and_before(app)
+        await stage(app, pilot, agent, SCENES["key"])
+        assert "The tests pass" in behind_and_before(app) and "needs an API key" in behind_and_before(app)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -177,3 +177,16 @@ def test_keys_are_left_out_whole_before_the_one_that_leaves() -> None:
     assert fitting(hint, 80) == hint
     assert fitting(hint, 50) == "Enter go back · Ctrl+R files too · Esc close"
     assert fitting(hint, 12) == "Esc close"
+
+
+def test_every_list_says_what_enter_does_also_on_a_narrow_screen() -> None:
+    for module in pkgutil.iter_modules(agent_tui.ui.screens.__path__):
+        importlib.import_module(f"agent_tui.ui.screens.{module.name}")
+    waiting: list[type[Any]] = [Picker]
+    lists: list[type[Any]] = []
+    while waiting:
+        lists += (found := waiting.pop().__subclasses__())
+        waiting += found
+    assert len(lists) > 5
+    for one in lists:
+        assert "Enter " in fitting(one.HINT, 54), one

@@ -65,7 +65,7 @@ def test_there_is_a_way_back_where_there_is_something_to_go_back_to(tmp_path: Pa
     agent = FakeAgent(tmp_path, [user("hello")])
     again = called_as(parse_options(["-C", "a b", "-m", "demo"]))
     assert way_back(agent, again) == [
-        f"Go on with this session: agent-tui -C 'a b' --resume {agent.conversation.info.id}"
+        f"Resume this session with: agent-tui -C 'a b' --resume {agent.conversation.info.id}"
     ]
     agent.conversation.read_only = True
     assert way_back(agent, again) == []

@@ -64,7 +64,7 @@ async def test_the_pickers_say_it_before_anything_is_chosen(tmp_path: Path) -> N
         await run.type("/thinking")
         await run.pilot.press("enter")
         await run.screen(EffortPicker)
-        assert "In force." in run.shown()
+        assert "Current." in run.shown()
         await run.pilot.press("up")
         await run.until(lambda: f"{WHAT} would no longer be sent" in words(run.shown()))
         await run.pilot.press("enter")

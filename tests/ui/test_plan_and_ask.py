@@ -77,7 +77,7 @@ async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> 
         before = run.agent.mode.now
         await run.pilot.press("shift+tab")
         await run.pilot.pause()
-        assert "in which mode to go on" in run.shown()
+        assert "to choose the mode" in run.shown()
         await run.pilot.press("e")
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN, "")] and run.agent.mode.now == before
@@ -245,15 +245,15 @@ async def test_from_a_question_to_a_plan_to_its_end(home: Home) -> None:
 async def test_the_prompts_text_is_typed_while_a_question_waits_and_tab_leads_back(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
-        assert "Tab: back here" not in run.shown()
+        assert "Tab to answer" not in run.shown()
         await run.pilot.press("tab")
         await run.until(lambda: run.app.prompt.has_focus)
         await run.pilot.press("2")
-        await run.until(lambda: "Tab: back here" in run.shown())
+        await run.until(lambda: "Tab to answer" in run.shown())
         assert run.app.prompt.text == "2" and not run.agent.called("answer_question")
         await run.pilot.press("tab")
         await run.until(lambda: panel(run).has_focus)
-        await run.until(lambda: "Tab: back here" not in run.shown())
+        await run.until(lambda: "Tab to answer" not in run.shown())
         run.clock.now += PAUSE + 1
         await run.pilot.press("2")
         await run.until(lambda: run.agent.called("answer_question"))

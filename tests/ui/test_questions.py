@@ -52,7 +52,7 @@ async def test_a_key_in_the_first_moment_is_typing(tmp_path: Path, key: str, aft
         await run.pilot.press(key)
         await run.until(lambda: run.app.prompt.text == key)
         assert not run.agent.called("answer_permission")
-        assert "Tab goes there" in run.shown()
+        assert "Tab to answer" in run.shown()
 
 
 @pytest.mark.parametrize("key", ["enter", "up", "down", "backspace"])
@@ -89,6 +89,18 @@ async def test_a_burst_keeps_its_order_on_the_way_to_the_prompt(tmp_path: Path) 
         assert not run.agent.called("answer_permission")
 
 
+async def test_a_word_that_begins_with_no_answer_answers_with_none_of_its_letters(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        run.clock.now += PAUSE * 10
+        assert "Enter queues" not in run.shown(), "it answers"
+        for char in "/canya":
+            run.app.post_message(events.Key("slash" if char == "/" else char, char))
+        await run.until(lambda: len(run.app.prompt.text) == 6 or run.agent.called("answer_permission"))
+        assert run.app.prompt.text == "/canya"
+        assert not run.agent.called("answer_permission")
+
+
 async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("x")
@@ -103,11 +115,11 @@ async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: 
 
 
 async def test_where_a_command_would_run_is_not_cut_off(tmp_path: Path) -> None:
-    reason = "what rm removes is only known when it runs · runs outside the sandbox"
+    reason = "what rm removes is only known at run time · runs outside the sandbox"
     async with running(tmp_path, size=(60, 20)) as run:
         await shown(run, question(reason=reason))
         await run.until(lambda: "runs outside the sandbox" in run.shown())
-        assert "only known when it runs" in run.shown() and "Yes, this once" in run.shown()
+        assert "only known at run time" in run.shown() and "Yes, this once" in run.shown()
 
 
 @pytest.mark.parametrize("text", ["y", "y\n", "1", "some longer text"])
@@ -280,8 +292,8 @@ async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: P
     async with running(tmp_path) as run:
         rules = ["edit(./**)", "edit(./src/**)"]
         await shown(run, question(tool="edit", summary="edit src/a.py", patterns=["edit(./src/a.py)"], session=rules))
-        assert "Yes, all edits in the project this session" in run.shown()
-        assert "Yes, edits in src this session" in run.shown()
+        assert "Yes, all edits in the project for this session" in run.shown()
+        assert "Yes, edits in src for this session" in run.shown()
         run.clock.now += 1
         await run.pilot.press("s")
         await run.until(lambda: run.agent.called("answer_permission"))
@@ -307,17 +319,17 @@ async def test_a_long_diff_says_how_much_more_there_is_and_scrolls_by_key(
         await shown(run, question(display=diff))
 
         def seen() -> list[int]:
-            return [number for number in range(60) if f"+line {number} " in run.shown()]
+            return [number for number in range(60) if f"+ line {number} " in run.shown()]
 
         seen_first = seen()
-        assert seen_first[0] == 0 and f"… {60 - len(seen_first)} more lines, PgDn" in run.shown()
+        assert seen_first[0] == 0 and f"… +{60 - len(seen_first)} lines · PgDn" in run.shown()
         read = set(seen_first)
-        while "more lines" in run.shown() or "1 more line," in run.shown():
+        while "· PgDn" in run.shown():
             await run.pilot.press("pagedown")
             await run.pilot.pause()
             assert set(seen()) - read, "each page shows something new"
             read |= set(seen())
-            assert f"{59 - max(seen())} more line" in run.shown() or "end of 60 lines" in run.shown()
+            assert f"… +{59 - max(seen())} line" in run.shown() or "end of 60 lines" in run.shown()
         assert read == set(range(60))
         await run.pilot.press("home")
         await run.until(lambda: seen() == seen_first)
@@ -325,13 +337,13 @@ async def test_a_long_diff_says_how_much_more_there_is_and_scrolls_by_key(
         await run.until(lambda: "end of 60 lines" in run.shown())
         assert not run.agent.called("answer_permission")
         run.app.prompt.focus()
-        await run.until(lambda: "end of 60 lines, Tab, then PgUp" in run.shown())
+        await run.until(lambda: "end of 60 lines · Tab, then PgUp" in run.shown())
 
 
 async def test_a_text_that_fits_says_nothing_of_more(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question(display={"kind": "diff", "text": "+one\n+two"}))
-        assert "more line" not in run.shown() and "the end of" not in run.shown()
+        assert "PgDn" not in run.shown() and "The end of" not in run.shown()
 
 
 LONG = {
@@ -358,7 +370,7 @@ async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
             await run.pilot.pause()
 
         await press()
-        await run.until(lambda: "PgDn shows it" in run.shown() or "no room to show it" in run.shown())
+        await run.until(lambda: "PgDn shows it" in run.shown() or "No room to show it" in run.shown())
         assert not run.agent.called("answer_permission")
         await press()
         await run.until(lambda: run.agent.called("answer_permission"))
@@ -390,7 +402,7 @@ async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path, way: str) 
         run.clock.now += 1
         await run.pilot.press("y")
         await run.until(lambda: "PgDn shows it" in run.shown())
-        while "more line" in run.shown():
+        while "· PgDn" in run.shown():
             await run.pilot.press(way)
             await run.pilot.pause()
         await run.until(lambda: "PgDn shows it" not in run.shown() and "Allow bash?" in run.shown())

@@ -34,7 +34,7 @@ hang = true
 after = 17
 [[step]]
 match = "bad"
-error = { kind = "auth", message = "The key was refused." }
+error = { kind = "invalid_request", message = "That was refused." }
 """
 
 
@@ -63,7 +63,7 @@ async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: t
         await say(chat, "alpha", "beta", "gamma")
         await chat.press("escape")
         assert (await chat.seen.next(TurnEnded)).stop_reason == "interrupted"
-        await chat.shows("waits  alpha", "Enter sends the first of 3 that wait")
+        await chat.shows("paused  alpha", "Enter sends the first of 3")
         await chat.press("tab")
         await chat.until(lambda: isinstance(chat.app.screen, QueuePicker))
         rows = chat.app.screen.query_one("#rows")
@@ -88,13 +88,26 @@ async def test_what_failed_is_marked_sent_again_and_stands_once(home: Home) -> N
     async with home.chat(size=(80, 24)) as chat:
         await chat.say("a bad one")
         assert (await chat.seen.next(TurnEnded)).stop_reason == "error"
-        await chat.shows("unanswered  a bad one", "goes along with your next message", "Enter sends it again")
+        await chat.shows("unanswered  a bad one", "sent with your next message", "Enter sends it again")
         await chat.press("enter")
         assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
         await chat.hides("unanswered")
         assert chat.screen().count("a bad one") <= 1
         await chat.press("ctrl+home")
         await chat.until(lambda: chat.screen().count("a bad one") == 1)
+
+
+async def test_what_failed_more_than_once_is_one_line(home: Home) -> None:
+    home.script(SCRIPT + SCRIPT.rpartition("[[step]]")[1] + SCRIPT.rpartition("[[step]]")[2])
+    async with home.chat(size=(100, 24)) as chat:
+        for text in ("a bad one", "another bad one"):
+            await chat.say(text)
+            assert (await chat.seen.next(TurnEnded)).stop_reason == "error"
+        await chat.shows("2 unanswered  another bad one", "sent with your next message")
+        assert chat.screen().count("unanswered") == 1
+        await chat.press("enter")
+        assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
+        await chat.hides("unanswered")
 
 
 async def test_what_failed_comes_back_into_the_prompt(home: Home) -> None:
@@ -152,6 +165,7 @@ async def test_every_end_of_a_turn_is_told_in_one_line(tmp_path: Path) -> None:
 
 async def test_the_clock_of_a_turn_stands_still_while_the_user_is_asked(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
+        run.agent.turns.busy = True
         run.agent.publish(TurnStarted())
         run.clock.now += 5
         run.agent.publish(PermissionAsked("r", "c", "bash", "make", {"kind": "command", "text": "make"}))

@@ -229,7 +229,7 @@ async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_co
         for n in range(4):
             await ask(chat, f"question {n}")
         await chat.say("/compact show")
-        await chat.shows("Nothing was compacted")
+        await chat.shows("No compactions yet")
         await chat.say("/compact")
         await chat.seen.next(CompactionEnded)
         pages = []
@@ -246,7 +246,7 @@ async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_co
             await chat.press("escape")
         assert pages[0] == pages[1] and pages[0].count("example.org") >= 60
         await chat.say("/compact show 2")
-        await chat.shows("There was one compaction in this conversation: none has the number 2.")
+        await chat.shows("No such compaction: 2. This conversation has 1 compaction; 1 is the newest.")
 
 
 async def test_a_conversation_is_compacted_and_the_compaction_taken_back(home: Home) -> None:
@@ -284,12 +284,12 @@ async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) 
         await ask(chat, "two")
         await chat.shows("The second answer.")
         await chat.press("escape", "escape")
-        await chat.shows("Go back to before", "2 messages leave the conversation and stay here")
+        await chat.shows("Rewind to before", "Moves 2 messages to a branch")
         await chat.look()
         await chat.press("enter")
         await chat.seen.next(SessionChanged, lambda event: event.reload)
         await chat.until(lambda: chat.prompt == "two")
-        await chat.shows("The first answer.", "2 messages left the conversation and are kept. /rewind back returns.")
+        await chat.shows("The first answer.", "2 messages moved to a branch. /rewind back undoes this.")
         await chat.hides("The second answer.")
         assert [text for _, text, _ in spoken(home)] == ["one", "The first answer."]
         await chat.press("enter")
@@ -375,7 +375,7 @@ async def test_the_model_is_switched_between_two_messages(home: Home) -> None:
         assert "small DEMO" in chat.status
         await ask(chat, "hello")
         await chat.say("/model")
-        await chat.shows("search, or type any LiteLLM name", "64k")
+        await chat.shows("search all models", "64k")
         await chat.press(*"roomy")
         await chat.press("enter")
         await chat.shows("Model is now roomy (64k window).")
@@ -396,9 +396,9 @@ async def test_a_command_in_the_background_is_listed_told_and_kept(home: Home) -
         await ask(chat, "start it")
         await chat.shows("1 in background", "in the background: echo waiting")
         await chat.say("/jobs")
-        await chat.shows("Commands in the background", "running", "waiting")
+        await chat.shows("Background commands", "running", "waiting")
         await chat.press("ctrl+y")
-        await chat.shows("kept", "ends it")
+        await chat.shows("b1 keeps running", "Stop it with")
         await chat.press("ctrl+y", "enter")
         await chat.shows("b1 echo waiting; cat go")
         await chat.press("escape", "escape")

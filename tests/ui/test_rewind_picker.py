@@ -32,7 +32,7 @@ def forked(folder: Path) -> FakeAgent:
         Branch(dicts[-1].id, fork, dicts, 2, 420),
         Branch(inner[-1].id, dicts[0].id, inner, 3, 80, under=dicts[-1].id, depth=1),
     ]
-    agent.moving = FilesMoved([agent.root / "src" / "a.py"], [f"{agent.root}/b.py: changed since by others"])
+    agent.moving = FilesMoved([agent.root / "src" / "a.py"], [f"{agent.root}/b.py: changed since by something else"])
     return agent
 
 
@@ -59,9 +59,9 @@ async def test_the_tree_is_to_be_read_at_every_size(tmp_path: Path, size: tuple[
         deeper = [line.index("├─") for line in run.shown().splitlines() if "├─" in line]
         assert deeper[0] == deeper[1] < deeper[2]
         await run.pilot.press("tab")
-        await run.until(lambda: "A branch of 4 messages" in run.shown())
+        await run.until(lambda: "Branch of 4 messages" in run.shown())
         assert "Ctrl+F fork" in run.shown()
-        assert "Ctrl+R puts 1 file back too: src/a.py." in " ".join(run.shown().replace("│", " ").split())
+        assert "Ctrl+R also restores 1 file: src/a.py." in " ".join(run.shown().replace("│", " ").split())
 
 
 async def test_any_branch_is_a_key_away_and_one_line_confirms(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ async def test_any_branch_is_a_key_away_and_one_line_confirms(tmp_path: Path) ->
             await run.pilot.press(*keys, "ctrl+r" if files else "enter")
             await run.until(lambda: agent.called("go_to"))
             assert agent.called("go_to") == [(end, files)]
-        await run.until(lambda: "/rewind back files returns." in run.shown())
+        await run.until(lambda: "/rewind back files undoes this." in " ".join(run.shown().split()))
         shown = " ".join(run.shown().split())
-        assert "2 messages left the conversation and are kept" in shown and "1 file put back: src/a.py." in shown
+        assert "2 messages moved to a branch" in shown and "Restored 1 file: src/a.py." in shown
 
 
 async def test_a_search_finds_what_was_said_on_a_branch(tmp_path: Path) -> None:
@@ -104,15 +104,15 @@ async def test_what_is_left_before_the_first_message_can_still_be_gone_to(tmp_pa
         await run.type("/rewind")
         await run.pilot.press("enter")
         await run.screen(RewindPicker)
-        await run.until(lambda: "forked at the beginning" in run.shown())
+        await run.until(lambda: "forked at the start" in run.shown())
         await run.pilot.press("escape")
         await run.type("/rewind back")
         await run.pilot.press("enter")
         await run.until(lambda: agent.called("go_back"))
-        await run.until(lambda: "/rewind back returns." in run.shown())
+        await run.until(lambda: "/rewind back undoes this." in run.shown())
         await run.type("/rewind sideways")
         await run.pilot.press("enter")
-        await run.until(lambda: "takes nothing" in run.shown())
+        await run.until(lambda: "Usage: /rewind" in run.shown())
 
 
 async def test_the_list_of_sessions_marks_forks_and_names_more_branches(tmp_path: Path) -> None:

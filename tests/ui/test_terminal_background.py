@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.ui.first_frame import told_by_environment
 from agent_tui.ui.terminal.answers import PATIENCE, QUERY, BackgroundAnswers, is_light
-from agent_tui.ui.theme import told_by_environment
 from tests.support.app import Clock
 from tests.support.terminal import in_terminal
 
@@ -96,6 +96,17 @@ def test_the_terminal_is_believed(
         assert other is None or other not in terminal.seen
         assert b"rgb" not in terminal.seen.replace(QUERY.encode(), b"")
         terminal.type(b"\x15\x04")
+        assert terminal.wait_for_end() == 0
+
+
+@pytest.mark.parametrize(("answer", "label"), [(LIGHT_ANSWERS[0], b"35;49m DEMO"), (DARK_ANSWER, b"33;49m DEMO")])
+def test_so_it_is_with_16_colours(tmp_path: Path, answer: str, label: bytes) -> None:
+    environment = {"AGENT_TUI_HOME": str(tmp_path), "TERM": "xterm-16color", "COLORTERM": "", "COLORFGBG": ""}
+    with in_terminal(tmp_path, environment) as terminal:
+        terminal.wait_for(QUERY.encode())
+        terminal.type(answer.encode())
+        terminal.wait_for(label)
+        terminal.type(b"\x04")
         assert terminal.wait_for_end() == 0
 
 

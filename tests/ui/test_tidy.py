@@ -37,18 +37,18 @@ async def test_what_is_ticked_is_dropped_and_comes_back(home: Home) -> None:
         await chat.shows("Nothing to tidy")
         await ask(chat, "read it")
         picker = await opened(chat)
-        await chat.shows("[ ] read a.txt", "the same lines read again later", "Nothing is ticked.")
+        await chat.shows("[ ] read a.txt", "same lines read again later", "Nothing ticked.")
         await chat.press("enter")
-        await chat.shows("Nothing is ticked: Space ticks a line")
+        await chat.shows("Nothing ticked. Space ticks a line")
         await chat.press("space")
         await chat.shows("[x] read a.txt", "1 call ticked. Drops 2 messages")
         await chat.press("space")
-        await chat.shows("Nothing is ticked.")
+        await chat.shows("Nothing ticked.")
         await chat.press("ctrl+a")
-        await chat.shows("2 calls ticked. Drops 4 messages", "less in every")
+        await chat.shows("2 calls ticked. Drops 4 messages", "less per")
         assert len(picker.ticked) == 2 and records(home) == []
         await chat.press("enter")
-        await chat.shows("Dropped 4 messages", "Calls: read a.txt", "/context undo takes it back")
+        await chat.shows("Dropped 4 messages", "Calls: read a.txt", "undo restores them")
         path = conversation(home)
         (record,) = records(home)
         dropped = [tuple(m.id for m in unit) for unit in units_of(path) if len(unit) > 1][:2]
@@ -56,7 +56,7 @@ async def test_what_is_ticked_is_dropped_and_comes_back(home: Home) -> None:
         await chat.say("/tidy")
         await chat.shows("Nothing to tidy")
         await chat.say("/context undo")
-        await chat.shows("Dropped messages are back")
+        await chat.shows("Dropped messages restored")
         await opened(chat)
 
 
@@ -81,7 +81,7 @@ async def test_by_number_without_the_list(home: Home) -> None:
         await ask(chat, "read it")
         for wrong in ("drop", "drop 3", "drop x", "some"):
             await chat.say(f"/tidy {wrong}")
-        await chat.shows("/tidy takes nothing, drop with numbers", "3 is no number of the list: it has 1 to 2.")
+        await chat.shows("Usage: /tidy [drop N", "No such number: 3. The list has 1 to 2.")
         await chat.say("/tidy drop 2 2")
         await chat.shows("Dropped 2 messages")
         await chat.say("/tidy all")

@@ -113,6 +113,11 @@ def test_where_the_limit_is_far_off_the_columns_have_the_whole_height() -> None:
     assert not any(slot.turn for slot in slots), "nor is it drawn as near"
     lines = words(draw(made, slots, 87, 8, Drawing()).lines)  # type: ignore[arg-type]
     assert "limit 900k ↑" in lines[0] and "█" in lines[0]
+    slow = replace(made, ahead=[4_000 + 400 * turn for turn in range(1, 2_000)])
+    slots = slots_of(slow, 80)
+    assert [slot.turn for slot in slots if slot.turn] == [1, 2, 3, 4, 5]
+    lines = words(draw(slow, slots, 87, 8, Drawing()).lines)  # type: ignore[arg-type]
+    assert "limit 900k ↑" in lines[0] and "+5 turns" in lines[8]
 
 
 def test_what_is_written_and_not_sent_stands_on_the_next_request() -> None:

@@ -8,10 +8,11 @@ from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, Tool
 from agent_tui.models.requests import Delta
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import MAX_LINE
+from agent_tui.ui.transcript.face import FaceBlock, Step
 from tests.support.transcripts import Holder, answer, screen
 
 NASTY = (
-    "\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x07\x1b]8;;http://evil\x1b\\x\x00\x08\x7f\x9b31m\u202eabc\u2066\ud800 "
+    "\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x07\x1b]8;;http://evil\x1b\\x\x00\x08\x7f\x9b31m\u202eabc\u2066\ud800\t"
     "[bold red]markup[/] {{x}} [@click=app.quit]q[/] &#27;[31m &#x202e;"
 )
 
@@ -31,16 +32,19 @@ async def test_no_control_character_reaches_the_screen(width: int) -> None:
             f"# {NASTY}\n\n- {NASTY}\n\n> {NASTY}\n\n```{NASTY}\n{NASTY}\n```\n\n{table}\n\n<b {NASTY}>\n\n`{NASTY}`"
         )
         display = {"kind": "diff", "text": f"--- {NASTY}\n+{NASTY}"}
+        todo = {"kind": "list", "items": [{"text": NASTY, "status": "pending"}]}
         t.load(
             [
                 user_message(NASTY),
                 answer(source, "m", ReasoningPart(NASTY), call),
                 Message("r", "tool", [ToolResultPart("c\x1b", "x", NASTY, is_error=True, display=display)]),
+                answer("", "l", ToolCallPart("list", "todo", "{}")),
+                Message("s", "tool", [ToolResultPart("list", "todo", "", display=todo)]),
                 Message("f", "assistant", [], "failed", note=NASTY),
             ]
         )
         t.add_notice("error", NASTY)
-        t.add_banner([NASTY])
+        t.show_block(FaceBlock(NASTY, [NASTY], [Step(NASTY, NASTY)], NASTY, small=False))
         t.add_block(NASTY, NASTY)
         t.tool_started("other", NASTY)
         t.tool_output("other", NASTY)

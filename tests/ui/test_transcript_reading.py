@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
+from textual.geometry import Offset
+from textual.selection import Selection
 
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -18,6 +20,9 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.ui.flow.paint import key
+from agent_tui.ui.transcript import Transcript
+from agent_tui.ui.transcript.find import selected_text
 from agent_tui.ui.transcript.messages import ScreenAsked
 from tests.support.transcripts import Holder, answer, body, chat, screen
 
@@ -137,29 +142,40 @@ async def test_reasoning_is_closed_until_it_is_opened() -> None:
         assert body(t)[0].startswith("  ▸") and len(body(t)) == 3
 
 
+TOOL_CALLS = [
+    Message(
+        "m",
+        "assistant",
+        [
+            ToolCallPart("c1", "bash", '{"command": "ls -la", "timeout": 3}'),
+            ToolCallPart("c2", "edit", '{"path": "x.py"}'),
+            ToolCallPart("c3", "read", '{"path": "gone"}'),
+            ToolCallPart("c4", "read", "{broken"),
+        ],
+    ),
+    Message("r1", "tool", [ToolResultPart("c1", "bash", "one\n\x1b[31mtwo\x1b[0m\n", seconds=61)]),
+    Message(
+        "r2",
+        "tool",
+        [
+            ToolResultPart(
+                "c2",
+                "edit",
+                "ok",
+                display={"kind": "diff", "text": "--- a\n+++ b\n@@ -1 +1,2 @@\n-x = old\n+x = new\n+more"},
+            )
+        ],
+    ),
+    Message("r3", "tool", [ToolResultPart("c3", "read", "no such file", is_error=True)]),
+    Message("r4", "tool", [ToolResultPart("c4", "read", "[interrupted]")]),
+]
+
+
 async def test_tool_calls_are_one_line_that_opens() -> None:
-    app = Holder()
+    app = Holder(tool_output="line")
     async with app.run_test(size=(60, 30)) as pilot:
         t = app.transcript
-        diff = {"kind": "diff", "text": "--- a\n+++ b\n@@ -1 +1,2 @@\n-old\n+new\n+more"}
-        t.load(
-            [
-                Message(
-                    "m",
-                    "assistant",
-                    [
-                        ToolCallPart("c1", "bash", '{"command": "ls -la", "timeout": 3}'),
-                        ToolCallPart("c2", "edit", '{"path": "x.py"}'),
-                        ToolCallPart("c3", "read", '{"path": "gone"}'),
-                        ToolCallPart("c4", "read", "{broken"),
-                    ],
-                ),
-                Message("r1", "tool", [ToolResultPart("c1", "bash", "one\n\x1b[31mtwo\x1b[0m\n", seconds=61)]),
-                Message("r2", "tool", [ToolResultPart("c2", "edit", "ok", display=diff)]),
-                Message("r3", "tool", [ToolResultPart("c3", "read", "no such file", is_error=True)]),
-                Message("r4", "tool", [ToolResultPart("c4", "read", "[interrupted]")]),
-            ]
-        )
+        t.load(TOOL_CALLS)
         await pilot.pause()
         lines = body(t)
         assert len(lines) == 4
@@ -170,8 +186,49 @@ async def test_tool_calls_are_one_line_that_opens() -> None:
         t.toggle_tools()
         await pilot.pause()
         lines = body(t)
-        for line in ("    │ command: ls -la", "    │ timeout: 3", "    │ two", "    │ -old", "    │ +more"):
+        for line in ("    │ command: ls -la", "    │ timeout: 3", "    │ two", "    1 - x = old", "    2 + more"):
             assert line in lines
+
+
+async def test_of_a_closed_call_its_change_and_its_last_lines_are_seen() -> None:
+    """Copying gives code without its numbers: with signs where lines were removed, else as it stands in the file."""
+    app = Holder()
+    async with app.run_test(size=(60, 40)) as pilot:
+        t = app.transcript
+        t.load(TOOL_CALLS)
+        await pilot.pause()
+        lines = body(t)
+        assert lines[1:3] == ["    │ one", "    │ two"] and lines[3] == ""
+        assert lines[5:8] == ["    1 - x = old", "    1 + x = new", "    2 + more"] and lines[8] == ""
+        assert lines[9].startswith("  ✗ read gone") and lines[10].startswith("  ⊘ read"), "lines alone have no gap"
+        rows = {slot.line.text: key(slot.cursor.entry, slot.cursor.piece, slot.line.row) for slot in t.slots}
+        for first, copied in (("x = old", "-x = old\n+x = new\n+more"), ("x = new", "x = new\nmore")):
+            span = Selection(Offset(0, rows[first]), Offset(99, rows["more"]))
+            assert selected_text(t.document, span) == copied
+        words = [text for slot in t.slots for text, style, _ in slot.line.segments if style.bgcolor and "o" not in text]
+        assert "new" in words, "the word that changed is a piece of its own"
+
+
+async def test_what_a_closed_call_leaves_out_is_counted_and_opens() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 60)) as pilot:
+        t = app.transcript
+        added = "\n".join(f"+line {n}" for n in range(50))
+        long = "@@ -0,0 +1,2 @@\n+" + "x" * 1_000_000 + "\n+y"
+        results = [
+            ToolResultPart("c1", "write", "ok", display={"kind": "diff", "text": f"@@ -0,0 +1,50 @@\n{added}"}),
+            ToolResultPart("c2", "bash", "\n".join(map(str, range(20))) + "\n[exit code 2]", True, {"exit_code": 2}),
+            ToolResultPart("c3", "write", "ok", display={"kind": "diff", "text": long}),
+        ]
+        t.load([Message(f"r{n}", "tool", [result]) for n, result in enumerate(results)])
+        await pilot.pause()
+        lines = body(t)
+        assert lines[20] == "    20 + line 19" and lines[21] == "    … +30 lines"
+        assert lines[23].endswith("exit code 2 · ▸") and lines[24] == "    │ … +15 lines" and lines[29] == "    │ 19"
+        assert len(lines) < 60, "a line without an end is cut"
+        await pilot.click(Transcript, offset=(10, [slot.line.plain.strip() for slot in t.slots].index("… +30 lines")))
+        await pilot.pause()
+        assert any(slot.line.plain == "    50 + line 49" for slot in t.slots)
 
 
 async def test_folding_holds_the_head_of_what_is_read() -> None:
@@ -254,7 +311,7 @@ async def test_what_was_said_beside_a_conversation_stays_when_that_is_shown_anew
         for message in messages[2:]:
             t.add_message(message)
         t.add_notice("info", "renamed")
-        t.add_summary(record)
+        t.add_record(record)
         t.add_notice("info", "said after the compaction")
         t.add_block("/usage", "answered after the compaction")
         said = [line for line in body(t) if line.strip() and "Compacted" not in line]
@@ -293,17 +350,15 @@ async def test_what_was_said_beside_a_long_conversation_stays_above_what_is_draw
             assert t.finder is not None and t.finder.state.total == 1, text
 
 
-async def test_banner_blocks_and_long_questions() -> None:
+async def test_blocks_and_long_questions() -> None:
     app = Holder()
     async with app.run_test(size=(60, 60)) as pilot:
         t = app.transcript
-        t.add_banner(["agent", "model demo"])
         t.add_block("/help", "**keys**", markdown=True)
         t.add_block("closed", "hidden text", open=False)
         t.add_message(user_message("\n".join(f"row {k}" for k in range(100))))
         await pilot.pause()
         lines = body(t)
-        assert lines[:2] == ["  ┃ agent", "  ┃ model demo"]
         assert "  keys" in lines and "hidden text" not in "".join(lines)
         assert lines[-1] == "▌ ▸ 80 more lines"
         await pilot.press("enter")
@@ -410,6 +465,11 @@ async def test_the_users_own_command_shows_what_it_printed_once() -> None:
         t.load([message])
         await pilot.pause()
         assert body(t) == live
+        long = "".join(f"line {n}\n" for n in range(30)) + "[exit code 1]"
+        t.load([user_message("!make", attachments=[AttachmentPart("output", "text/plain", text=long)])])
+        await pilot.pause()
+        seen = [line.strip() for line in body(t)]
+        assert seen[-16:] == ["… +16 lines", *(f"line {n}" for n in range(16, 30)), "[exit code 1]"]
 
 
 @pytest.mark.parametrize(("kind", "title"), [("drop", "Dropped"), ("restore", "Restored")])

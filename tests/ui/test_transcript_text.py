@@ -9,6 +9,7 @@ from textual.selection import SELECT_ALL
 
 from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.ui.transcript import FindState, Transcript, reader
+from agent_tui.ui.transcript.document import Cursor
 from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, PinAsked
 from tests.support.transcripts import Holder, answer, chat, screen
 from tests.support.waiting import PATIENCE
@@ -223,6 +224,33 @@ async def test_the_search_takes_new_messages_in(monkeypatch: pytest.MonkeyPatch)
         t.add_message(user_message("something special"))
         assert t.find_next() == FindState("special", 1, 1, True)
         assert t.find("") == FindState("", 0, 0, True)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_search_begins_where_one_looks(monkeypatch: pytest.MonkeyPatch, at_once: bool) -> None:
+    monkeypatch.setattr(reader, "FIND_SLICE", PATIENCE if at_once else 0.0)
+    app = Holder()
+    async with app.run_test(size=(60, 12)) as pilot:
+        t = app.transcript
+        said = {5: "a needle, early", 40: "a needle, and a needless one", 70: "a needle, late"}
+        t.load([user_message(said.get(n, f"line {n}")) for n in range(80)])
+        await pilot.pause()
+
+        async def found(text: str) -> str:
+            t.find(text)
+            while t.finder is not None and not t.finder.complete:
+                t._search(t.finder, True)
+            await pilot.pause()
+            return next(line.strip() for line in screen(t) if "needle" in line)
+
+        assert "late" in await found("needle"), "at the end the newest is nearest"
+        t.clear_find()
+        t.go_to(Cursor(20, 0, 0))
+        await pilot.pause()
+        assert "and" in await found("needle")
+        assert t.finder is not None and (t.finder.state.current, t.finder.state.total) == (2, 4)
+        assert "and" in await found("needles"), "from the same place while one types on"
+        assert "early" in await found("early"), "what is only above is found, too"
 
 
 async def test_a_long_search_goes_on_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,16 +114,16 @@ async def test_a_running_command_shows_its_last_lines_until_it_is_over() -> None
         t.tool_output("c", "10 %\r20 %")
         t._frame()
         await pilot.pause()
-        assert body(t)[1:] == ["    │ step 6", "    │ step 7", "    │ step 8", "    │ 20 %"]
+        assert body(t)[1:] == ["    │ … +5 lines", *(f"    │ step {n}" for n in range(5, 9)), "    │ 20 %"]
 
 
 async def test_an_answer_without_a_word_says_so_whenever_it_is_shown() -> None:
-    empty = Message("m", "assistant", [ReasoningPart("hm")], note="demo answered without a word.")
+    empty = Message("m", "assistant", [ReasoningPart("hm")], note="demo gave an empty answer.")
     app = Holder()
     async with app.run_test(size=(60, 12)) as pilot:
         app.transcript.load([user_message("hi"), empty])
         await pilot.pause()
-        assert body(app.transcript)[-1] == "  · demo answered without a word."
+        assert body(app.transcript)[-1] == "  · demo gave an empty answer."
 
 
 async def test_a_refusal_for_its_size_leaves_the_word_to_what_follows() -> None:

@@ -242,8 +242,8 @@ def _without(parts: list[FixedPart], names: Sequence[Identity]) -> list[FixedPar
     return left
 
 
-EDITED = "edited; sent as a change, and as it was until the next compaction"
-WAITING = "edited; sent as a change with your next message"
+EDITED = "edited; the old text and the change are sent until the next compaction"
+WAITING = "edited; the change is sent with your next message"
 
 
 @dataclass(slots=True)

@@ -113,7 +113,7 @@ def _way_words(lost: LostReasoning, bring: str) -> str:
     if lost.back_later >= whole:
         return f"{lost.way} {bring} them back"
     if lost.back_now >= whole:
-        return f"{lost.way} {bring} them back until the next answer, not after it"
+        return f"{lost.way} {bring} them back until the next answer"
     if lost.back_later:
         return f"{lost.way} {bring} {tokens(lost.back_later, lost.basis == 'estimated')} of them back"
     return "nothing brings them back"

@@ -252,13 +252,14 @@ def draft_warning(usage: ContextUsage, draft: Draft | None) -> str:
     rough = draft.approximate or usage.approximate
     size, limit = tokens(draft.tokens, rough), tokens(usage.limit or 0, False)
     if not fits_to_send(alone):
-        return f"Too large to send: {size}, {tokens(max(0, most - usage.total + messages), False)} fit"
-    if not messages or usage.held:
-        what = f"{size} beside {tokens(usage.total, usage.approximate)}"
+        return f"Too large to send: {size}, at most {tokens(max(0, most - usage.total + messages), False)} fit"
+    if not messages or (usage.held and (usage.held != PAUSED or fits_to_send(after))):
+        what = f"{size} on top of {tokens(usage.total, usage.approximate)}"
         if fits_to_send(after):
-            return f"Over the limit of {limit} with this: {what}; /compact makes room"
-        return f"Does not fit: {what}, {tokens(max(0, most - usage.total), False)} fit; /compact makes room"
-    return f"This message will compact first: {tokens(after.total, rough)} is over the limit of {limit}"
+            return f"Over the limit of {limit}: {what}; run /compact to make room"
+        fits = tokens(max(0, most - usage.total), False)
+        return f"Does not fit: {what}, at most {fits}; run /compact to make room"
+    return f"Sending this compacts first: {tokens(after.total, rough)} is over the limit of {limit}"
 
 
 def room_for_answer(usage: ContextUsage) -> int | None:
@@ -318,11 +319,15 @@ def compact_at_of(model: ModelInfo, settings: CompactionSettings) -> float | Non
     return settings.compact_at if model.spec.compact_at is None else model.spec.compact_at
 
 
+PAUSED = "automatic compaction is paused after an undo"
+"""That holds only as long as what is to be sent fits."""
+
+
 def held_text(settings: CompactionSettings) -> str:
     """Why nothing is compacted automatically at the limit, in words; empty where it is."""
     if not settings.auto_compact:
-        return "automatic compaction is off by setting"
-    return "automatic compaction is paused since an undo" if settings.paused else ""
+        return "automatic compaction is off"
+    return PAUSED if settings.paused else ""
 
 
 def why_text(usage: ContextUsage, ground: Ground) -> str:
@@ -332,26 +337,26 @@ def why_text(usage: ContextUsage, ground: Ground) -> str:
 
 def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     if usage.limit is None:
-        return "Never compacts by itself: unknown window."
+        return "No automatic compaction: unknown window."
     total, limit = _whole(usage), tokens(usage.limit, False, full=True)
-    how = " without a summary, because that failed three times in a row" if settings.off else ""
+    how = " without a summary, because summaries failed three times in a row" if settings.off else ""
     if not fits_to_send(usage):
         window = tokens(usage.window or 0, False, full=True)
         full = f"the next input of {total} leaves no room for an answer in a window of {window}"
         if not settings.auto_compact:
-            return f"Does not compact although {full}: automatic compaction is off by setting."
-        return f"Compacts{how}{', although it is paused since an undo' if settings.paused else ''}: {full}."
+            return f"Does not compact although {full}: automatic compaction is off."
+        return f"Compacts{how}{', although it is paused after an undo' if settings.paused else ''}: {full}."
     if not over_limit(usage):
         below = tokens(usage.limit - usage.total, usage.approximate, full=True)
         return f"Does not compact: the next input of {total} is {below} below the limit of {limit}."
-    above = f"the next input is {total}: its upper end of {usage.high:,} {_refusal(usage)}"
+    above = f"the next input is {total}: its upper end, {usage.high:,}, {_refusal(usage)}"
     if usage.total > usage.limit:
         away = tokens(usage.total - usage.limit, usage.approximate, full=True)
         above = f"the next input of {total} is {away} above the limit of {limit}"
     if not settings.auto_compact:
-        return f"Does not compact although {above}: automatic compaction is off by setting."
+        return f"Does not compact although {above}: automatic compaction is off."
     if settings.paused:
-        return f"Does not compact although {above}: it is paused since an undo."
+        return f"Does not compact although {above}: it is paused after an undo."
     if usage.pending:
         return f"Compacts{how} once everything is counted: {above}."
     return f"Compacts{how}: {above}."
@@ -370,7 +375,7 @@ def calculation_text(usage: ContextUsage) -> str:
     """The formula with its numbers, as it was calculated; what is estimated of it has its spread."""
     c, by = usage.calculation, usage.calculation.spreads
     if c.last_input is None:
-        return f"nothing of it is measured yet: system prompt, tools and messages are estimated at {_whole(usage)}"
+        return f"nothing is measured yet: system prompt, tools and messages are estimated at {_whole(usage)}"
     return (
         f"last input {c.last_input:,} + last output {_term(c.last_output or 0, by.last_output)}"
         f" − dropped reasoning {_term(c.dropped_reasoning, by.dropped_reasoning)}"
@@ -390,8 +395,8 @@ def _whole(usage: ContextUsage) -> str:
 
 def _refusal(usage: ContextUsage) -> str:
     if usage.max_input and usage.high > usage.max_input:
-        return f"would be more than the {usage.max_input:,} of input that the model takes"
-    return f"would leave no room for an answer in a window of {usage.window:,}"
+        return f"is over the model's input limit of {usage.max_input:,}"
+    return f"leaves no room for an answer in a window of {usage.window:,}"
 
 
 def _held_so_far(accuracy: Accuracy) -> str:

@@ -8,12 +8,14 @@ import itertools
 import math
 import statistics
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
 from agent_tui.context.accounting.believed import Verdict
+from agent_tui.context.view import EDIT_IDS
 from agent_tui.models.calibration import Calibration, Content, usable
 from agent_tui.models.context import Accuracy, ContextUsage
+from agent_tui.models.messages import SummaryPart
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import Limits
@@ -173,42 +175,53 @@ MIN_TURNS = 3
 
 
 def turn_growth(
-    view: Sequence[SentMessage], chain: Sequence[Step], total: int, prune_ids: Sequence[str] = ()
+    view: Sequence[SentMessage],
+    answered: Mapping[str, Step],
+    target: Target,
+    total: int,
+    prune_ids: Sequence[str] = (),
 ) -> float | None:
     """The median growth of the last 10 turns, in tokens; None under 3 turns, and without growth.
 
-    Only turns since the last compaction count. ``chain`` are the measured steps of the conversation as it is sent now,
-    so turns before a summary are not in it; those sent with other prune records than ``prune_ids`` end the stretch.
+    Only turns since the last compaction count. ``answered`` are the steps by their answers, ``prune_ids`` the records
+    in force. What the user dropped or restored between two turns is no growth: the turns before that still tell.
     """
-    sizes = _turn_sizes(view, chain, TURNS, set(prune_ids))
-    if len(sizes) < MIN_TURNS:
-        return None
-    sizes.append(total)
-    growth = statistics.median(b - a for a, b in itertools.pairwise(sizes))
+    now = frozenset(prune_ids)
+    sizes = [(total, now)]
+    for step in _openers(view, answered):
+        held, usage = frozenset(step.prune_ids), step.counted
+        other = (step.model, step.provider, step.api) != (target.model, target.provider, target.api)
+        if other or any(not i.startswith(EDIT_IDS) for i in held ^ now):
+            break
+        if usage is not None and usage.anchors:
+            sizes.append((usage.input, held))
+        if len(sizes) > TURNS:
+            break
+    grown = [after - before for (after, then), (before, held) in itertools.pairwise(sizes) if then == held]
+    # Right after an edit one of the differences is left out.
+    enough = len(sizes) > MIN_TURNS and len(grown) >= MIN_TURNS - 1
+    growth = statistics.median(grown) if enough else 0
     return growth if growth > 0 else None
+
+
+def _openers(view: Sequence[SentMessage], answered: Mapping[str, Step]) -> Iterator[Step]:
+    """The first step of each turn since the last compaction, the newest first."""
+    first: Step | None = None
+    for message in (item.message for item in reversed(view)):
+        if message.role == "assistant":
+            first = answered.get(message.id)
+        elif message.role == "user":
+            folded = any(isinstance(part, SummaryPart) for part in message.parts)
+            if first is not None and not (folded and first.created < message.created):
+                yield first
+            if folded:
+                return
+            first = None
 
 
 def turns_left(total: int, limit: int | None, growth: float | None) -> int | None:
     """``floor((limit - total) / growth)``; None without growth or limit."""
     return None if limit is None or growth is None else max(0, int((limit - total) // growth))
-
-
-def _turn_sizes(view: Sequence[SentMessage], chain: Sequence[Step], count: int, prune_ids: set[str]) -> list[int]:
-    sizes: list[int] = []
-    for number in range(len(chain) - 1, -1, -1):
-        step = chain[number]
-        if set(step.prune_ids) != prune_ids:
-            break
-        start = 0
-        if number:
-            before = chain[number - 1]
-            start = before.sent_count + (1 if before.kind == "turn" else 0)
-        opens = any(view[i].message.role == "user" for i in range(start, step.sent_count))
-        if opens and step.counted is not None:
-            sizes.append(step.counted.input)
-            if len(sizes) == count:
-                break
-    return sizes[::-1]
 
 
 DOUBTS: Mapping[Doubt, str] = {
@@ -217,9 +230,9 @@ DOUBTS: Mapping[Doubt, str] = {
     "cached left out": "it leaves cached tokens out",
     "summed": "it adds up several calls",
     "another model": "another model answered",
-    "unsteady": "it does not follow what was sent",
+    "unsteady": "it does not change with what was sent",
     "doubted": "it does not fit what was sent",
-    "absurd": "so much cannot have been sent",
+    "absurd": "that much was not sent",
     "none": "there is none",
 }
 """Why a report is not believed, in words for people."""
@@ -229,8 +242,8 @@ def outgrown_text(step: Step, limits: Limits) -> str:
     """What a user is told where a report is more than the window that the server was thought to have."""
     said = tokens(step.usage.input if step.usage is not None else 0, False, full=True)
     return (
-        f"The server has read {said} tokens, more than the {tokens(limits.window or 0, False, full=True)} that were "
-        "learned of it as its window: that is forgotten."
+        f"The server read {said} tokens, more than the window learned from it "
+        f"({tokens(limits.window or 0, False, full=True)}). Forgot that window."
     )
 
 
@@ -240,24 +253,24 @@ def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:
     match verdict.doubt:
         case "truncated":
             return (
-                f"This server keeps about {plural(verdict.keeps or said, 'token')} of a request and leaves out the "
-                "oldest text without a word: its reports stand still while the conversation grows. That is taken for "
-                "its window from now on. Set context_window for this model, or start it with a larger context and "
-                "say /doctor --forget."
+                f"This server reads only about {plural(verdict.keeps or said, 'token')} of a request and silently "
+                "drops the oldest text: its reports stay the same while the conversation grows. Using that as its "
+                "window. Set context_window for this model, or start the server with a larger context and run "
+                "/doctor --forget."
             )
         case "cached twice":
-            return "This provider counts what it read from its cache twice. It is taken out once."
+            return "This provider counts cached tokens twice; they are subtracted once."
         case "cached left out":
-            return "This provider leaves out of its count what it read from its cache. It is added again."
+            return "This provider does not count cached tokens; they are added."
         case "summed":
-            return "This provider adds up several calls in one report. Our own estimates stand in for it."
+            return "This provider reports several calls as one. Using estimates instead."
         case "another model":
-            return f"{step.answered_by} answered instead, and counts otherwise. Our own estimate stands in for it."
+            return f"{step.answered_by} answered instead and counts differently. Using an estimate instead."
         case "unsteady":
-            return "This provider's reports do not follow what is sent. Our own estimates stand in for them."
+            return "This provider's reports do not change with what is sent. Using estimates instead."
         case "none":
-            return "This provider reports no usage. All numbers are our own estimates."
+            return "This provider reports no usage. All numbers are estimates."
     expected = tokens(step.estimated_input or 0, True, full=True)
-    problem = problem or f"it says {plural(said, 'token')} of input where {expected} were sent"
-    until = " until the next one shows why" if verdict.doubt == "doubted" else ""
-    return f"The provider's report of this call is not believed: {problem}. Estimates stand in for it{until}."
+    problem = problem or f"it reports {plural(said, 'token')} of input where {expected} were sent"
+    until = " until the next report" if verdict.doubt == "doubted" else ""
+    return f"The provider's usage report of this call looks wrong: {problem}. Using estimates instead{until}."

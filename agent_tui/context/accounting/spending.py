@@ -3,12 +3,15 @@ would break one, and how long an answer a budget leaves room for."""
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from operator import attrgetter
 from typing import Any, Literal
 
+from agent_tui.errors import ConfigError
 from agent_tui.models.context import ContextUsage, KindTotals, SessionTotals
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, Rates, TokenUsage
@@ -194,11 +197,11 @@ def first_broken(lines: Sequence[BudgetLine], call: ExpectedCall) -> BudgetLine 
 
 
 _SPAN: dict[BudgetName, str] = {
-    "run": "this run",
-    "turn": "this turn",
-    "session": "this session",
+    "run": "in this run",
+    "turn": "in this turn",
+    "session": "in this session",
     "day": "today",
-    "tokens": "this session",
+    "tokens": "in this session",
 }
 
 
@@ -241,24 +244,104 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
     cached = f"{tokens(call.read, True)} of it cached, " if call.read else ""
     size = f"{tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
     spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
-    unsure = "for calls under way, or that never said what they cost"
-    held = f" and up to {amount(line, line.held)} {unsure}" if line.held else ""
+    held = f" (and up to {amount(line, line.held)} pending)" if line.held else ""
     next_ = call.tokens if line.name == "tokens" else None if call.usd is None else call.needed_usd
     wanted = "has no known price" if next_ is None else f"may take {amount(line, next_)}"
     if call.usd is not None and call.usd < call.needed_usd and line.name != "tokens":
         likely = amount(line, call.usd)
-        wanted += f" where nothing is cached, ~{likely} else" if likely not in wanted else ""
+        wanted += f" uncached, ~{likely} otherwise" if likely not in wanted else ""
     return (
-        f"Stopped before a call that could break {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
-        f"{_SPAN[line.name]} has taken {spent}{held}, {what} {wanted} ({size}). {_ways(line)}"
+        f"Stopped before a call that could exceed {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
+        f"{spent} used {_SPAN[line.name]}{held}, {what} {wanted} ({size}). {_ways(line)}"
     )
+
+
+WAYS = "What helps: "
+
+
+def without_ways(text: str) -> str:
+    """Returns why a budget stopped a turn without what can be done about it, for where that is asked."""
+    return text.partition(WAYS)[0].rstrip()
 
 
 def _ways(line: BudgetLine) -> str:
     if line.name == "run":
-        return "Ways on: a higher --budget, -m with a cheaper model, a shorter session."
+        return f"{WAYS}a higher --budget, -m with a cheaper model, a shorter session."
     more = f"a higher {SETTINGS[line.name]} (/budget {line.name} N in this session)"
-    return f"Ways on: {more}, a cheaper model (/model), a smaller input (/compact)."
+    return f"{WAYS}{more}, a cheaper model (/model), a smaller input (/compact)."
+
+
+_NUMBER = r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)"
+"""Commas stand between thousands alone: taken for nothing, one that was meant as a point would make it ten times as
+much and more."""
+_FACTORS = {"k": 1_000, "m": 1_000_000}
+
+
+def parse_limit(text: str, counts_tokens: bool) -> float | None:
+    """Returns the limit that was typed, dollars or tokens; None for none (``off``). Raises ConfigError for what is no
+    amount."""
+    text = text.strip().lower()
+    if text in ("off", "none"):
+        return None
+    found = re.fullmatch(rf"{_NUMBER}[km]?" if counts_tokens else rf"\$?{_NUMBER}", text)
+    number = 0.0 if found is None else float(found[1].replace(",", "")) * _FACTORS.get(text[-1], 1)
+    number = int(number) if counts_tokens and number < float("inf") else number
+    if not 0 < number < float("inf"):
+        like = "200000 or 500k" if counts_tokens else "5 or $0.50"
+        raise ConfigError(f"Not an amount: use {like}, or off for no limit.")
+    return number
+
+
+MORE_CALLS = 5
+"""A limit that is proposed has room for so many more calls like the next one."""
+
+
+def _needed(line: BudgetLine, call: ExpectedCall) -> float:
+    if line.name == "tokens":
+        return float(call.tokens)
+    return 0.0 if call.usd is None else call.needed_usd
+
+
+def next_limit(line: BudgetLine, call: ExpectedCall) -> float:
+    """Returns the limit to propose where a budget is used up: at least twice as much, and round."""
+    limit = line.limit or 0.0
+    used = limit - (line.left or 0.0)
+    least = max(2 * limit, used + MORE_CALLS * _needed(line, call)) or (100_000 if line.name == "tokens" else 1.0)
+    scale = 10.0 ** math.floor(math.log10(least))
+    return float(next(round(scale * step, 9) for step in (1, 2, 5, 10) if scale * step >= least * (1 - 1e-9)))
+
+
+def limit_words(line: BudgetLine, limit: float | None) -> str:
+    """Returns an amount of a budget, for people: ``$0.50``, ``500k tokens``."""
+    if limit is None:
+        return "no limit"
+    return f"{tokens(int(limit), False)} tokens" if line.name == "tokens" else _shown(limit)
+
+
+def _shown(amount: float | Cost) -> str:
+    """Dollars with as many digits, two to four of them after the point, as an amount has."""
+    small = (amount.known if isinstance(amount, Cost) else amount) < 1
+    return re.sub(r"(\.\d\d\d*?)0+$", r"\1", money(amount, 4 if small else None))
+
+
+def call_words(line: BudgetLine, call: ExpectedCall) -> str:
+    """Returns what the next call may take of a budget, for people."""
+    return limit_words(line, _needed(line, call))
+
+
+def spent_words(line: BudgetLine) -> str:
+    """Returns what of a budget was used: ``$0.21 spent``."""
+    held = f", up to {limit_words(line, line.held)} pending" if line.held else ""
+    return f"{tokens(line.tokens, False) if line.name == 'tokens' else _shown(line.spent)} spent{held}"
+
+
+def limit_problem(line: BudgetLine, limit: float | None, call: ExpectedCall) -> str | None:
+    """Returns why the next call could not be made with another limit; None where it could."""
+    wanted = replace(line, limit=limit)
+    if not wanted.breaks(call):
+        return None
+    may = f"the next call may take {call_words(line, call)}"
+    return f"{limit_words(line, limit)} is not enough: {spent_words(line)}, {may}."
 
 
 def cut_text(line: BudgetLine, output: int) -> str:
@@ -271,8 +354,8 @@ def unpriced_text(model: str, names: Sequence[BudgetName]) -> str:
     """Told once: a budget in dollars does not hold for a model without a price."""
     settings = " and ".join(SETTINGS[name] for name in names)
     return (
-        f"The price of {model} is not known, so {settings} cannot be held for it, but for what the provider itself "
-        "reports of a call's cost after it; budget.session_tokens can, and prices in its [models] table make it known."
+        f"The price of {model} is unknown: only costs that the provider reports after a call count for {settings}. "
+        "Set the model's price in its [models] table, or use budget.session_tokens."
     )
 
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from agent_tui.context.accounting.fixed import Reading, covered
 from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
-from agent_tui.context.tokens import ROUGH, round_up
+from agent_tui.context.cuts import DROPPED_ATTACHMENT
+from agent_tui.context.tokens import ROUGH, Family, attachment_tokens, char_tokens, round_up
 from agent_tui.context.view import is_gone
 from agent_tui.models.calibration import MESSAGES, Calibration, Content
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.messages import (
     PINNED_INTRODUCTION,
+    TOLD,
     AttachmentPart,
     Message,
     ReasoningPart,
     SummaryPart,
     ToolCallPart,
+    attachments_of,
 )
 from agent_tui.models.requests import SentMessage
-from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId, RowKind
+from agent_tui.models.rows import MESSAGE_ROWS, NOTES, MessageRowId, RowKind
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 from agent_tui.text.numbers import largest_remainder
@@ -38,14 +41,14 @@ def message_label(view: Sequence[SentMessage], index: int, message: Message, kin
     if result is not None:
         call = _call_of(view, index, result.call_id)
         return (call_label(call) if call is not None else "") or result.name or "tool result"
-    if kind == "attachments":
-        return printable_line(", ".join(p.name for p in message.parts if isinstance(p, AttachmentPart)), LABEL_CHARS)
     if kind == "reasoning":
         return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
     if kind in ("summary", "pinned"):
         parts = (p for p in message.parts if isinstance(p, SummaryPart) and p.pinned == (kind == "pinned"))
         return printable_line("".join(p.text for p in parts).removeprefix(PINNED_INTRODUCTION), LABEL_CHARS)
-    return printable_line(message.text, LABEL_CHARS) or "(empty)"
+    # Answers begin with a heading often; its signs say nothing in a row.
+    text = message.text.lstrip("# \n") if message.role == "assistant" else message.text
+    return printable_line(text, LABEL_CHARS) or "(no text)"
 
 
 def _call_of(view: Sequence[SentMessage], index: int, call_id: str) -> ToolCallPart | None:
@@ -81,6 +84,8 @@ class Weighed:
     note: str | None = None
     content: Content = field(default_factory=Content)
     given: float = 0.0
+    attached: Sequence[float] = ()
+    """How the attachments share what they cost together."""
 
     @property
     def tokens(self) -> int:
@@ -125,7 +130,8 @@ def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
                 content.squares = own * (1 - share) ** 2
             given += tokens * share
             note = status.reason
-    return Weighed(message, key, weights, made.approximate, made.rough, note, content, given)
+    attached = [_attachment_weight(p, ground.family) for p in attachments_of(message)]
+    return Weighed(message, key, weights, made.approximate, made.rough, note, content, given, attached)
 
 
 def reasoning_of(ground: Ground, message: Message) -> tuple[int, bool]:
@@ -257,6 +263,8 @@ class Tally:
 
 
 def _kind_row(named: RowKind, of: _OfKind) -> ContextRow:
+    if named.id == NOTES.id and all(row.label in TOLD for row in of.rows):
+        named = NOTES
     estimated = min(of.estimated, of.tokens)
     return ContextRow(
         id=named.id,
@@ -333,19 +341,44 @@ def add_message(
     shares = [tokens] if len(weights) == 1 else largest_remainder(tokens, [float(t) for _, t in weights])
     message = weighed.message
     for (kind, _), share in zip(weights, shares, strict=True):
-        known = basis != "estimated"
-        read = reading.message(index, share)
-        row = ContextRow(
-            id=weighed.key,
-            label=message_label(view, index, message, kind),
-            tokens=share,
-            basis=basis,
-            estimated_tokens=0 if known else share,
-            message_id=message.id,
-            detail="rough" if weighed.rough else "",
-            cached=covered(share, read),
-            cached_tokens=read,
-            replay=weighed.note if kind == "reasoning" else None,
-            approximate=weighed.approximate and not known,
-        )
-        tally.add(kind, row, 0 if known or sure else share)
+        for label, number, size in _rows_of(view, index, weighed, kind, share):
+            of = basis if share == size else "estimated"
+            known = of != "estimated"
+            read = reading.message(index, size)
+            row = ContextRow(
+                id=weighed.key,
+                label=label,
+                tokens=size,
+                basis=of,
+                estimated_tokens=0 if known else size,
+                message_id=message.id,
+                detail="rough" if weighed.rough else "",
+                cached=covered(size, read),
+                cached_tokens=read,
+                replay=weighed.note if kind == "reasoning" else None,
+                approximate=weighed.approximate and not known,
+                attachment=number,
+            )
+            tally.add(kind, row, 0 if basis != "estimated" or sure else size)
+
+
+def _rows_of(
+    view: Sequence[SentMessage], index: int, weighed: Weighed, kind: MessageRowId, share: int
+) -> Iterator[tuple[str, int | None, int]]:
+    """What a kind of a message is shown as, with its tokens: each attachment has a row, by its number."""
+    message = weighed.message
+    if kind != "attachments":
+        yield message_label(view, index, message, kind), None, share
+        return
+    parts = attachments_of(message)
+    sizes = [share] if len(parts) == 1 else largest_remainder(share, weighed.attached)
+    for number, (part, size) in enumerate(zip(parts, sizes, strict=True), 1):
+        gone = ", dropped" if part.text == DROPPED_ATTACHMENT else ""
+        yield printable_line(part.name, LABEL_CHARS) + gone, number, size
+
+
+def _attachment_weight(part: AttachmentPart, family: Family) -> float:
+    """Returns roughly what an attachment costs, above 0: by this several of one message share what they cost."""
+    if part.text is not None:
+        return char_tokens(part.text) + 1
+    return attachment_tokens(part, family.name) if family.media.takes(part) else char_tokens(part.unread)

@@ -193,7 +193,7 @@ def usage_of(
     room = budget(limits, settings, compact_at_of(model, settings))
     size = next_input(ground, sizes)
     made_of = breakdown(ground, sizes, size.total, split_head)
-    growth = turn_growth(ground.view, ground.chain, size.total, active_prune_ids(records))
+    growth = turn_growth(inputs.view, ground.answered, ground.target, size.total, active_prune_ids(records))
     accuracy = errors(inputs.steps, ground.target).accuracy(ground.calibration, ground.family.beginning)
     usage = ContextUsage(
         model=ground.target.model,

@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
 
-UNCHANGED = "Nothing was changed."
+UNCHANGED = "Nothing changed."
 
-EXACT_OFF = "Exact counting is off by setting (context.exact_counting)."
+EXACT_OFF = "Exact counting is off (context.exact_counting)."
 EXACT_ASKED = "Asking the provider for an exact count…"
 
 
 def exact_text(count: int | None) -> str:
     """Returns the line on what came of asking the provider for an exact count."""
     if count is None:
-        return "No exact count: the provider cannot count without answering, or did not answer."
-    return f"Exact count of the provider: {plural(count, 'token')}."
+        return "No exact count: the provider does not offer one, or did not answer."
+    return f"Exact count from the provider: {plural(count, 'token')}."
 
 
 def done_text(
@@ -87,18 +87,18 @@ def done_text(
     return " · ".join(parts)
 
 
-NO_OWN = "native = true: only OpenAI's Responses API and Anthropic's Messages API compact by themselves"
+NO_OWN = "native = true works only with OpenAI's Responses API and Anthropic's Messages API"
 
 
 def own_text(by: str, usd: float | None) -> str:
     """The line of a preview: who compacts, what of it stands in the place of the summary, and what that costs."""
     price = "" if usd is None else f", ~{money(usd)} expected"
-    return f"Compacted by {by} itself (native){price}: only {by} gets what it makes, every other model the summary."
+    return f"Compacted by {by} (native){price}: only {by} can read the result; other models get the summary."
 
 
 def own_not_used_text(why: str) -> str:
     """Why a provider's own compaction is not the one that was made."""
-    return f"{why.rstrip('.')}. The summary is written as without native."
+    return f"{why.rstrip('.')}. Writing a summary instead."
 
 
 def failed_text(reason: str, why: CompactionReason = "auto") -> str:
@@ -120,13 +120,13 @@ def stuck_why(usage: ContextUsage, fixed: int, newest: int, pinned: str) -> str:
     window = usage.window or 0
     prompt = f"the system prompt and the tools take {_about(fixed)} tokens"
     if pinned:
-        prompt += f", what you pinned {_about(round_up(char_tokens(pinned)))} (/unpin takes it back)"
+        prompt += f", what you pinned {_about(round_up(char_tokens(pinned)))} (run /pins to unpin)"
     if window and fixed + min_output(window) >= window:
-        return f"{prompt} of a window of {_known(window)} by themselves"
+        return f"{prompt} of a window of {_known(window)} on their own"
     if not newest:
         return f"{prompt} of a window of {_known(window)}" if window else prompt
     size = f" of a window of {_known(window)}" if window else ""
-    return f"your newest message itself is too large: {_about(newest)} tokens, and {prompt}{size}"
+    return f"your newest message is too large: {_about(newest)} tokens, and {prompt}{size}"
 
 
 def too_little_why(usage: ContextUsage, gain: int, limit: int | None) -> str:
@@ -173,9 +173,9 @@ def warning_text(usage: ContextUsage, held_back: str | None) -> str:
     share = 100 * usage.total / limit if limit else 0.0
     end = f"compacts at {tokens(limit, False)}."
     if over_limit(usage):
-        end = "it is compacted before the next request."
+        end = "it compacts before the next request."
     if held_back:
-        end = f"{held_back}; /compact makes room."
+        end = f"{held_back}; run /compact to make room."
     return f"Context at {percent(share, 0)} of the limit: {_total(usage)} of {tokens(limit, False)}; {end}"
 
 
@@ -183,11 +183,11 @@ def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
     """Why the turn cannot go on, with the numbers and the three ways on. ``stuck``: compacting is not one of them."""
     window = usage.window or 0
     room = tokens(max(0, room_for_answer(usage) or 0), usage.approximate, full=True)
-    first = "send it in smaller parts or name a file to read" if stuck else "/compact makes room"
+    first = "Send it in smaller parts or name a file to read" if stuck else "Run /compact to make room"
     return (
-        f"The context is full: the next input is {_whole(usage)} tokens of a window of {_known(window)}, which leaves "
+        f"The context is full: the next input is {_whole(usage)} tokens of a window of {_known(window)}, leaving "
         f"{room} for an answer (at least {_known(min_output(window))} are needed). Not compacted: {why}. "
-        f"Ways on: {first}, /model takes a model with a larger window, /clear starts over."
+        f"{first}, use /model for a larger window, or /clear to start over."
     )
 
 
@@ -198,7 +198,7 @@ def overflow_stop_text(usage: ContextUsage, why: str, said: str) -> str:
     return (
         f"{said} The next input is {_whole(usage)} tokens{window}. "
         f"Not compacted: {why}. "
-        "Ways on: /compact makes room, /model takes a model with a larger window, /clear starts over."
+        "Run /compact to make room, use /model for a larger window, or /clear to start over."
     )
 
 
@@ -208,17 +208,17 @@ def send_anyway_text(usage: ContextUsage, why: str) -> str:
     over = f"{_total(usage)} is over the limit of {tokens(usage.limit or 0, False)}"
     if usage.total <= (usage.limit or 0):
         over = f"{_total(usage)} may be too long for a window of {tokens(usage.window or 0, False)}"
-    return f"{over} but was not compacted: {why}. Going on, {tokens(room, usage.approximate)} left for the answer."
+    return f"{over} but was not compacted: {why}. Continuing, {tokens(room, usage.approximate)} left for the answer."
 
 
 def make_room_text(usage: ContextUsage, why: str) -> str:
     """Told before a compaction that would be held back, were anything to be sent without it."""
-    return f"{why[:1].upper()}{why[1:]}, but {_total(usage)} {_no_room(usage)}: making room."
+    return f"{why[:1].upper()}{why[1:]}, but {_total(usage)} {_no_room(usage)}: compacting anyway."
 
 
 def again_at_once_text(usage: ContextUsage) -> str:
     """Told after an undo where nothing can be sent as it is then."""
-    return f"As it is the conversation {_no_room(usage)}: the next message makes room again."
+    return f"The conversation {_no_room(usage)}: your next message compacts it again."
 
 
 def _no_room(usage: ContextUsage) -> str:
@@ -226,17 +226,17 @@ def _no_room(usage: ContextUsage) -> str:
     window = usage.window or 0
     if usage.total > (usage.max_input or window):
         return f"does not fit a window of {tokens(window, False)}"
-    return f"leaves an answer too little room in a window of {tokens(window, False)}"
+    return f"leaves too little room for an answer in a window of {tokens(window, False)}"
 
 
 def switch_text(usage: ContextUsage, model: str) -> str:
     """Told before a conversation is compacted to fit the smaller model ``model``."""
-    return f"{_does_not_fit(usage, model)}: compacting with the present model first."
+    return f"{_does_not_fit(usage, model)}: compacting with the current model first."
 
 
 def switch_held_back_text(usage: ContextUsage, model: str, why: str) -> str:
     """Told instead when nothing may compact by itself."""
-    return f"{_does_not_fit(usage, model)} and was not compacted: {why}. /compact makes room."
+    return f"{_does_not_fit(usage, model)} and was not compacted: {why}. Run /compact to make room."
 
 
 def _does_not_fit(usage: ContextUsage, model: str) -> str:
@@ -247,7 +247,7 @@ def _does_not_fit(usage: ContextUsage, model: str) -> str:
 def fold_text(plan: CompactionPlan, after: ContextUsage, price: PlanPrice, lost: LostReasoning | None) -> str:
     """The line before a fold: what it takes away, what it leaves, and its price."""
     count = plural(len(plan.summary.message_ids) if plan.summary is not None else 0, "message")
-    freed = f"{tokens(plan.before - after.total, True)} tokens less in every request"
+    freed = f"{tokens(plan.before - after.total, True)} tokens less per request"
     parts = [f"Folds {count} ({tokens(plan.folded_tokens, True)}) into a summary: {freed}"]
     parts += [said] if (said := price.line()) else []
     return f"{' · '.join(parts)}. {lost_text(lost, would=True)}".rstrip()
@@ -268,13 +268,13 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: P
         return Picture(f"{head}: {plan.why}.")
     limit = f" (limit {tokens(plan.limit, False)})" if plan.limit is not None else ""
     now, afterwards = tokens(plan.before, plan.before_estimated), tokens(plan.expected_after, True)
-    lines = [f"Now {now}, afterwards expected {afterwards}{limit}."]
+    lines = [f"Now {now}, expected {afterwards} after{limit}."]
     if price is not None and (said := price.line()):
-        lines.append(f"Costs: {said}.")
+        lines.append(f"Cost: {said}.")
     if plan.pruning.cleared:
-        lines.append(f"Goes: {plural(len(plan.pruning.cleared), 'old tool result')}, sent as a placeholder.")
+        lines.append(f"Clears {plural(len(plan.pruning.cleared), 'old tool result')}; a placeholder is sent.")
     if plan.pruning.clips:
-        lines.append(f"Goes: the middle of {plural(len(plan.pruning.clips), 'large tool result')}, cut to size.")
+        lines.append(f"Cuts the middle of {plural(len(plan.pruning.clips), 'large tool result')}.")
     summary, record_id = plan.summary, new_id("rec")
     message = expected_message(summary, record_id) if summary is not None else None
     records = records_of(plan, 0.0, "", record_id, message)
@@ -282,35 +282,35 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: P
     if summary is not None:
         earlier = " and the previous summary" if summary.previous is not None else ""
         if summary.left_out:
-            lines.append(f"Goes: {plural(summary.left_out, 'old message')}, left out behind a line that says so.")
+            lines.append(f"Removes {plural(summary.left_out, 'old message')}; a line says so.")
         else:
-            lines.append(f"Goes: {plural(len(summary.fresh), 'message')}{earlier}, replaced by one summary.")
+            lines.append(f"Replaces {plural(len(summary.fresh), 'message')}{earlier} with one summary.")
             lines += [by] if by else []
-        lines.append(f"Stays word for word: {'' if summary.fold else 'the newest '}{plural(whole, 'message')}.")
+        lines.append(f"Keeps {'' if summary.fold else 'the newest '}{plural(whole, 'message')} word for word.")
         if summary.user_messages:
             own = len(summary.user_messages)
             total = plural(own + bool(summary.user_cut) + summary.user_left_out, "message")
-            lines.append(f"Stays word for word in the summary: {own} of {total} of yours.")
+            lines.append(f"Keeps {own} of your {total} word for word in the summary.")
         if summary.user_cut:
-            lines.append("Stays cut in the summary: a longer message of yours, its beginning and end.")
+            lines.append("Keeps the beginning and end of a longer message of yours in the summary.")
         if summary.pinned:
-            lines.append(f"Stays word for word: what you pinned (~{round_up(char_tokens(summary.pinned)):,} tokens).")
+            lines.append(f"Keeps what you pinned word for word (~{round_up(char_tokens(summary.pinned)):,} tokens).")
         if summary.approved:
-            lines.append(f"Stays in the summary: the plan you approved ({plural(len(summary.approved), 'line')}).")
+            lines.append(f"Keeps the plan you approved ({plural(len(summary.approved), 'line')}) in the summary.")
         if summary.todo:
-            lines.append(f"Stays in the summary: the todo list ({plural(len(summary.todo), 'item')}).")
+            lines.append(f"Keeps the todo list ({plural(len(summary.todo), 'item')}) in the summary.")
         if summary.files:
             names = ", ".join(list(summary.files)[-5:])
-            lines.append(f"Listed in the summary: {plural(len(summary.files), 'file')} ({names}).")
+            lines.append(f"Lists {plural(len(summary.files), 'file')} in the summary ({names}).")
         if facts := facts_text(records[-1].facts):
-            lines.append(f"Whatever the summary says: {facts}.")
+            lines.append(f"{facts.replace('kept', 'Keeps', 1)}, whatever the model writes.")
     if summary is None or summary.left_out:
-        lines.append("No model call is needed.")
+        lines.append("No model call needed.")
     if summary is None:
-        lines.append(f"Stays: every message and every tool call, {plural(whole, 'message')} word for word.")
+        lines.append(f"Keeps every message and tool call, {plural(whole, 'message')} word for word.")
     lost = lost_text(plan.lost(records, message), would=True)
     if lost:
         lines.append(lost)
-    lines.append(f"Nothing is deleted; {UNDO} takes it back.")
+    lines.append(f"Nothing is deleted; {UNDO} undoes it.")
     after = plan.usage_after(records, message).stack()
     return Picture("\n".join(lines), usage.stack(), after, plan.limit, plan.before_estimated)

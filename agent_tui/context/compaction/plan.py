@@ -13,8 +13,9 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.answers import DONE, model_sections
 from agent_tui.context.compaction.summary import assemble, cut_message, facts_added, introduction_text
 from agent_tui.context.compaction.summary_parts import file_lines
+from agent_tui.context.cuts import CLEARED_SUFFIX
 from agent_tui.context.tokens import char_tokens, round_up
-from agent_tui.context.view import CLEARED_SUFFIX, INTERRUPTED_SUFFIX, build_view, for_model
+from agent_tui.context.view import INTERRUPTED_SUFFIX, build_view, for_model
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import (

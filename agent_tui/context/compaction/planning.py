@@ -29,7 +29,7 @@ from agent_tui.context.compaction.plan import (
     records_of,
 )
 from agent_tui.context.compaction.situation import USER_SHARE, Situation
-from agent_tui.context.view import plan_clips
+from agent_tui.context.cuts import plan_clips
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, new_id, pinned_text
@@ -263,7 +263,7 @@ class _Planner:
             pinned = pinned_text(s.carried(s.path))
             return replace(self._plan("not_worth_it", stuck_why(s.usage, fixed, newest, pinned)), stuck=True)
         if not tried:
-            return self._plan("nothing", "everything is in the newest messages, which stay word for word")
+            return self._plan("nothing", "only the newest messages are left, which stay word for word")
         best = max(tried, key=self._gain)
         gain, of = self._gain(best), s.scale if s.usage.limit and not self.asked else None
         if gain < self._enough():
@@ -276,8 +276,8 @@ class _Planner:
         return replace(self._plan("not_worth_it", why), expected_after=best.expected_after)
 
 
-UNKNOWN = "No message {id} is in this conversation: it may be of another session, or of a branch that was left."
-OPEN = "The model has not answered that yet: what it is working on cannot be folded."
+UNKNOWN = "No such message: {id}. It may be in another session or branch."
+OPEN = "Cannot fold that: the model is still working on it."
 
 
 def fold_range(situation: Situation, first_id: str, last_id: str) -> tuple[int, int]:
@@ -317,7 +317,7 @@ def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = ""
     sent = summary.goes(s.inputs.view)
     part = sum(s.tokens.get(i, 0) for i in {*sent, *summary.message_ids})
     if not summary.fresh or (len(sent) == 1 and sent[0] in {record.summary_id for record in s.force}):
-        raise AgentError("These messages are a summary already.")
+        raise AgentError("Nothing to fold: these messages are already a summary.")
     plan = CompactionPlan(
         "summary",
         "edit",
@@ -341,5 +341,5 @@ def plan_fold(situation: Situation, first_id: str, last_id: str, focus: str = ""
     after = plan.usage_after(records_of(plan, 0.0, "", record_id, message), message)
     if after.total >= s.before:
         count = plural(len(summary.message_ids), "message")
-        raise AgentError(f"A summary of {count} would be no shorter than the {tokens(part, True)} they take.")
+        raise AgentError(f"A summary of {count} would be as long as the messages ({tokens(part, True)}).")
     return replace(plan, expected_after=after.total)

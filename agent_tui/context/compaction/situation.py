@@ -33,7 +33,7 @@ from agent_tui.context.compaction.summary_parts import (
     within,
 )
 from agent_tui.context.tokens import counted_chars, family_of
-from agent_tui.context.view import dropped_ids, summaries_in_force
+from agent_tui.context.view import summaries_in_force, without_dropped
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message, pinned_text
 from agent_tui.models.steps import CompactionRecord
@@ -82,8 +82,7 @@ class Situation:
         self.whole = path
         # What was dropped while a summary stood for it is still the summary's.
         stood_for = {i for r in summaries_in_force(path, inputs.records, summaries) for i in r.message_ids}
-        gone = dropped_ids(inputs.records) - stood_for
-        self.path = [m for m in path if m.status != "streaming" and m.id not in gone]
+        self.path = [m for m in without_dropped(path, inputs.records, stood_for) if m.status != "streaming"]
         self.tokens = message_tokens(usage)
         self.before = usage.total
         # Without a known window the present size stands in for the limit, so that the shares mean something.

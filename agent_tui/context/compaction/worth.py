@@ -43,11 +43,11 @@ REQUEST = 500
 """Tokens that a request for a summary has beside what it is about."""
 
 COMPACT_WHEN: dict[CompactWhen, str] = {
-    "limit": 'compact_when = "limit": compacted at the limit alone, whatever is cheaper.',
-    "ask": 'compact_when = "ask": offered in one line where it is worth a question; unasked at the limit alone.',
-    "cheaper": 'compact_when = "cheaper": done by itself where it is plainly cheaper, else offered.',
+    "limit": 'compact_when = "limit": compacts only at the limit.',
+    "ask": 'compact_when = "ask": offers to compact where that is cheaper; compacts unasked only at the limit.',
+    "cheaper": 'compact_when = "cheaper": compacts automatically where that is clearly cheaper, else offers it.',
 }
-NO_WORTH = "Compacting now would bring nothing, or what is still to come costs too little to compare."
+NO_WORTH = "Compacting now would save nothing, or too little is still to come to compare."
 
 ANEW = Prices(1.0, 1.0, 0.0)
 """One token for each that is read anew or written: what stands in for prices that are not known."""
@@ -129,9 +129,9 @@ class Worth:
     def line(self, doing: str = "Compact now") -> str:
         """The offer in one line, with both prices; ``doing`` is how it begins. Its first part is whole at 80 cells."""
         short = [self._amount(value).removesuffix(" tokens") for value in (self.after, self.going_on)]
-        otherwise = f"as it is{', cold' if self.moment == 'cold' else ''}"
+        otherwise = f"as is{', cold' if self.moment == 'cold' else ''}"
         if self.moment == "expiring" and self.until is not None:
-            otherwise = f"cold from {clock_time(self.until)} on"
+            otherwise = f"cold from {clock_time(self.until)}"
         line = f"{doing} {self._amount(self.call)}, next {self.pace.coming} {short[0]}; {otherwise}: {short[1]}"
         return f"{line} · summary by {self.writer}" if self.writer else line
 
@@ -139,22 +139,22 @@ class Worth:
         """The inequality, for whoever wants to know."""
         pace = f"{self.pace.coming} of {plural(self.pace.calls, 'call')}"
         by = f" by {self.writer}" if self.writer else ""
-        unit = "" if self.priced else "\nNo price is known: these are tokens that are read anew, or written."
+        unit = "" if self.priced else "\nNo price known: the numbers are tokens read uncached, or written."
         sign = "<" if self.compacting < self.going_on else "≥"
         first = {
-            "expiring": "cold, for the cache expires",
+            "expiring": "cold, as the cache expires",
             "cold": "cold",
             "warm": f"with {tokens(self.first_read, True)} from the cache",
         }[self.moment]
         if self.pace.requests > 1:
             first = f"the first of them {first} ({self._amount(self.first)})"
         if self.worthwhile:
-            verdict = "plainly cheaper" if self.plainly else "worth a question"
+            verdict = "clearly cheaper" if self.plainly else "worth asking"
         else:
             least = money(LEAST_SAVING) if self.priced else f"{tokens(LEAST_TOKENS, False)} tokens"
-            bounds = f"from {least} and {percent(100 * LEAST_SHARE, 0)} on"
-            little = f"saves {self._amount(self.saving)}, too little to ask about ({bounds})"
-            verdict = little if self.saving > 0 else "nothing would be saved"
+            bounds = f"asks from {least} and {percent(100 * LEAST_SHARE, 0)}"
+            little = f"saves {self._amount(self.saving)}, too little to ask ({bounds})"
+            verdict = little if self.saving > 0 else "saves nothing"
         return (
             f"Compacting now: summary{by} {self._amount(self.call)} + next {pace} at {tokens(self.after_tokens, True)} "
             f"{self._amount(self.after)} = {self._amount(self.compacting)}\n"
@@ -295,7 +295,7 @@ class PlanPrice:
         parts = [f"{_about(self.call)} for the summary"] if self.call else []
         if self.behind:
             more = "" if not self.anew or self.anew < 0 else f", {_about(self.anew)} more"
-            parts.append(f"{tokens(self.behind, True)} behind it are read anew{more}")
+            parts.append(f"{tokens(self.behind, True)} after it lose the cache{more}")
         if self.saved and self.saved > 0:
             parts.append(f"each later step {_about(self.saved)} less")
         return " · ".join(parts)

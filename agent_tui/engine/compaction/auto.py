@@ -146,7 +146,7 @@ class AutoCompaction:
     def on_overflow(self, usage: ContextUsage, said: str) -> Compact | Stop:
         """The provider refused the step as too long, in the words of ``said``: compact once and retry once, or stop."""
         if self._overflowed:
-            return Stop(overflow_stop_text(usage, "it was compacted for this step already and is still too long", said))
+            return Stop(overflow_stop_text(usage, "it was already compacted for this step and is still too long", said))
         if not self.auto_compact:
             return Stop(overflow_stop_text(usage, self.held_back_text(), said))
         self._overflowed = True
@@ -180,7 +180,7 @@ class AutoCompaction:
         self._told = ""
         if result.reason == "manual" and self.off:
             self.off = False
-            return [Notice("info", "Automatic compaction asks for summaries again.", "compaction_on")]
+            return [Notice("info", "Automatic compaction writes summaries again.", "compaction_on")]
         if before is not None and self._last_resort and before.quiet:
             # Room was made after all: nothing that follows says what went wrong before.
             return [Notice("warning", before.text.removesuffix(f" {UNCHANGED}"), "compaction_failed")]
@@ -196,7 +196,7 @@ class AutoCompaction:
             return None
         text = again_at_once_text(usage)
         if fits_to_send(usage):
-            text = "Automatic compaction is paused until /compact, or until the conversation is below the limit again."
+            text = "Automatic compaction is paused until you run /compact or the conversation is below the limit."
         return Notice("info", text, "compaction_paused")
 
     def warning(self, usage: ContextUsage) -> Notice | None:
@@ -231,7 +231,7 @@ class AutoCompaction:
             case "setting":
                 return "auto_compact is false"
             case "paused":
-                return "automatic compaction is paused since the undo"
+                return "automatic compaction is paused after the undo"
         tried = self._tried
         if tried is None:
             return ""
@@ -261,8 +261,8 @@ class AutoCompaction:
         # The result says itself why it failed, where it is told.
         because = f", the last because {result.why}" if result.quiet else ""
         text = (
-            f"Automatic compaction goes on without summaries in this session: {self.failures} failures in a row"
-            f"{because}. /compact tries one again."
+            f"Automatic compaction continues without summaries in this session: {self.failures} failures in a row"
+            f"{because}. Run /compact to try again."
         )
         self._told = self.held_back_text()
         return [Notice("warning", text, "compaction_off")]

@@ -27,8 +27,8 @@ from agent_tui.context.compaction.facts import FactReader
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, SummaryPlan, message_tokens, records_of
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold, plan_without_model
 from agent_tui.context.compaction.situation import Situation
+from agent_tui.context.cuts import DROPPED_SUFFIX
 from agent_tui.context.tokens import char_tokens, message_text_for_count
-from agent_tui.context.view import DROPPED_SUFFIX
 from agent_tui.engine.cache_forecast import WarmCall, own_call
 from agent_tui.engine.compaction.summary_call import (
     MIN_SUMMARY_OUTPUT,
@@ -437,9 +437,9 @@ class OwnCompactions:
         if own_compaction(info) is None:
             why = f"{notices.NO_OWN}, {info.spec.key} does not" if info.compacts else ""
         elif plan.focus:
-            why = "A provider's own compaction takes no focus"
+            why = "The provider's own compaction takes no focus"
         elif plan.reason == "edit" or plan.path[0].id not in summary.message_ids or _began_dropped(plan):
-            why = "A provider's own compaction stands first, and your first message stays as it is"
+            why = "The provider's own compaction cannot keep your first message"
         else:
             costs = message_tokens(plan.usage_after((), None))
             staying = sum(costs.get(message_id, 0) for message_id in summary.kept_ids)

@@ -209,7 +209,7 @@ class CompactionService:
             if isinstance(error, asyncio.CancelledError):
                 emit(CompactionEnded("cancelled", cancelled_text(usage.total, usage.approximate)))
             else:
-                emit(CompactionEnded("failed", "Compaction was not begun, nothing has changed."))
+                emit(CompactionEnded("failed", "Compaction not started; nothing changed."))
             raise
         return await self._told(result, emit)
 
@@ -220,7 +220,7 @@ class CompactionService:
         except BaseException as error:
             # Why is told by whoever hears of the error.
             why = "." if isinstance(error, StoreError) else ": it was interrupted."
-            emit(CompactionEnded("failed", f"Compaction was not stored, nothing has changed{why}"))
+            emit(CompactionEnded("failed", f"Compaction not stored; nothing changed{why}"))
             raise
         emit(result.event())
         if result.own_failure is not None:
@@ -371,7 +371,7 @@ class CompactionService:
             info = await self._runtime.provider.describe(self._find(name))
             return with_learned(self._runtime.conversation.store, info)
         except AgentError as error:
-            text = f"context.summary_model: {error} The session's own model writes the summary."
+            text = f"context.summary_model: {error} Using the session's model for the summary."
             emit(Notice("warning", text, "summary_model"))
             return None
 
@@ -439,7 +439,7 @@ class CompactionService:
         usage = known or self._runtime.usage()
         plan = await self._planning.plan(self._runtime.inputs(), usage, focus=focus)
         if plan is None:
-            return Picture("Planning it was cancelled.")
+            return Picture("Planning was cancelled.")
         price = await self._price_of(plan, usage)
         return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
 
@@ -449,7 +449,7 @@ class CompactionService:
         """Returns what folding a range would do now, and its price, without a model call. Raises AgentError."""
         plan = await self._planning.plan(self._runtime.inputs(), usage, "edit", focus, fold=fold)
         if plan is None:
-            raise AgentError("Planning it was cancelled.")
+            raise AgentError("Planning was cancelled.")
         return plan, await self._price_of(plan, usage)
 
     async def _price_of(self, plan: CompactionPlan, usage: ContextUsage) -> PlanPrice:
@@ -482,7 +482,7 @@ class CompactionService:
         """Takes the newest compaction in force back; False when there is none."""
         conversation = self._runtime.conversation
         if (operation := undo_target(conversation.records, conversation.path)) is None:
-            emit(CompactionEnded("nothing", "There is no compaction to undo."))
+            emit(CompactionEnded("nothing", "Nothing to undo."))
             return False
         before, inputs = self._runtime.usage(), self._runtime.inputs().as_now()
         undone = conversation.deactivate(operation)

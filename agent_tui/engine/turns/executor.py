@@ -83,7 +83,7 @@ class OverflowRecovery:
             output = self._shorter(told, asked)
             if output is not None:
                 less = f"at most {output:,} tokens" + (f" instead of {asked:,}" if asked is not None else "")
-                text = f"Asked again for an answer of {less}: the conversation fits, more would not."
+                text = f"Retrying with an answer of {less}, which is all that fits."
                 self._emit(Notice("info", text, "less_output"))
                 return Again(output)
         if alone:
@@ -145,7 +145,7 @@ class RefusedTools:
         if self._before is None:
             self._before = prefix
             said = failure.message.partition(TEXT_KEPT)[0].strip()
-            self._emit(Notice("warning", f"{said} Asked once more without {', '.join(names)}.", "tools_refused"))
+            self._emit(Notice("warning", f"{said} Retrying without {', '.join(names)}.", "tools_refused"))
         self._emit(self._runtime.changed())
         return Again()
 
@@ -160,9 +160,9 @@ class RefusedTools:
         fingerprints = [content_fingerprint(schema_text(tool.schema)) for tool in self._gone]
         runtime.offer_without(runtime.left_out.union(fingerprints))
         names = ", ".join(tool.schema.name for tool in self._gone)
-        text = f"{runtime.info.spec.key} is not offered {names} from now on: its server refuses the definition."
+        text = f"{runtime.info.spec.key} no longer gets {names}: its server refuses the definition."
         if remember(runtime.conversation.store, runtime.info, *(NO_TOOL + digest for digest in fingerprints)):
-            text += " That is remembered; /doctor --forget forgets it."
+            text += " Remembered; /doctor --forget forgets it."
         self._emit(Notice("info", text, "tools_left_out"))
 
 
@@ -186,7 +186,7 @@ def learned_text(info: ModelInfo, before: Limits) -> str:
         now, then = getattr(info.limits, name), getattr(before, name)
         if name in info.limits.learned and now is not None and now != then:
             parts.append(f"{what} {now:,} tokens" + (f" (not {then:,})" if then else ""))
-    return f"{info.spec.key} has {' and '.join(parts)}, says its server. Remembered; /doctor --forget forgets it."
+    return f"The server says {info.spec.key} has {' and '.join(parts)}. Remembered; /doctor --forget forgets it."
 
 
 class TurnExecutor:
@@ -269,7 +269,7 @@ class TurnExecutor:
         try:
             self.emit(TurnStarted())
             if self._runtime.budget is not None and self._runtime.parent is None:
-                self._runtime.budget.begin_turn()
+                self._runtime.budget.begin_turn(anew=message is not None)
             self._compaction.turn_started(self.emit)
             if message is not None:
                 await self._add(message)
@@ -305,7 +305,7 @@ class TurnExecutor:
         for number in range(limit + 1):
             await self._steer()
             if number == limit:
-                text = f"Stopped after {plural(limit, 'step')}. Send a message to go on."
+                text = f"Stopped after {plural(limit, 'step')}. Send a message to continue."
                 self.emit(Notice("warning", text, "step_limit"))
                 return "step_limit", None
             result = await self._step()
@@ -326,7 +326,7 @@ class TurnExecutor:
                 self.emit(Notice("warning", cut_text(result.budget, result.step.max_output or 0), "budget"))
                 return "budget", None
             elif result.finish == "length":
-                text = "The answer was cut off at the output limit. Send a message to let the model go on."
+                text = "The answer was cut off at the output limit. Send a message to continue."
                 self.emit(Notice("warning", text, "length"))
                 return "length", None
             elif result.finish == "refused":
@@ -348,8 +348,8 @@ class TurnExecutor:
         )
         note = user_message("", attachments=[AttachmentPart(MALFORMED, "text/plain", text=text)])
         await patiently(lambda: self._runtime.conversation.append(note))
-        told = f"The model wrote a tool call that its server could not read. It was told ({self._malformed} of "
-        self.emit(Notice("warning", f"{told}{MOST_MALFORMED}), and goes on.", "malformed_call"))
+        told = f"The model wrote a tool call that its server could not read. Telling it so ({self._malformed} of "
+        self.emit(Notice("warning", f"{told}{MOST_MALFORMED}).", "malformed_call"))
         return True
 
     async def _steer(self) -> bool:

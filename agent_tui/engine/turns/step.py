@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Literal
 
 from agent_tui.context.accounting.next_input import max_output_for
@@ -139,7 +139,6 @@ class StepResult:
     finish: FinishReason = "unknown"
     failure: Failure | None = None
     received: bool = False
-    notes: list[str] = field(default_factory=list)
     usage_problem: str | None = None
     budget: BudgetLine | None = None
     """That which had no room for an answer as long as the model gives."""
@@ -287,8 +286,8 @@ class StepRunner:
         request.media = sees(call.info)
         what = gone[-1].name + (f" and {plural(len(gone) - 1, 'other')}" if len(gone) > 1 else "")
         told = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()}). "
-        told += f"{'Pictures and files' if images else 'Files'} are told to this model in words from now on."
-        return Notice("warning", f"{told} Asked once more.", "media_refused")
+        told += f"This model gets {'pictures and files' if images else 'files'} described as text from now on."
+        return Notice("warning", f"{told} Retrying.", "media_refused")
 
     def _learn_media(self, failure: Failure | None, before: ModelInfo) -> None:
         """The request went out again without pictures and files, or what its provider had made: only where it was taken
@@ -298,23 +297,29 @@ class StepRunner:
             runtime.learn_limits(replace(before, limits=runtime.info.limits))
         elif self._refused and remember(runtime.conversation.store, runtime.info, *self._refused):
             what = f"{runtime.info.spec.key} takes no {'pictures' if NO_MEDIA in self._refused else 'files'}"
-            self._emit(Notice("info", f"That {what} is remembered; /doctor --forget forgets it.", "media_remembered"))
+            self._emit(Notice("info", f"Remembered: {what}. /doctor --forget forgets it.", "media_remembered"))
 
     def _without_schema(self, request: ModelRequest, failure: Failure) -> Notice | None:
         if request.output_schema is None or not refuses_schema(failure):
             return None
         request.output_schema = None
         self._runtime.without_schema()
-        text = "The server refused to hold the answer to the schema; it is checked here alone. Asked once more."
+        text = "The server does not support answer schemas; agent-tui checks the answer instead. Retrying."
         return Notice("info", text, "schema_refused")
+
+    def _note(self, *notes: str) -> None:
+        """Says what holds for this step, each note once in a session with this model."""
+        for note in notes:
+            if note not in self._runtime.told:
+                self._runtime.told.add(note)
+                self._emit(Notice("info", note, "step_note"))
 
     def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
         """Notes what the provider says it dropped: that was not counted in this step, and is not sent again."""
         step, view = result.step, request.messages
         step.dropped_blocks = len(dropped)
         step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
-        told = f"The provider dropped {plural(len(dropped), 'reasoning block')} made behind another prefix."
-        self._emit(Notice("info", told, "step_note"))
+        self._note("The provider dropped reasoning made with another prompt.")
 
     def _cancelled_by_timer(self) -> bool:
         """Returns whether it was only the flush timer that ended the stream, and not the user as well."""
@@ -343,10 +348,7 @@ class StepRunner:
                         self._store_sent()
                         result.message.origin = Origin(target.provider, target.api, target.model)
                         step.provider, step.api, step.model = target.provider, target.api, target.model
-                        for note in notes:
-                            if note not in result.notes:
-                                result.notes.append(note)
-                                self._emit(Notice("info", note, "step_note"))
+                        self._note(*notes)
                     case Finished(reason, metadata, dropped, response_id, diagnosis):
                         result.finish = reason
                         if runtime.info.spec.cache_diagnostics:
@@ -406,8 +408,7 @@ class StepRunner:
 
     def _flush_in(self, seconds: float, processor: StreamProcessor, result: StepResult) -> None:
         if self._flush_timer is None:
-            loop = asyncio.get_running_loop()
-            self._flush_timer = loop.call_later(seconds, self._flush_late, processor, result)
+            self._flush_timer = asyncio.get_running_loop().call_later(seconds, self._flush_late, processor, result)
 
     def _flush_late(self, processor: StreamProcessor, result: StepResult) -> None:
         """The timer's flush: nobody waits for it, so an error ends the stream."""
@@ -447,7 +448,7 @@ class StepRunner:
             message.note = result.failure.message
         elif status == "complete" and result.finish not in ("refused", "length") and wordless:
             # It looks like one that got lost.
-            message.note = f"{self._runtime.info.spec.key} answered without a word."
+            message.note = f"{self._runtime.info.spec.key} gave an empty answer."
         try:
             if status == "complete":
                 self._judge_usage(processor, result)
@@ -496,5 +497,4 @@ class StepRunner:
 
 def _with_input(usage: TokenUsage, step: Step) -> TokenUsage:
     """The usage with our estimate of the input where nobody counted it: that is the best number there is."""
-    counted = usage.source == "provider" or usage.input
-    return usage if counted else replace(usage, input=step.estimated_input or 0)
+    return usage if usage.source == "provider" or usage.input else replace(usage, input=step.estimated_input or 0)

@@ -122,12 +122,12 @@ class ImageLimits:
     def problem(self, data: str, media_type: str) -> str | None:
         """Says why one base64 image is not taken, as a part of a sentence; None when it is."""
         if media_type not in self.types:
-            return f"{media_type} is not read by this model"
+            return f"{media_type} files are not supported by this model"
         if self.size is not None and len(data) > self.size:
-            return f"{size(len(data) * 3 // 4)} is more than this model takes"
+            return f"{size(len(data) * 3 // 4)} is too large for this model"
         found = base64_size(data) if self.side is not None or self.pixels is not None else None
         if found is not None and not self.holds(*found):
-            return f"{found[0]:,}×{found[1]:,} pixels are more than this model takes"
+            return f"{found[0]:,}×{found[1]:,} pixels are too many for this model"
         return None
 
     def holds(self, width: int, height: int) -> bool:

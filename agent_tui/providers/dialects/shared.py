@@ -255,7 +255,7 @@ def budget_below(effort: Effort, max_output: int | None, window: int | None = No
     return max(fitting, default=MIN_BUDGET if room(max_output) >= MIN_BUDGET else 0)
 
 
-NO_ROOM = "thinking off for one step: no room for it below the maximum output"
+NO_ROOM = "Thinking is off: the maximum output leaves no room for it."
 
 
 def with_budget(tokens: int) -> Thinking:

@@ -50,7 +50,7 @@ BACKOFF = (0.0, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before a (re)start, by the number of deaths in a row without an answer in between."""
 
 _PINGS = 4
-_GONE = Refused("The provider worker died; it is restarted at the next use.")
+_GONE = Refused("The provider worker crashed; it restarts at the next call.")
 
 
 class WorkerClient:
@@ -192,7 +192,7 @@ class WorkerClient:
                 self._pipe = await ChildPipe.over(process, self._line, self._death)
             except OSError as error:
                 self._set_state("stopped")
-                raise WorkerError(f"The provider worker cannot be started: {error}") from error
+                raise WorkerError(f"Cannot start the provider worker: {error}") from error
             return self._pipe
 
     def _line(self, data: bytes) -> None:
@@ -203,7 +203,7 @@ class WorkerClient:
             raise
         except BadLineError as error:
             log.warning("The provider worker sent what is ignored: %s", error)
-            call_id, message = error.id, Refused(f"The provider worker said what cannot be understood: {error}")
+            call_id, message = error.id, Refused(f"The provider worker sent an unreadable message: {error}")
         if isinstance(message, protocol.State):
             if message.state in get_args(WorkerState):
                 self._set_state(message.state)

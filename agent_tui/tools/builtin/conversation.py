@@ -112,7 +112,7 @@ class PresentPlanTool:
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         _checked_plan(arguments)
-        return Intent("question", "present plan")
+        return Intent("question", PLAN_TOOL)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _checked_plan(arguments)

@@ -11,7 +11,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
-from agent_tui.text.clean import pictured
+from agent_tui.text.clean import pictured, printable_line
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import TEXT, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
@@ -79,7 +79,8 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
     if not response.complete:
         text += "\n[the page is larger than 5 MB; the rest was not fetched]"
     capped = cap(context.secrets.mask(pictured(text)), context.config.output_limit, context.spill_dir, "fetch")
-    summary = f"{response.status}, {plural(capped.characters, 'character')}"
+    title = printable_line(text.partition("\n")[0].removeprefix("# "), 60) if text.startswith("# ") else ""
+    summary = ", ".join([*([title] if title else []), plural(capped.characters, "character")])
     return ToolOutcome(capped.text or "[empty]", display={"kind": "text", "summary": summary} | capped.counted())
 
 

@@ -349,7 +349,7 @@ class _Answer:
         self._size += len(text) + 1
 
     def outcome(self) -> ToolOutcome:
-        counted = f"{self._matches} {'files' if self._files_only else 'matches'}"
+        counted = plural(self._matches, *(("file",) if self._files_only else ("match", "matches")))
         text = "\n".join([*self.lines, *self.notes]) or "No matches."
         return ToolOutcome(text + self.hint, display={"kind": "text", "summary": counted})
 

@@ -29,8 +29,8 @@ async def pdf_text(path: Path, name: str) -> str:
     """The text of all pages, each under a line with its number. Raises ToolError that says what to do instead."""
     if importlib.util.find_spec(LIBRARY) is None:
         raise ToolError(
-            f"{name} is a PDF. Its text is shown once agent-tui is installed with its extra: pip install "
-            "'agent-tui[pdf]'. Until then, where it is installed: pdftotext FILE - with bash."
+            f"{name} is a PDF. Its text is shown once pypdf is installed where agent-tui is: pip install 'pypdf>=6'. "
+            "Until then, where it is installed: pdftotext FILE - with bash."
         )
     with open_regular(path, name) as file:
         size = os.fstat(file.fileno()).st_size

@@ -184,17 +184,20 @@ def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Sto
         shown_lines.append(f"{number}\t{text}")
         used += len(shown_lines[-1]) + 1
     notes: list[str] = []
+    last = args.offset + len(shown_lines) - 1
+    total = number if not more else number + _count(file, stop) if size <= _COUNT_BYTES else None
     if more:
-        last = args.offset + len(shown_lines) - 1
-        total = f" of {number + _count(file, stop):,}" if size <= _COUNT_BYTES else ""
-        notes.append(f"[lines {args.offset}-{last}{total}; continue with offset {last + 1}]")
+        of = f" of {total:,}" if total is not None else ""
+        notes.append(f"[lines {args.offset}-{last}{of}; continue with offset {last + 1}]")
     elif not shown_lines:
         notes.append("[the file is empty]" if number == 0 else f"[the file has only {plural(number, 'line')}]")
     if cut:
         notes.append(f"[lines are cut at {LINE_BYTES:,} bytes; use grep or bash for the rest]")
     if controls:
         notes.append("[control characters are shown as pictures such as ␛]")
-    display = {"kind": "text", "summary": plural(len(shown_lines), "line")}
+    display: Metadata = {"kind": "text", "summary": plural(len(shown_lines), "line")}
+    if shown_lines:
+        display |= {"first": args.offset, "last": last, "total": total}
     return ToolOutcome("\n".join([*shown_lines, *notes]), display=display)
 
 

@@ -108,7 +108,7 @@ class KeptHistory:
         told += [plural(back, "object")] * bool(back) + ["permissions"] * opened
         told += [", ".join(sorted(folders))] * bool(folders and not told)
         if lost := len(damaged) - back:
-            told.append(f"but not {plural(lost, 'object')} that no copy was kept of")
+            told.append(f"but not {plural(lost, 'object')} of which no copy was saved")
         return ", ".join(told)
 
     # ------------------------------------------------------------------------------------------------ looking

@@ -119,7 +119,7 @@ class KeptFiles:
         same, lstat = True, os.stat
         for name in names:
             if time.monotonic() > self._deadline:
-                raise TooMuchError("looking at its files takes too long")
+                raise TooMuchError("scanning its files takes too long")
             kept = known.get(name)
             if kept is None and (prefix + name in self._left_out or name == ".git"):
                 continue

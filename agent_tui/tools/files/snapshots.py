@@ -171,7 +171,7 @@ class FileHistory:
             # What a tool left behind, or any state that is kept here anyway (as after an earlier rewind), may go.
             problem = _problem(path, now, self._ours[name])
             if not problem and known is None and wanted.digest != _MISSING:
-                problem = "what it was there is not kept; left as it is"
+                problem = "its earlier content was not saved; left as is"
             if problem:
                 plan.skipped.append(f"{name}: {problem}")
             else:
@@ -215,11 +215,11 @@ def apply_restore(plan: RestorePlan) -> list[str]:
 def _problem(path: Path, now: bytes, ours: set[bytes]) -> str:
     try:
         if path.resolve() != path:
-            return "a link leads elsewhere now; left as it is"
+            return "a link points elsewhere now; left as is"
     except (OSError, RuntimeError):
-        return "cannot be resolved; left as it is"
+        return "cannot be resolved; left as is"
     if now not in ours:
-        return "changed since by others; left as it is"
+        return "changed since by something else; left as is"
     return ""
 
 
@@ -312,7 +312,7 @@ class ProjectKeeping:
         try:
             self._snapshots.changed(self._message, changed)
         except AgentError as error:
-            self._say(f"what the command changed could not be recorded for /rewind: {error}")
+            self._say(f"could not save for /rewind what the command changed: {error}")
 
     def _changes(self) -> list[Change]:
         if self._left_out:
@@ -323,7 +323,7 @@ class ProjectKeeping:
             return self._files.look()
         except (TooMuchError, OSError) as error:
             self._left_out = True
-            self._say(f"/rewind does not bring back what commands change in this project: {error}")
+            self._say(f"/rewind cannot undo what commands change in this project: {error}")
             if self._files is not None:
                 self._files.close()
                 self._files = None
@@ -341,10 +341,10 @@ class ProjectKeeping:
             try:
                 known.look()
             except TooMuchError as error:
-                self._say(f"not all of the repository's history is kept: {error}")
+                self._say(f"not all of the repository's history is saved: {error}")
             except OSError as error:
                 self._histories[git] = None
-                self._say(f"the repository's history is not kept: {error.strerror or error}")
+                self._say(f"the repository's history is not saved: {error.strerror or error}")
 
     def _mend(self) -> None:
         for git, known in self._histories.items():
@@ -353,10 +353,10 @@ class ProjectKeeping:
             where = "" if len(self._histories) == 1 else f" ({git.name})"
             try:
                 if done := known.mend():
-                    self._notes.append(f"[the repository's history was put back{where}: {done}]")
+                    self._notes.append(f"[the repository's history was restored{where}: {done}]")
             except (OSError, TooMuchError) as error:
                 log.warning("The history of %s cannot be put back: %s", git, error)
-                self._notes.append(f"[the repository's history could not be put back{where}: {error}]")
+                self._notes.append(f"[the repository's history could not be restored{where}: {error}]")
 
     def _repositories(self) -> list[Path]:
         """The folder of git that the project is in, and those of its submodules."""

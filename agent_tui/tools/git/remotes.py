@@ -194,7 +194,7 @@ class Remotes:
         folder = folder.resolve()
         repository = find_repository(folder)
         if repository is not None and repository.stranger:
-            return _refused(found, "its .git leads to a repository that does not know this folder")
+            return _refused(found, "its .git points to a repository that does not know this folder")
         place = repository.common.resolve() if repository is not None else None
         settings = _settings(repository.common, repository.tree or folder, self._path) if repository is not None else ()
         found = RemoteReach(found.argv, folder, place, settings=settings)
@@ -227,10 +227,10 @@ class Remotes:
 
     def _push(self, reach: RemoteReach, words: list[str], repository: Repository | None) -> RemoteReach:
         if repository is None:
-            return _refused(reach, "it is in no repository")
+            return _refused(reach, "it is not in a repository")
         objects = repository.common / "objects"
         if not objects.resolve().is_relative_to(repository.common.resolve()):
-            return _refused(reach, "the objects of the repository lie elsewhere")
+            return _refused(reach, "the repository keeps its objects elsewhere")
         operands: list[str] = []
         at = 0
         while at < len(words):
@@ -238,7 +238,7 @@ class Remotes:
             if word in _VALUED:
                 at += 1
             elif word.startswith("-") and not _FLAGS.fullmatch(word):
-                return _refused(reach, f"what {word[:40]} does is not known here")
+                return _refused(reach, f"{word[:40]} is an unknown option")
             elif not word.startswith("-"):
                 operands.append(word)
             at += 1
@@ -247,7 +247,7 @@ class Remotes:
         if operands and operands[0] not in _names(reach.settings):
             address = parse_address(operands[0], reach.folder)
             if address is None:
-                return _refused(reach, f"{operands[0][:80]} is no remote and no plain address")
+                return _refused(reach, f"{operands[0][:80]} is neither a remote nor a plain address")
             named, found = [address], [address]
             text = address.path if address.kind == "local" else address.text
             words = [text if word == operands[0] else word for word in words]
@@ -262,9 +262,9 @@ class Remotes:
             or key.split(".", 1)[1].rpartition(".")[0] in names
         )
         if not found:
-            return _refused(reach, "it has no remote with an address that is one")
+            return _refused(reach, "it has no remote with a valid address")
         if any(self._inside(address) for address in found):
-            return _refused(reach, "that remote lies in the project: it can be reached from the sandbox")
+            return _refused(reach, "that remote is in the project and can be reached from the sandbox")
         addresses, plain = tuple(found), tuple(named)
         return replace(reach, addresses=addresses, named=plain, push=tuple(words), settings=settings, objects=objects)
 

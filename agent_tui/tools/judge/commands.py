@@ -112,7 +112,7 @@ def _whole(standing: Standing, source: str, tool: str, within: Iterable[Path] = 
             unclear = True
     found = worst(decisions)
     if unclear and found.remotes and found.action == "allow":
-        return replace(found, action="ask", reason="in which folder git would reach a remote is not clear")
+        return replace(found, action="ask", reason="it is unclear in which folder git would reach a remote")
     return found
 
 
@@ -123,7 +123,7 @@ def _not_understood(standing: Standing, source: str, problem: str) -> Decision:
     if standing.mode == "plan":
         return _in_plan(standing, problem)
     if standing.guards(COMMAND_TOOL):
-        return replace(asked, reason=f"not fully understood, and there are rules to be held against it: {problem}")
+        return replace(asked, reason=f"not fully understood, and your rules may apply to it: {problem}")
     if standing.mode == "bypass":
         return ALLOWED
     if _LEAVING.search(source):
@@ -139,9 +139,9 @@ def _decision(subject: Subject) -> Decision:
         raise NotUnderstoodError("the name of the program contains a space")
     first = subject.command.words[0] if subject.command.words else None
     if first is not None and (first.dynamic or first.tilde or (first.glob and first.text != "[")):
-        raise NotUnderstoodError("which program it is is only known when it runs")
+        raise NotUnderstoodError("the program is only known at run time")
     if subject.name in WRAPPERS and "cd" in subject.words:
-        raise NotUnderstoodError("where cd leads is not clear")
+        raise NotUnderstoodError("it is unclear where cd leads")
     if subject.rule("deny"):
         return _denied(subject.name)
     return worst([*_redirects(subject), _given(subject) or _program(subject)])
@@ -187,7 +187,7 @@ def _program(subject: Subject) -> Decision:
         return worst([*asks, named_files(subject)] if bound else asks)
     if subject.words[:1] == ["cd"]:
         if subject.command.assignments:
-            raise NotUnderstoodError("where cd leads is not clear")
+            raise NotUnderstoodError("it is unclear where cd leads")
         return _looks(subject, [word for word in subject.command.words[1:] if word.text != "-"])
     words = _read(subject)
     if words is not None:
@@ -222,7 +222,7 @@ def _read(subject: Subject) -> list[Word] | None:
 def _looks(subject: Subject, words: list[Word]) -> Decision:
     """The decision on a program that only reads."""
     if option_like(subject.command.words[1:], subject.folders):
-        raise NotUnderstoodError("a file pattern gives a name that is an option")
+        raise NotUnderstoodError("a file pattern matches a name that is an option")
     decisions = [decision for word in words for decision in subject.on_paths("read", word)]
     decisions += by_the_way(subject)
     if subject.words[:1] == ["cd"]:
@@ -240,7 +240,7 @@ def _plan(subject: Subject) -> Decision:
     if found.action == "deny":
         return found
     if acts_beyond(subject):
-        return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} ({subject.name} acts on more than the project.)")
+        return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} ({subject.name} affects more than the project.)")
     return _in_plan(subject.standing, subject.name or "an assignment")
 
 
@@ -254,9 +254,9 @@ def _in_plan(standing: Standing, problem: str) -> Decision:
 def _change_folder(subject: Subject) -> None:
     targets = [word for word in subject.command.words[1:] if not word.text.startswith("-")]
     if len(targets) != 1 or len(subject.words) > 2 or targets[0].glob or targets[0].tilde or subject.words[1] == "-":
-        raise NotUnderstoodError("where cd leads is not clear")
+        raise NotUnderstoodError("it is unclear where cd leads")
     if targets[0].dynamic:
-        raise NotUnderstoodError("where cd leads is only known when it runs")
+        raise NotUnderstoodError("where cd leads is only known at run time")
     for folder in list(subject.folders):
         path = resolve_from(targets[0].text, folder)
         if os.path.normpath(folder / targets[0].text) != str(path):

@@ -239,13 +239,13 @@ def publishes(words: Sequence[str]) -> str:
         return ""
     name, rest = _program(words)
     if name in _FORGES:
-        return f"{name} acts under your name, or tells what only you may know" if _acts(rest) else ""
+        return f"{name} acts in your name, or can reveal secrets" if _acts(rest) else ""
     lines = PUBLISHING.get(name, ())
     begins = _BEGINNING.get(name)
     if any(_called_with(rest, line) for line in lines) or (
         begins and any(word.rpartition(":")[2].startswith(begins) for word in rest)
     ):
-        return f"{name} publishes, or tells what only you may know"
+        return f"{name} publishes, or can reveal secrets"
     return ""
 
 

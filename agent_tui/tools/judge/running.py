@@ -41,7 +41,7 @@ from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, named_paths, ru
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
 from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, worst
 from agent_tui.tools.rules.rule import Rule, exact, has_star, parse_rule, same_repository, uncovered, uncovered_address
-from agent_tui.tools.rules.standing import Standing
+from agent_tui.tools.rules.standing import CONTROLS, Standing
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
 
@@ -66,7 +66,7 @@ def _holds_denied(standing: Standing, folder: Path) -> Decision | None:
     """The refusal, where reading everything below a resolved folder would read what a rule denies."""
     for entry in _entries(folder):
         if entry is None:
-            return Decision("ask", f"{folder} holds too much to be sure that nothing in it is denied by a rule")
+            return Decision("ask", f"{folder} has too many files to check against your deny rules")
         if standing.rules.denies_reading(Path(entry.path)):
             name = os.path.relpath(entry.path, standing.root)
             message = (
@@ -92,13 +92,13 @@ def _git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision
         # Single files of single commits, and none of them denied?
         named = [text for text in texts[1:] if not text.startswith("-")]
         plain = bool(named) and all(":" in text.lstrip(":") for text in named)
-        return None if plain else Decision("ask", "what it shows of earlier times may hold files that a rule denies")
+        return None if plain else Decision("ask", "the history it shows may contain files that a rule denies")
     if (repository := find_repository(standing.root)) is None:
         return None
     with own_git(repository) as git:
         known = git.run(standing.root, "ls-files", "-z", "-c", timeout=_GIT_SECONDS) if git else None
     if known is None:
-        return Decision("ask", "which files git knows cannot be said, and a rule denies some")
+        return Decision("ask", "it is unclear which files git tracks, and a rule denies some")
     names = (os.fsdecode(name) for name in known.split(b"\0") if name)
     denied = next((name for name in names if standing.rules.denies_reading(standing.root / name)), None)
     return _refused(denied) if denied else None
@@ -171,7 +171,9 @@ def runs(subject: Subject) -> Decision:
     if need.why:
         # What an answer "always" is bound to, where it would let the command out of the sandbox.
         leaves = standing.holds("work") and asked.patterns and (need.remotes or need.domain == "free")
-        bound = f" (always: in {_short(standing.root)} alone, as it is configured now)" if leaves else ""
+        bound = (
+            f" (always: only in {_short(standing.root)}, as long as its configuration stays the same)" if leaves else ""
+        )
         return replace(asked, reason=need.why + bound)
     if standing.mode in ("accept-edits", "auto") and standing.holds("work"):
         return Decision("allow", domain="work")
@@ -241,9 +243,9 @@ def _need(subject: Subject) -> _Need:
     if why := publishes(words):
         return _Need(why, "free")
     if acts_beyond(subject):
-        return _Need(f"{name} acts on more than the project", "free")
+        return _Need(f"{name} affects more than the project", "free")
     if name in ("gh", "glab", "hub"):
-        return _Need(f"{name} wants your keys and the network", "free")
+        return _Need(f"{name} needs your keys and the network", "free")
     plain = words[1:] not in (["--version"], ["--help"])
     if plain and reaches_out(words, subject.folders) and standing.network != "deny":
         # Where the network is open, it is so in ``work`` alone.
@@ -266,20 +268,20 @@ def _git(subject: Subject) -> _Need | None:
     named = " ".join(["git", *(word.text for word in without_globals(command.words[1:])[:1])])
     if not remote:
         changes = changes_settings(words)
-        return _Need(f"{named} changes what decides what git starts", "free", exactly=True) if changes else None
+        return _Need(f"{named} changes which programs git runs", "free", exactly=True) if changes else None
     known = not subject.started.given and not any(word.dynamic or word.glob or word.tilde for word in command.words)
     plain = remote in ("named", "address") and words[0] == "git" and not command.assignments
     there = subject.folders == {standing.cwd} and words[1] != "-C"
     if not known or remote == "other" or not (standing.holds("work") or (plain and there)):
-        how = "for another folder than the project's" if plain else "in a way that may start other programs"
+        how = "for another folder than the project's" if plain else "in a way that may run other programs"
         if not known or remote == "other":
-            how = "with words that are only known when it runs" if not known else "by a program of its own"
+            how = "with arguments only known at run time" if not known else "through another program"
         own = ", and would run as your own git, outside the sandbox" if standing.holds("work") else ""
         return _Need(f"{named} reaches a remote {how}{own}", "free", never=True)
     # After `cd` it may run in any of them: what it reaches is looked up for each.
     remotes = tuple(RemoteGit(tuple(words), folder) for folder in sorted(subject.folders))
     if not plain or not there:
-        why = "in a way that is not known here" if there else "for another folder than the project's"
+        why = "in an unknown way" if there else "for another folder than the project's"
         return _Need(f"{named} would talk to a remote {why}", remotes=remotes, never=True)
     return _Need(f"{named} talks to a remote, outside the sandbox", remotes=remotes, exactly=remote == "address")
 
@@ -295,14 +297,14 @@ def _not_covered(subject: Subject, rule: Rule, need: _Need) -> str:
     text = f"{rule.tool}({rule.pattern})"
     if _held(subject, need):
         word = uncovered_address(rule.pattern, subject.words) if need.network else ""
-        return f"the rule {text} says nothing of {word}" if word else ""
+        return f"the rule {text} does not cover {word}" if word else ""
     there = standing.cwd == standing.root or (of_git and same_repository(standing.cwd, standing.root))
     if subject.folders != {standing.cwd} or not there:
-        return f"the rule {text} holds in {_short(standing.root)} alone"
+        return f"the rule {text} applies only in {_short(standing.root)}"
     if need.exactly and has_star(rule.pattern):
-        return f"{need.why}, and the rule {text} has a star"
+        return f"{need.why}, and the rule {text} has a wildcard"
     word = "" if need.remotes else uncovered(rule.pattern, subject.words)
-    return f"the rule {text} does not cover {word} where no sandbox holds it" if word else ""
+    return f"the rule {text} does not cover {word} without a sandbox" if word else ""
 
 
 def _why_not(subject: Subject, rule: Rule, need: _Need) -> str:
@@ -346,14 +348,14 @@ def named_files(subject: Subject) -> Decision:
     texts = messages(words[1:]) if subject.name == "git" else []
     decisions = list(by_the_way(subject))
     if subject.name in DELETERS and subject.started.given:
-        decisions.append(Decision("ask", f"what {subject.name} removes is only known when it runs", domain="work"))
+        decisions.append(Decision("ask", f"what {subject.name} removes is only known at run time", domain="work"))
     if _found(subject) == "all":
-        decisions.append(Decision("ask", "find would remove all that it finds", domain="work"))
+        decisions.append(Decision("ask", "find would delete everything it finds", domain="work"))
     for word in [*subject.command.assignments, *words[1:]]:
         if any(word is text for text in texts):
             continue
         if subject.name in CHANGERS and word.text.removeprefix("./") in ("*", "**"):
-            decisions.append(Decision("ask", f"{subject.name} would take the whole folder", domain="work"))
+            decisions.append(Decision("ask", f"{subject.name} would act on the whole folder", domain="work"))
         if word.made == "temporary" and runs_unseen(standing):
             continue
         decisions += [_named(subject, path) for path in subject.paths("edit", word)]
@@ -374,9 +376,9 @@ def _named(subject: Subject, path: Path) -> Decision:
             return ALLOWED
         return replace(decision, domain="free") if decision.action == "ask" else decision
     if (changer or not standing.holds("work")) and standing.protected(path):
-        return Decision("ask", f"{path} decides what may run, or belongs to git itself", domain="free")
+        return Decision("ask", f"{path} {CONTROLS}", domain="free")
     if changer and any(folder.is_relative_to(path) for folder in standing.folders) and subject.name not in _INTO:
-        return Decision("ask", f"{subject.name} would take the whole project", domain="work")
+        return Decision("ask", f"{subject.name} would act on the whole project", domain="work")
     if changer and standing.mode != "bypass":
         changed = standing.path("edit", "edit", path)
         if changed.action == "deny" or "a rule says" in changed.reason:

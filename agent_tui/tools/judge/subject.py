@@ -18,9 +18,9 @@ from agent_tui.tools.files.beneath import is_within, resolve_from
 from agent_tui.tools.judge.known import INTERPRETERS, WRAPPERS, prefix
 from agent_tui.tools.judge.programs import messages, without_globals
 from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Word
-from agent_tui.tools.rules.decision import ALLOWED, Decision
+from agent_tui.tools.rules.decision import ALLOWED, CHANGES_FILE, CREATES_FILE, Decision
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
-from agent_tui.tools.rules.standing import Standing
+from agent_tui.tools.rules.standing import CONTROLS, Standing
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
 
@@ -34,7 +34,7 @@ def named_paths(word: Word, folders: Iterable[Path]) -> Iterator[Path]:
     if word.pipe or word.text in _HARMLESS:
         return
     if word.dynamic:
-        raise NotUnderstoodError(f"the value of {word.text[:60]!r} is only known when it runs")
+        raise NotUnderstoodError(f"the value of {word.text[:60]!r} is only known at run time")
     if word.tilde and word.text[:2] not in ("~", "~/"):
         raise NotUnderstoodError("it names another user's home")
     for folder in folders:
@@ -72,7 +72,7 @@ def _expanded(word: Word, folder: Path) -> Iterator[Path]:
     text = re.sub(r"\[[^/]*", "*", word.text)
     first = min(position for position in (text.find(char) for char in "*?") if position >= 0)
     if "/.." in text[first:]:
-        raise NotUnderstoodError("a file pattern goes up again")
+        raise NotUnderstoodError("a file pattern contains ..")
     start = text[:first].rpartition("/")
     prefix = start[0] + start[1]
     if prefix:
@@ -240,7 +240,7 @@ class Subject:
         decision = self.standing.path(kind, kind, path)
         if (outside(decision) or self.standing.mode == "plan") and self.harmless_outside(path, kind):
             return ALLOWED
-        if decision.reason == "changes a file" and self._may_be_output(path):
+        if decision.reason in (CHANGES_FILE, CREATES_FILE) and self._may_be_output(path):
             return replace(ALLOWED, if_stopped=replace(decision, domain=domain))
         return replace(decision, domain="free" if outside(decision) else domain)
 
@@ -330,4 +330,4 @@ def runs_unseen(standing: Standing) -> bool:
 
 
 def outside(decision: Decision) -> bool:
-    return decision.action == "ask" and ("outside" in decision.reason or "decides what may run" in decision.reason)
+    return decision.action == "ask" and ("outside" in decision.reason or CONTROLS in decision.reason)

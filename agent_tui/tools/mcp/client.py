@@ -128,7 +128,7 @@ class HostClient:
         try:
             self._pipe = await ChildPipe.over(start(COMMAND, environment), self._line, self._death)
         except OSError as error:
-            self._on_down(f"the tool host cannot be started: {error}")
+            self._on_down(f"cannot start the tool host: {error}")
             return
         self._write(protocol.Servers(self._servers))
 
@@ -144,7 +144,7 @@ class HostClient:
             raise
         except BadLineError as error:
             log.warning("The tool host sent what is ignored: %s", error)
-            request, message = error.id, Refused(f"The tool host said what cannot be understood: {error}")
+            request, message = error.id, Refused(f"The tool host sent an unreadable message: {error}")
         if isinstance(message, protocol.ServerChange):
             self._on_server(message)
         elif isinstance(message, protocol.Children):
@@ -161,13 +161,13 @@ class HostClient:
             return
         for future, _ in self._pending.values():
             if not future.done():
-                future.set_result(Refused("The tool host ended during the call."))
+                future.set_result(Refused("The tool host exited during the call."))
         if self._closed:
             return
         log.warning("The tool host died")
         self._end_children()
         if self._deaths >= len(RESTARTS):
-            self._on_down("the tool host keeps ending")
+            self._on_down("the tool host keeps exiting")
             return
         self._on_down("")
         self._task = asyncio.create_task(self._spawn(RESTARTS[self._deaths]), name="tool host")

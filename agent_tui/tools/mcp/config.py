@@ -46,7 +46,7 @@ def plan_servers(
         plans[FILE] = Plan(FILE, "failed", problem)
     for name, entry in entries.items():
         if not trusted:
-            plans[name] = Plan(name, "untrusted", f"from {FILE} of a folder that is not trusted; /trust starts it")
+            plans[name] = Plan(name, "untrusted", f"from {FILE} of an untrusted folder; run /trust to start it")
             continue
         try:
             plans[name] = _plan(name, _parse(entry), values, root)
@@ -127,8 +127,8 @@ def _parse(entry: Any) -> McpServer:
 
 _KINDS: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(("command", "cwd", "url"), (str, "a text")),
-    "args": (list, "a list of texts"),
-    **dict.fromkeys(("env", "headers"), (dict, "an object of texts")),
+    "args": (list, "a list of strings"),
+    **dict.fromkeys(("env", "headers"), (dict, "an object of strings")),
 }
 
 
@@ -149,7 +149,7 @@ def _expanded(server: McpServer, values: Mapping[str, str]) -> McpServer:
             case str():
                 text = _VARIABLE.sub(fill, value)
                 if "\0" in text:
-                    raise BadServer("holds a NUL character")
+                    raise BadServer("contains a NUL character")
                 return text
             case list():
                 return [filled(part) for part in value]

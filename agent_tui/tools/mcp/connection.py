@@ -174,7 +174,7 @@ class Connection:
             if failures > len(RETRIES) or (not connected and failures == 1):
                 self._say("failed", reason)
                 return
-            self._say("starting", f"{reason}; connecting again")
+            self._say("starting", f"{reason}; reconnecting")
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETRIES[failures - 1]):
                     while not self._stopping:

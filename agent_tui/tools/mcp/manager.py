@@ -214,7 +214,7 @@ class McpManager:
         """The host died. Without a reason it is started again."""
         state: ServerState = "failed" if reason else "starting"
         for key in self._servers:
-            self._on_server(ServerChange(key, state, reason or "starting again"))
+            self._on_server(ServerChange(key, state, reason or "restarting"))
 
     def _connected(self, name: str) -> tuple[str, McpServer]:
         """The key and the configuration of a server that can be asked. Raises ToolError."""

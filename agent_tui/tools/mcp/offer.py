@@ -87,7 +87,7 @@ class Offer:
     def __str__(self) -> str:
         counts = [(len(self.tools), "tool"), (len(self.resources), "resource"), (len(self.prompts), "prompt")]
         said = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n) or "offers nothing"
-        return f"{said}; left out, not valid: {', '.join(self.left_out)}" if self.left_out else said
+        return f"{said}; left out as invalid: {', '.join(self.left_out)}" if self.left_out else said
 
 
 def read_offer(server: str, offer: Entries, call: Caller) -> Offer:

@@ -318,17 +318,17 @@ class Link:
             missing = server.cwd if server.cwd is not None and not Path(server.cwd).is_dir() else server.command
             return f"{missing}: no such program or folder"
         if isinstance(error, PermissionError):
-            return f"{server.command} may not be run"
+            return f"{server.command} is not executable"
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and timed_out(error)):
-            return f"no answer within {server.timeout:g} s (its `timeout` gives it longer){self._said()}"
+            return f"no answer within {server.timeout:g} s (raise its `timeout` to wait longer){self._said()}"
         if server.url:
             if self.status in (401, 403):
-                return f"it wants authorization (HTTP {self.status}); set its headers, e.g. Authorization"
+                return f"it needs authorization (HTTP {self.status}); set its headers, e.g. Authorization"
             if self.status is not None and self.status >= 400:
                 said = f": {error}" if isinstance(error, MCPError) and error.message not in STAND_INS else ""
                 return f"it answered HTTP {self.status}{said}"
         if isinstance(error, MCPError) and was_closed(error):
-            return f"the connection ended{self._said()}" if server.url else f"the server ended{self._said()}"
+            return f"the connection ended{self._said()}" if server.url else f"the server exited{self._said()}"
         return f"{type(error).__name__}: {error}"
 
     def _said(self) -> str:

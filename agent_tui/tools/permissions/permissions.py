@@ -227,7 +227,7 @@ class Permissions(Standing):
         decision = replace(decision, remotes=remotes)
         why: list[str] = []
         if decision.action == "ask" and self.holds("work") and all(reach.problem for reach in reaches):
-            why.append(f"git stays in the sandbox, where no remote is reached: {reaches[0].problem}")
+            why.append(f"git stays in the sandbox and cannot reach remotes: {reaches[0].problem}")
         for reach in reaches:
             all_of_it = [address.text for address in reach.addresses]
             new = self._remotes.unfamiliar(reach) if self.trusted else all_of_it
@@ -257,7 +257,7 @@ class Permissions(Standing):
             if is_read_only(path):
                 return Decision("ask", f"{path} is read-only")
             if has_other_names(path):
-                return Decision("ask", f"{path} has other names (hard links), under which it would change, too")
+                return Decision("ask", f"{path} has other names (hard links) that would change, too")
         asks = self.rules.for_path("ask", tool, kind, path)
         if decision.action == "ask" and kind == "read" and not asks and self._commands_read(path):
             return ALLOWED

@@ -110,7 +110,7 @@ class SessionReach:
         """Returns what was read outside the project, in words; empty for nothing but ``but``."""
         found = self._others(but)
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-        return f"{found[-1]}{more}, outside the project, was read" if found else ""
+        return f"reading {found[-1]}{more} from outside the project" if found else ""
 
     def _others(self, but: str) -> list[str]:
         return [what for what in self._read if what != but]
@@ -144,7 +144,7 @@ class SessionReach:
         known = host.removeprefix("www.") in self._hosts or (self._project is not None and self._project.name(url))
         if known and not since:
             return ALLOWED
-        why = f"after {since}" if known else "which neither you nor the project's files name"
+        why = f"after {since}" if known else "which neither you nor the project's files mention"
         why += f", after {since}" if since and not known else ""
         reason = f"fetches from {host}, {why}"
         return Decision("ask", reason, patterns=[rule], grants=rule)
@@ -165,9 +165,9 @@ class SessionReach:
             if self.granted(rule, leaves=True, but=own):
                 return ALLOWED
             if since:
-                reason = f"a tool of the MCP server {server} that may reach beyond it{after}"
+                reason = f"a tool of the MCP server {server} that may reach other systems{after}"
                 return Decision("ask", reason, patterns=rules, grants=rule)
-            reason = f"uses the MCP server {server}; a yes is for all its tools that only read"
+            reason = f"uses the MCP server {server}; yes allows all its read-only tools"
             return Decision("ask", reason, patterns=[consent] if is_plain(called.server) else [], grants=consent)
         if self.granted(name, leaves=called.open_world, but=own):
             return ALLOWED
@@ -178,7 +178,7 @@ class SessionReach:
         for path in outside:
             self.read(pictured_line(str(path)))
         if left_sandbox:
-            self.read("what a command outside the sandbox showed")
+            self.read("output of a command outside the sandbox")
         if intent.server is not None:
             self.read(_answer_of(intent.server))
 

@@ -14,7 +14,8 @@ from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 
 Action = Literal["allow", "ask", "deny"]
 
-PLAN_REASON = "plan mode is read only"
+CHANGES_FILE, CREATES_FILE = "changes a file", "creates a file"
+PLAN_REASON = "plan mode is read-only"
 
 PLAN_MESSAGE = f"Refused: {PLAN_REASON}. Finish the plan and present it; the user leaves plan mode when they agree."
 

@@ -47,13 +47,13 @@ def parse_rule(text: str) -> Rule:
     """Raises ConfigError for what is not ``tool`` or ``tool(pattern)``."""
     match = _RULE.fullmatch(text.strip())
     if match is None:
-        raise ConfigError(f"the rule {text!r} is neither `tool` nor `tool(pattern)`.")
+        raise ConfigError(f"the rule {text!r} must be `tool` or `tool(pattern)`.")
     pattern = match.group(2)
     if pattern is not None and match.group(1) in ("read", "edit", "write", "apply_patch"):
         try:
             Glob(pattern.lstrip("/") or "*")
         except ToolError as error:
-            raise ConfigError(f"the rule {text!r} cannot be used: {error}") from None
+            raise ConfigError(f"the rule {text!r} is invalid: {error}") from None
     return Rule(match.group(1), pattern or None)
 
 

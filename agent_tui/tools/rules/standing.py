@@ -4,6 +4,7 @@ those remembered for the project, and those that hold until the program ends."""
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from pathlib import Path
@@ -13,7 +14,15 @@ from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.records import dataclass
 from agent_tui.tools.base import ServerTool
 from agent_tui.tools.files.beneath import is_within
-from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by
+from agent_tui.tools.rules.decision import (
+    ALLOWED,
+    CHANGES_FILE,
+    CREATES_FILE,
+    PLAN_MESSAGE,
+    PLAN_REASON,
+    Decision,
+    denied_by,
+)
 from agent_tui.tools.rules.rule import (
     Configuration,
     Rule,
@@ -29,6 +38,10 @@ from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.protected import is_protected, led_to
 
 Which = Literal["deny", "ask", "allow"]
+
+
+CONTROLS = "controls what runs, or belongs to git"
+"""Said of a protected path."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -48,6 +61,7 @@ class SessionRules:
     def __init__(self, root: Path, given: GivenRules) -> None:
         config = given.config
         self._root, self._save = root, given.save
+        self.brought = given.brought
         self._deny = checked_rules(config.deny, "permissions.deny")
         self._ask = checked_rules(config.ask, "permissions.ask")
         self._allow = [*checked_rules(config.allow, "permissions.allow"), *map(parse_rule, given.remembered)]
@@ -271,12 +285,13 @@ class Standing:
         if not within:
             return Decision("ask", f"{path} is outside the project")
         if kind == "edit" and self.protected(path):
-            return Decision("ask", f"{path} decides what may run, or belongs to git itself")
+            return Decision("ask", f"{path} {CONTROLS}")
         if asks:
             return Decision("ask", "a rule says to ask")
         if kind == "read" or self.rules.for_path("allow", tool, kind, path) or self.mode in ("accept-edits", "auto"):
             return ALLOWED
-        return Decision("ask", "changes a file", patterns=self._path_patterns(path))
+        reason = CHANGES_FILE if os.path.lexists(path) else CREATES_FILE
+        return Decision("ask", reason, patterns=self._path_patterns(path))
 
     def _path_patterns(self, path: Path) -> list[str]:
         if not path.is_relative_to(self.root):

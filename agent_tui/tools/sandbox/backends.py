@@ -74,10 +74,10 @@ class Landlock:
             words = [NO_WRITING_BUT_BUILDS, NO_HOME, look_words(loopback in self.loopback)]
         else:
             words = [PROJECT_WRITING, NO_HOME]
-            words += ["git hooks and configuration are put back as they were"]
+            words += ["git hooks and configuration are restored"]
             words += [network_words(network, "own" if loopback in self.loopback else "deny")]
             words += ["cannot keep modes and times of other files of yours"]
-        words.append("sees which processes run")
+        words.append("sees other processes")
         if self.version < 6:
             words.append("can signal other processes of yours")
         return words
@@ -188,7 +188,7 @@ class Namespaces:
         words += [GIT_HELD]
         words += [network_words(network, "own" if loopback == "machine" else loopback)]
         if network == "allow" and self._landlock < _SCOPED:
-            words += ["reaches unix sockets that have no file"]
+            words += ["reaches unix sockets without a file"]
         return [*words, "sees no other processes"]
 
 

@@ -60,7 +60,7 @@ class Sandbox:
             return ""
         why = f" ({self.failed[0]})" if self.failed else ""
         return (
-            'Refused: [sandbox] mode is "required" and no sandbox holds here'
+            'Refused: [sandbox] mode is "required" and no sandbox works here'
             f'{why}. Install bubblewrap, or set the mode to "auto".'
         )
 
@@ -80,7 +80,7 @@ class Sandbox:
             policy.prepare()
             return self.backend.wrap(argv, domain, policy, cwd, env)
         except OSError as error:
-            raise ToolError(f"The sandbox cannot be prepared: {error}.") from None
+            raise ToolError(f"Cannot prepare the sandbox: {error}.") from None
 
 
 def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
@@ -92,7 +92,7 @@ def probe(base: Path, mode: SandboxMode = "auto") -> Sandbox:
     try:
         return _proven(private_dir(base), mode)
     except OSError as error:
-        return Sandbox(mode=mode, failed=(f"nothing can be kept in {base}: {error.strerror or error}",))
+        return Sandbox(mode=mode, failed=(f"cannot write to {base}: {error.strerror or error}",))
 
 
 def _proven(base: Path, mode: SandboxMode) -> Sandbox:

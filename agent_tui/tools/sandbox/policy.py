@@ -229,7 +229,7 @@ GIT_HELD = "git hooks and configuration read-only"
 def look_words(ports: bool) -> str:
     """Describes what ``look`` reaches, in the words that /status lists."""
     return (
-        "no network but ports on 127.0.0.1 that the command itself opens"
+        "no network except ports on 127.0.0.1 that the command itself opens"
         if ports
         else "no network, not even on this machine"
     )
@@ -240,6 +240,6 @@ def network_words(network: Network, loopback: Loopback) -> str:
     if network == "allow":
         return "network open"
     if network == "registries":
-        return "no network but package registries and hosts you granted"
+        return "no network except package registries and hosts you allowed"
     ports = {"own": "ports of its own on 127.0.0.1 and ::1", "machine": "this machine's own ports"}
-    return f"no network but {ports[loopback]}" if loopback in ports else "no network, not even on this machine"
+    return f"no network except {ports[loopback]}" if loopback in ports else "no network, not even on this machine"

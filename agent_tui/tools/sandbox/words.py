@@ -115,9 +115,9 @@ def kept_from(hosts: Sequence[str]) -> list[str]:
 def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:
     """Lines for what a command changed and may not change."""
     words = {
-        "kept": "put back as before, commands may not change it",
-        "held": "taken away again, commands may not make it",
-        "changed": "changed, and could not be put back: look at it",
+        "kept": "restored; commands may not change it",
+        "held": "removed; commands may not create it",
+        "changed": "changed and could not be restored; check it",
     }
     return [f"[sandbox: {path} {words[word]}]" for word, path in kept[:20]]
 
@@ -125,23 +125,20 @@ def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:
 def described(sandbox: Sandbox, domain: Domain, network: Network = "ask", loopback: Loopback = "own") -> str:
     """One line on a domain: ``look (bubblewrap): writes nothing …``."""
     if domain == "free":
-        return "free: no sandbox, all that you may do"
+        return "free: no sandbox, all your rights"
     if not sandbox.holds(domain):
         return f"{domain}: not enforced here"
     return f"{domain} ({sandbox.name}): {', '.join(sandbox.enforces(domain, network, loopback))}"
 
 
 UNHELD = (
-    "auto without a sandbox: the project's programs run unasked with your own reach, to all your files, keys and the "
-    "network; asked about is what is known to lead out of the project."
+    "auto mode without a sandbox: the project's programs run without asking and can reach all your files, keys and the "
+    "network. You are asked only about what is known to reach beyond the project."
 )
 """What mode ``auto`` means where nothing holds."""
 
 
-BYPASS = (
-    "bypass: nothing is asked and no sandbox holds commands, whatever they do. "
-    "It is for containers that are thrown away."
-)
+BYPASS = "bypass mode: commands run without asking and without a sandbox. Use it only in containers you throw away."
 
 
 def unheld(mode: str, sandbox: Sandbox) -> str:
@@ -158,7 +155,7 @@ def ports_line(sandbox: Sandbox, network: Network, loopback: Loopback) -> str:
     if network != "allow" and loopback != "deny" and not sandbox.has_ports(loopback):
         ways = [word for word in sorted(sandbox.backend.loopback) if word != loopback]
         way = f'[sandbox] loopback = "{ways[0]}"' if ways else 'bubblewrap, or [sandbox] network = "allow"'
-        return f"commands cannot open ports on 127.0.0.1: {way} would let them"
+        return f"commands cannot open ports on 127.0.0.1; to allow it: {way}"
     own = "own" in sandbox.backend.loopback
     found = network_words(network, "own" if own and loopback != "deny" else loopback)
     shared = network != "allow" and sandbox.shares and own and sandbox.has_ports(loopback)
@@ -176,8 +173,8 @@ def status_line(sandbox: Sandbox) -> str:
     if held:
         return f"{sandbox.name}, {held[0]} only{why}"
     if sandbox.mode == "required":
-        return f"required and none holds{why}: commands are refused"
-    return f"none{why}: commands have your own reach"
+        return f"required, but none works here{why}: commands are refused"
+    return f"none{why}: commands have all your rights"
 
 
 _CACHE = re.compile(r"cache", re.IGNORECASE)

@@ -105,7 +105,7 @@ class Chat:
             take_back=self._take_back,
             send_waiting=self._send_waiting,
             pasted=self.pasting.pasted,
-            refused=self.sender.refused,
+            refused=self._refused,
             copied=lambda text: self.copying.copy(text, "what was yanked"),
             mode_shown=view.status.show_mode,
         )
@@ -121,6 +121,23 @@ class Chat:
         self.questions.prompt_changed()
         self.drafts.changed()
         self.draft_count.changed()
+        if self.questions.panel is None:  # whose hint says where the keys are
+            self.session.face.typed(self.view.prompt.text)
+
+    def _refused(self, text: str) -> bool:
+        """Whether the text cannot be sent now; the number of a first step becomes the step."""
+        if step := self.session.face.step_of(text):
+            self.view.prompt.set_text(step)
+        return self.sender.refused(step or text)
+
+    def pressed(self, step: str) -> None:
+        """A line of the empty chat was clicked."""
+        if not step:
+            self.session.face.go_on()
+        elif text := self.session.face.step_of(step):
+            from agent_tui.models.messages import Written
+
+            self.sender.send(Written(text, []))
 
     def _sent(self, typed: Written, steer: bool) -> None:
         self.questions.guard.sent()
@@ -139,14 +156,17 @@ class Chat:
     def _send_waiting(self) -> None:
         """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out."""
         if self.holder.agent is not None and self.holder.agent.turns.send_waiting():
+            self.questions.guard.sent()
             self.view.transcript.follow_end()
+        else:
+            self.session.face.go_on()
 
-    async def furnish(self, problem: str | None, first_prompt: str) -> None:
+    async def furnish(self, problem: str | None, first_prompt: str, *, face: bool) -> None:
         """Puts everything around the prompt; a ``problem`` becomes a line, ``first_prompt`` is sent when it can be."""
         from agent_tui.ui.chat.pictures import Pictures
 
         self.pictures = Pictures(self.view)
-        await self.view.furnish()
+        await self.view.furnish(self.session.face.begin if face else lambda: None)
         self.sender.show_waiting()
         self.view.window.push_title()
         self.view.window.set_title("agent-tui")

@@ -108,7 +108,7 @@ def _image_file(text: str) -> AttachmentPart | None:
 
 DELAY = 1.0
 """Seconds from the first change to the writing."""
-YIELDED = "You had typed before your draft was here: ↑ brings the draft back."
+YIELDED = "You typed before your draft was loaded: ↑ brings the draft back."
 
 
 class Drafts(Part):

@@ -60,7 +60,7 @@ class Interrupts(Part):
             view.app.leave()
         else:
             self._cancelled_at = now
-            view.hint("Ctrl+C again quits", TWICE)
+            view.hint("Press Ctrl+C again to quit", TWICE)
 
     def escape(self) -> None:
         """Esc: close what is open, else interrupt, else twice on empty goes back to an earlier message."""
@@ -80,7 +80,7 @@ class Interrupts(Part):
                 view.app.open_screen("rewind")
             else:
                 self._escaped_at = now
-                view.hint("Esc again goes back to an earlier message", TWICE)
+                view.hint("Press Esc again to rewind to an earlier message", TWICE)
 
 
 class Finding(Part):
@@ -95,11 +95,15 @@ class Finding(Part):
     async def open(self) -> None:
         from agent_tui.ui.widgets.find import FindBar
 
-        if self.bar is None:
+        bar = self.bar
+        if bar is None:
             await self._view.screen.mount(FindBar(), before=self._view.queue_view)
+        elif bar.take_keys():
+            self.step(1)
 
     async def go_on(self, query: str, message_id: str | None) -> None:
-        """Opens the bar with what was searched in all sessions, at that message where it is shown."""
+        """Opens the bar with what was searched in all sessions, at that message where it is shown. Typing still goes to
+        the prompt."""
         from agent_tui.text.search import search_words
         from agent_tui.ui.widgets.find import FindBar
 
@@ -107,6 +111,7 @@ class Finding(Part):
         if bar is not None:
             await bar.remove()
         await self._view.screen.mount(FindBar(query), before=self._view.queue_view)
+        self._view.prompt.focus()
         self.show(self._view.transcript.find_in(message_id, query, search_words(query)))
 
     def close(self) -> bool:

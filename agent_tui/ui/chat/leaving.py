@@ -25,7 +25,7 @@ def way_back(agent: Agent, again: Sequence[str]) -> list[str]:
     the program was called, as far as that has to be said anew."""
     if not agent.conversation.path or agent.conversation.read_only:
         return []
-    return [f"Go on with this session: {shlex.join([*again, '--resume', agent.conversation.info.id])}"]
+    return [f"Resume this session with: {shlex.join([*again, '--resume', agent.conversation.info.id])}"]
 
 
 def scrollback(agent: Agent, width: int) -> list[str]:
@@ -41,7 +41,7 @@ def scrollback(agent: Agent, width: int) -> list[str]:
     found = [line for lines in reversed(newest) for line in lines]
     if room >= 0 and len(newest) == len(agent.conversation.path):
         return found
-    return [f"[the beginning is left out: agent-tui export {agent.conversation.info.id} --format md has all]", *found]
+    return [f"[beginning omitted; for all of it: agent-tui export {agent.conversation.info.id} --format md]", *found]
 
 
 def _message(message: Message, width: int) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _message(message: Message, width: int) -> Iterator[str]:
                 yield ""
                 yield from _user(text, width) if message.role == "user" else _markdown(text, width)
             case SummaryPart(text):
-                yield from ("", "[Summary of what came before]")
+                yield from ("", "[Summary of earlier messages]")
                 yield from _markdown(text, width)
             case AttachmentPart() if part.name not in TOLD:
                 yield from _prose(f"[attached: {one_line(part.name)}]", width)

@@ -11,12 +11,12 @@ from agent_tui.ui.keys import PAUSE, TypingGuard
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked
+    from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked, StopAsked, Way
     from agent_tui.ui.chat.composing import Editor, Pasting
     from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.widgets.question import QuestionPanel
 
-    Asked = PermissionAsked | PlanPresented | QuestionAsked
+    Asked = PermissionAsked | PlanPresented | QuestionAsked | StopAsked
 
 
 OFFER_KEY = "y"
@@ -39,7 +39,7 @@ class Questions(Part):
 
     def ask(self, asked: Asked) -> None:
         """Puts a question of the agent's, or of the screen's own."""
-        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
+        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked
 
         match asked:
             case PermissionAsked():
@@ -48,6 +48,8 @@ class Questions(Part):
                 call = "A plan is ready"
             case QuestionAsked():
                 call = f"A question: {asked.question}"
+            case StopAsked():
+                call = asked.question
             case _:
                 assert_never(asked)
         self.open.append(asked)
@@ -78,6 +80,28 @@ class Questions(Part):
         if self._agent is not None:
             self._agent.questions.answer_question(asked.request_id, chosen, text)
 
+    def answer_stop(self, asked: StopAsked, way: Way | None, text: str) -> None:
+        """The question stays open until the answer could be taken, or another model is chosen."""
+        from agent_tui.errors import AgentError
+        from agent_tui.ui.widgets.panels import StopPanel
+
+        agent, panel = self._agent, self.panel
+        if agent is None or not isinstance(panel, StopPanel):
+            return
+        if way is not None and way.models:
+            self.app.open_screen("models")
+            return
+        panel.problem("")
+
+        async def answer() -> None:
+            try:
+                await agent.stops.answer(asked.request_id, way.key if way is not None else "", text)
+            except AgentError as error:
+                if panel.is_attached:
+                    panel.problem(str(error))
+
+        self._view.begin(answer)
+
     def answered(self, request_id: str) -> None:
         """The question is settled, here or elsewhere."""
         from agent_tui.models.events import PermissionAsked
@@ -89,8 +113,10 @@ class Questions(Part):
         if self.panel is not None and self.panel.asked.request_id == request_id:
             self._close()
         self._show()
-        if self.panel is None:
+        if self.panel is None and self._view.holder.busy:
             self._view.answered()
+        elif self.panel is None and self._view.activity.waits:
+            self._view.activity.end()
 
     def clear(self) -> None:
         """The turn is over; it can ask nothing any more. What the screen itself asks goes on."""
@@ -108,7 +134,7 @@ class Questions(Part):
         request_id = new_id("ask")
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._own[request_id] = answer
-        reason = "it is outside the project, and what is attached goes to the model"
+        reason = "it is outside the project, and attachments are sent to the model"
         whole = {"kind": "text", "text": spelled(str(path), line=True)}
         self.ask(PermissionAsked(request_id, "", "attaching", path.name, whole, [], reason))
         try:
@@ -131,7 +157,8 @@ class Questions(Part):
             return
         self.panel, phase, hint = self._panel(self.open[0])
         self._view.show_question(self.panel)
-        self._view.phase(phase, waits=True)
+        if phase:
+            self._view.phase(phase, waits=True)
         if self._view.prompt.is_empty and not self.guard.typing:
             self.panel.focus()
         else:
@@ -139,21 +166,24 @@ class Questions(Part):
 
     def _panel(self, asked: Asked) -> tuple[QuestionPanel[Any], str, str]:
         """The panel for a question, what goes on meanwhile, and how one gets there from the midst of typing."""
-        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
-        from agent_tui.ui.widgets.panels import AskPanel, PermissionPanel, PlanPanel
+        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked
+        from agent_tui.ui.widgets.panels import AskPanel, PermissionPanel, PlanPanel, StopPanel
 
         guard, typed = self.guard, self._typed
         match asked:
             case PermissionAsked():
                 panel: QuestionPanel[Any] = PermissionPanel(asked, guard, typed, self.answer)
-                hint = "A permission is asked: Tab goes there, y / a / n answer"
+                hint = "Permission needed: Tab, then y / a / n"
                 return panel, "Waiting for your permission", hint
             case PlanPresented():
                 panel = PlanPanel(asked, guard, typed, self.answer_plan, self._editor.changed)
-                return panel, "Waiting for your word on the plan", "A plan is ready: Tab goes there"
+                return panel, "Waiting for your answer on the plan", "A plan is ready: Tab to answer"
             case QuestionAsked():
                 panel = AskPanel(asked, guard, typed, self.answer_question)
-                return panel, "Waiting for your answer", "A question: Tab goes there"
+                return panel, "Waiting for your answer", "A question: Tab to answer"
+            case StopAsked():
+                panel = StopPanel(asked, guard, typed, self.answer_stop)
+                return panel, "", "The turn stopped: Tab to answer"
             case _:
                 assert_never(asked)
 
@@ -196,7 +226,7 @@ class Questions(Part):
         if stands:
             view.begin(agent.compaction.accept)
         else:
-            view.hint("That offer does not stand any more: nothing was compacted")
+            view.hint("That offer has expired; nothing was compacted")
 
     def prompt_changed(self) -> None:
         """Something was typed: hints go."""
@@ -223,4 +253,4 @@ class Questions(Part):
             self._view.prompt.insert_text(text)
             self._view.prompt.focus()
         if self.panel is not None:
-            self._view.hint("Too soon to be an answer" + (": it is in the prompt · Tab goes there" if text else ""))
+            self._view.hint("Typed too early for an answer" + ("; it's in the prompt · Tab to answer" if text else ""))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, assert_never
 
-from agent_tui.commands.turn_words import Told, says_itself
+from agent_tui.commands.turn_words import ASKED, Told
+from agent_tui.context.accounting.spending import without_ways
 from agent_tui.models.events import (
     LOADING,
     BackendChanged,
@@ -13,6 +14,7 @@ from agent_tui.models.events import (
     CompactionOffered,
     CompactionStarted,
     ContextChanged,
+    ContextEdited,
     DraftChanged,
     Event,
     JobsChanged,
@@ -30,6 +32,7 @@ from agent_tui.models.events import (
     SessionChanged,
     StepEnded,
     StepStarted,
+    StopAsked,
     ToolOutput,
     ToolStarted,
     TurnEnded,
@@ -37,7 +40,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
-from agent_tui.ui.chat.session import is_demo
+from agent_tui.ui.chat.face import is_demo
 from agent_tui.ui.chat.view import Part
 
 if TYPE_CHECKING:
@@ -83,6 +86,7 @@ class Router(Part):
             case TurnStarted():
                 session.turn_started()
             case MessageAdded(message):
+                session.face.leave()
                 transcript.add_message(message)
                 if view.activity.phase:
                     view.phase("Working")
@@ -101,6 +105,7 @@ class Router(Part):
                 self._told.step_ended(step, message)
                 transcript.end_answer(message, step)
             case ToolStarted(call_id, _, summary):
+                session.face.leave()
                 transcript.tool_started(call_id, summary)
                 view.phase(f"Running {one_line(summary, 60)}")
             case ToolOutput(call_id, text):
@@ -111,8 +116,8 @@ class Router(Part):
             case PermissionAnswered(request_id, _) | QuestionClosed(request_id):
                 self._questions.answered(request_id)
             case PlanPresented("", plan):
-                view.say("info", f"The plan, which nobody can approve here:\n{plan}")
-            case PlanPresented() | QuestionAsked():
+                view.say("info", f"The plan (nobody can approve it here):\n{plan}")
+            case PlanPresented() | QuestionAsked() | StopAsked():
                 self._questions.ask(event)
             case ContextChanged(usage, in_flight):
                 session.context_changed(usage, in_flight)
@@ -127,14 +132,16 @@ class Router(Part):
             case CompactionEnded(outcome, text, records, quiet):
                 self._told.add(text)
                 session.compaction_ended(outcome, "" if quiet else text, records)
+            case ContextEdited(record):
+                transcript.add_record(record)
             case CompactionOffered(line):
                 self._questions.offer(line)
             case Notice(_, _, "empty_answer"):
                 # The answer itself says so, here and when the session is opened again.
                 pass
-            case Notice(level, text, _):
+            case Notice(level, text, code):
                 self._told.add(text)
-                view.say(level, text)
+                view.say(level, without_ways(text) if code in ASKED else text)
             case QueueChanged(waiting, paused):
                 known = view.queue_view.keys
                 view.queue_view.show(waiting, paused)
@@ -145,8 +152,7 @@ class Router(Part):
             case JobsChanged(running):
                 session.jobs_changed(running)
             case TurnEnded(reason):
-                says_so = self._agent is not None and says_itself(self._agent.conversation.path)
-                for tone, line in self._told.ending(event, says_so, view.settings.turn_cost):
+                for tone, line in self._told.ending(event, view.settings.turn_cost):
                     view.say(tone, line)
                 session.turn_ended(reason)
             case _:

@@ -97,8 +97,24 @@ class Screens(Part):
                 self._open_picture(data)
             case "tidy":
                 self._open_tidy(agent)
+            case "key":
+                self._ask_for_key(agent, data)
             case _:
                 assert_never(name)
+
+    def _ask_for_key(self, agent: Agent, name: str) -> None:
+        from agent_tui.ui.screens.key import KeyScreen
+
+        def taken(kept: str | None) -> None:
+            if kept is None:
+                self._view.hint(f"No key entered; still using {one_line(agent.models.spec.key, 60)}")
+            else:
+                self._view.say("info", kept)
+                self._command(f"model {name}")
+
+        missing = agent.models.missing_key(name)
+        if missing is not None:
+            self.app.push_screen(KeyScreen(agent, name, missing), taken)
 
     def _open_compaction(self, agent: Agent, which: str) -> None:
         from agent_tui.commands.context_texts import PREVIEW, compaction_picture
@@ -162,7 +178,7 @@ class Screens(Part):
         prompt = self._view.prompt
         on = wanted == "on" or (not wanted and prompt.vim is None)
         prompt.use_vim(on)
-        self._view.hint("Vim's keys: Esc for normal mode, i to type" if on else "Vim's keys are off")
+        self._view.hint("Vim keys on: Esc for normal mode, i to type" if on else "Vim keys off")
 
     def _open_themes(self, name: str) -> None:
         from agent_tui.ui.screens.themes import ThemePicker
@@ -191,7 +207,7 @@ class Screens(Part):
                 if then is not None:
                     then(agent.conversation.info.id == at.session_id)
             if at.left_behind:
-                self._view.say("info", "That was said on another branch of this session: /rewind goes there.")
+                self._view.say("info", "That message is on another branch. Run /rewind to go there.")
             if at.query:
                 await self._finding.go_on(at.query, at.message_id)
 
@@ -265,7 +281,8 @@ class Screens(Part):
     def _keep_theme(self, name: str | None) -> None:
         """Remembers the theme for the next start, and says whether that works; nothing for None."""
         from agent_tui.config import AUTO_THEME
-        from agent_tui.ui.theme import keep_choice, wanted_theme
+        from agent_tui.ui.first_frame import wanted_theme
+        from agent_tui.ui.theme import keep_choice
 
         if not name:
             return
@@ -274,8 +291,8 @@ class Screens(Part):
             self._view.say("warning", problem)
         elif wanted_theme(self._view.settings.theme, self._paths.state) != name:
             configured = one_line(self._view.settings.theme, 60)
-            self._view.hint(f"Theme {one_line(name, 60)} until you leave: the configuration names {configured}")
+            self._view.hint(f"Theme {one_line(name, 60)} until you quit: the configuration sets {configured}")
         elif name == AUTO_THEME:
-            self._view.hint("From the next start on the theme suits the terminal's background")
+            self._view.hint("From the next start, the theme follows the terminal's background")
         else:
-            self._view.hint(f"Theme {one_line(name, 60)}, also next time")
+            self._view.hint(f"Theme {one_line(name, 60)}, saved")

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.errors import AgentError
-from agent_tui.text.clean import one_line
 from agent_tui.ui.chat.view import Part
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Sender(Part):
         place = next((n for n, waits in enumerate(listed) if waits.id == message_id), None)
         taken = agent.turns.take_back(message_id)
         if taken is None:
-            self._view.hint("It waits no more: it was just sent")
+            self._view.hint("Already sent")
             return
         self._behind = None
         if place is not None and listed[place].kind == "queued":
@@ -149,7 +148,7 @@ class Sender(Part):
         if outgoing not in self.preparing:
             self.preparing.append(outgoing)
         if self._order.locked() and not agent.turns.busy and not view.activity.phase:
-            view.activity.begin("Waiting for the command before this", "Esc to cancel")
+            view.activity.begin("Waiting for the previous command", "Esc to cancel")
         try:
             async with self._order:
                 text, given, pasted = outgoing.typed
@@ -191,6 +190,7 @@ class Sender(Part):
     async def _run(self, agent: Agent, line: str) -> None:
         """Runs ``/name args`` and gives its result to what shows it; an AgentError becomes a line."""
         from agent_tui.commands import registry
+        from agent_tui.commands.info import Info
         from agent_tui.commands.registry import run
 
         view, handoff = self._view, registry.split(line)[0].lower() == "handoff"
@@ -211,14 +211,17 @@ class Sender(Part):
                 view.transcript.follow_end()
                 agent.turns.submit(text, attachments)
                 return
-            case registry.Text(text, markdown, error):
+            case Info():
+                from agent_tui.ui.screens.info import InfoScreen
+
+                view.app.push_screen(InfoScreen(agent, result, self._changed))
+            case registry.Text(text) if "\n" in text and not result.error and not result.then:
+                from agent_tui.ui.screens.text import TextScreen
+
+                view.app.push_screen(TextScreen(line, text))
+            case registry.Text(text):
                 view.transcript.follow_end()
-                if error:
-                    view.say("warning", text)
-                elif "\n" in text or markdown:
-                    view.transcript.add_block(one_line(line, 80), text, markdown=markdown)
-                else:
-                    view.say("info", text)
+                view.say("warning" if result.error else "info", text)
                 if result.then:
                     view.prompt.offer(result.then)
             case registry.OpenScreen(name, data):
@@ -235,11 +238,17 @@ class Sender(Part):
                 assert_never(result)
         self._session.facts_changed()
 
+    def _changed(self, said: str) -> None:
+        """A dialog has changed something, and ``said`` so as it closed."""
+        self._session.facts_changed()
+        if said:
+            self._view.say("info", said)
+
     async def _attached(self, agent: Agent, text: str, given: Sequence[AttachmentPart] = ()) -> list[AttachmentPart]:
         """Reads what goes with a message: ``given``, and files that ``text`` names with ``@``; asks for those
         outside."""
         from agent_tui.commands.mentions import collect
 
         if "@" in text and not agent.turns.busy:
-            self._view.activity.begin("Reading what is attached", "Esc to cancel")
+            self._view.activity.begin("Reading attachments", "Esc to cancel")
         return await collect(agent, text, given, self._view.say, self._questions.may_attach)

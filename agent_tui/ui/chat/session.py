@@ -1,4 +1,4 @@
-"""Shows what the agent's events change around the transcript: status, title, the line above the prompt, the banner."""
+"""Shows what the agent's events change around the transcript: status, title, the line above the prompt."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
+from agent_tui.ui.chat.face import Face, is_demo
 from agent_tui.ui.chat.view import Part
 from agent_tui.ui.widgets.drawn_lines import StatusFacts
 
@@ -37,6 +38,7 @@ class SessionView(Part):
         self._loaded = ""
         self._foretold = ""
         self._hinted = ""
+        self.face = Face(view)
 
     def session_changed(self, reload: bool) -> None:
         agent = self._view.holder.opening
@@ -44,20 +46,16 @@ class SessionView(Part):
             return
         if reload:
             self._questions.clear()
-            same, self._loaded = self._loaded == agent.conversation.info.id, agent.conversation.info.id
-            self._view.transcript.load(
-                agent.conversation.path, agent.conversation.own_records, _summaries(agent), agent.root, same=same
-            )
-            if not agent.conversation.path:
-                self._show_banner(agent)
-        self.facts_changed()
+            from agent_tui.commands.turn_words import endings_without_words
 
-    def _show_banner(self, agent: Agent) -> None:
-        lines = ["agent-tui", f"{agent.models.spec.key} in {agent.root}"]
-        if is_demo(agent):
-            lines.append("DEMO: a built-in model that needs no key and no network. /model chooses a real one.")
-        lines.append("/context shows what fills the window, to the token · /help lists commands and keys")
-        self._view.transcript.add_banner(lines)
+            path, records = agent.conversation.path, agent.conversation.own_records
+            same, self._loaded = self._loaded == agent.conversation.info.id, agent.conversation.info.id
+            endings = endings_without_words(path, agent.conversation.steps)
+            self._view.transcript.load(path, records, _summaries(agent), agent.root, same=same, endings=endings)
+            self.face.forget()
+            if not path:
+                self.face.show(agent)
+        self.facts_changed()
 
     def facts_changed(self) -> None:
         """Mode, model, branch or title may be others now."""
@@ -66,7 +64,9 @@ class SessionView(Part):
             return
         facts, state = self._facts, agent.conversation.info.state
         facts.starting = False
-        facts.model = agent.models.spec.key
+        if facts.model != agent.models.spec.key:
+            facts.model = agent.models.spec.key
+            self.face.draw(agent)
         facts.demo = is_demo(agent)
         facts.mode = agent.mode.now
         facts.branch = agent.project.branch
@@ -151,7 +151,7 @@ class SessionView(Part):
         made = [(record, summaries[record.summary_id]) for record in records if record.summary_id in summaries]
         # One line for one event: what came of it is the head of the summary, where there is one.
         for record, summary in made:
-            view.transcript.add_summary(record, summary, text)
+            view.transcript.add_record(record, summary, text)
         if text and not made:
             view.say(level, text)
         self.facts_changed()
@@ -190,7 +190,3 @@ def _is_no_message(text: str) -> bool:
 
 def _summaries(agent: Agent) -> dict[str, Message]:
     return agent.store.messages.summaries(agent.conversation.info.id) if agent.conversation.own_records else {}
-
-
-def is_demo(agent: Agent) -> bool:
-    return agent.models.spec.model == "demo"

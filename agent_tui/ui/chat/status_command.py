@@ -96,7 +96,7 @@ class StatusCommand:
         log.warning("The status command failed", exc_info=error)
         late = f"it took more than {duration(self._patience)} and was ended"
         why = late if isinstance(error, TimeoutError) else str(getattr(error, "strerror", None) or error)
-        self._say("warning", f"ui.status_command: {plain_line(why)}. It goes on being asked.")
+        self._say("warning", f"ui.status_command: {plain_line(why)}. It will be tried again.")
 
     async def _line(self) -> str:
         """Its first line. Raises OSError, TimeoutError, and ValueError for a command that failed."""

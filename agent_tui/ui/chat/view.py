@@ -6,13 +6,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_tui.errors import AgentError
+from agent_tui.ui.first_frame import NAME, ROOMY, WORDMARK, is_small
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.driver import Window
 from agent_tui.ui.textual_private.drawing import DrawsFrames
 from agent_tui.ui.textual_private.terminal import ask_terminal, write_to_terminal
+from agent_tui.ui.theme import paint_of, strip_of
 from agent_tui.ui.widgets.drawn_lines import Activity, StatusLine
 
 if TYPE_CHECKING:
@@ -32,8 +35,6 @@ if TYPE_CHECKING:
     Opened: TypeAlias = ScreenName | Literal["history", "palette"]
     """Screens that are opened by name: those of commands, and those of keys alone."""
 
-ROOMY = 28
-"""From this many lines on, the prompt has air above and below."""
 ASKS = "-asks"
 """The screen's class while a question stands above the prompt: its frame is distance enough."""
 
@@ -59,10 +60,20 @@ class ChatApp(DrawsFrames):
 
 
 class Blank(Widget):
-    """Stands where the transcript will be, and is empty: a plain widget shows its own name."""
+    """Stands where the transcript will be, with the name of the program where a new session begins."""
 
-    def render(self) -> str:
-        return ""
+    def __init__(self, face: bool) -> None:
+        super().__init__(id="room")
+        self._face = face
+
+    def render_line(self, y: int) -> Strip:
+        size, paint = self.size, paint_of(self.app)
+        if not self._face or not 1 <= y <= (1 if is_small(*self.app.size) else len(WORDMARK)):
+            return Strip.blank(size.width, self.rich_style)
+        agent, rest = WORDMARK[y - 1]
+        name = [(agent, paint("primary")), (rest, paint("foreground"))]
+        small = [(NAME, paint("foreground", bold=True))]
+        return strip_of([("  ", paint()), *(small if is_small(*self.app.size) else name)], size.width, self.rich_style)
 
 
 class AgentHolder:
@@ -127,21 +138,26 @@ class MainView:
         """The main screen, whatever lies on top of it."""
         return self.prompt.screen
 
-    async def furnish(self) -> None:
-        """Puts transcript, queue and completions around the prompt."""
+    async def furnish(self, filled: Callable[[], None]) -> None:
+        """Puts transcript, queue and completions around the prompt; ``filled`` says what the transcript begins with."""
         from agent_tui.ui.prompt.completing import Completions
         from agent_tui.ui.transcript import Transcript
         from agent_tui.ui.widgets.queue import Queue
 
         ui, screen = self.settings, self.screen
         self.transcript = Transcript(
-            id="transcript", show_reasoning=ui.show_reasoning, reduced_motion=ui.reduced_motion
+            id="transcript",
+            show_reasoning=ui.show_reasoning,
+            tool_output=ui.tool_output,
+            reduced_motion=ui.reduced_motion,
         )
+        filled()
         self.queue_view = Queue()
         self.completions = Completions()
-        await screen.query("#room").remove()
-        await screen.mount_all([self.transcript, self.queue_view], before=self.activity)
-        await screen.mount(self.completions, before=self.prompt)
+        with self.app.batch_update():  # between the two the prompt would stand at the top
+            await screen.query("#room").remove()
+            await screen.mount_all([self.transcript, self.queue_view], before=self.activity)
+            await screen.mount(self.completions, before=self.prompt)
         self.prompt.complete_with(self.completions)
         self.queue_view.set_limit(self._queue_lines)
         self.furnished = True
@@ -188,8 +204,9 @@ class MainView:
             self._begin("Working", False)
 
     def _begin(self, phase: str, waits: bool) -> None:
-        roomy = self.app.size.width > 70
-        self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if roomy else ''}", waits=waits)
+        # While a question is open, Enter answers it.
+        queues = self.app.size.width > 70 and not waits
+        self.activity.begin(phase, f"Esc to interrupt{' · Enter queues' if queues else ''}", waits=waits)
 
     def begin(
         self, work: Callable[[], Coroutine[Any, Any, None]], *, group: str = "default", exclusive: bool = False

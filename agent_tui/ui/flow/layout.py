@@ -145,13 +145,20 @@ class Flow:
     """A row that is cut loses what follows that many characters, up to the end that fits; else its end."""
     wide: bool = False
     lead: str = ""
-    """Copied before the text when the row is copied from its start (a list's marker)."""
+    """Copied before the text when the row is copied from its start (a list's marker, a diff's sign)."""
     silent: bool = False
     """Decoration only, never copied."""
     right: str = ""
     """Drawn at the right end of the first line."""
     right_action: Action | None = None
     action: Action | None = None
+
+    def __post_init__(self) -> None:
+        # A terminal would jump where a blank is counted.
+        if "\t" in self.text:
+            self.text = self.text.replace("\t", " ")
+        if "\t" in self.right:
+            self.right = self.right.replace("\t", " ")
 
     def lay(self, row: int, width: int, palette: Palette) -> list[Line]:
         """Returns the row's lines at ``width`` cells."""
@@ -175,6 +182,13 @@ class Flow:
             for line in out:
                 line.pad(edge, palette(self.fill))
         return out
+
+    def height(self, width: int) -> int:
+        """Returns how many lines ``lay`` makes, without making them."""
+        first, rest = self.leads(width)
+        most = width if self.wide else MAX_PROSE
+        room, below = (min(most, max(1, width - cells_in(lead) - 1)) for lead in (first, rest))
+        return len(self._ranges(room, below))
 
     def leads(self, width: int) -> tuple[Decoration, Decoration]:
         """Returns what stands before the first line and before the others."""

@@ -77,6 +77,15 @@ _BACK: dict[str, tuple[str, ...]] = {
     "chip": ("primary",),
 }
 
+_BANDS: dict[str, tuple[str, float]] = {
+    "added": ("add", 0.14),
+    "removed": ("remove", 0.14),
+    "added_word": ("add", 0.30),
+    "removed_word": ("remove", 0.30),
+}
+"""Backgrounds of a diff: the colour each is made with, and how much of it. Where the background is the terminal's own,
+the whole text has that colour instead of those of its code, and words are underlined."""
+
 _SHARES = {"muted": 0.62, "faint": 0.55, "line": 0.18}
 """How much of the foreground is in the mixed colours of a theme that does not name them."""
 
@@ -94,7 +103,10 @@ class Palette:
         made = self._made.get((names, link))
         if made is None:
             made = Style()
-            for name in names.split():
+            parts = names.split()
+            if self._flat and ("added" in parts or "removed" in parts):
+                parts = [name for name in parts if not name.startswith("tok_")]
+            for name in parts:
                 made += self._one(name)
             if link is not None:
                 return self.base + made + Style(link=link)
@@ -102,6 +114,8 @@ class Palette:
         return made
 
     def _one(self, name: str) -> Style:
+        if name in _BANDS:
+            return self._band(*_BANDS[name], word=name.endswith("_word"))
         style = Style.parse(_PLAIN.get(name, ""))
         front, back = self._color(_FRONT.get(name, ())), self._color(_BACK.get(name, ()))
         if name == "chip" and back is not None:
@@ -110,6 +124,22 @@ class Palette:
                 return Style(color=back, bold=True, reverse=True)
             return Style(color=text, bgcolor=back, bold=True)
         return style + Style(color=front, bgcolor=back)
+
+    @property
+    def _flat(self) -> bool:
+        """True where nothing can be mixed with the background: only the terminal knows it."""
+        back = self.base.bgcolor
+        return back is None or back.triplet is None
+
+    def _band(self, color: str, share: float, *, word: bool) -> Style:
+        front = self._color(_FRONT[color])
+        if self._flat:
+            return Style(underline=True) if word else Style(color=front)
+        if front is None or self.base.bgcolor is None:
+            return Style()
+        mixed = Color.from_rich_color(self.base.bgcolor).blend(Color.from_rich_color(front), share, 1)
+        # What stands on the stronger one keeps no colour of its code: it could not be read there.
+        return Style(color=self.base.color if word else None, bgcolor=mixed.rich_color)
 
     def _color(self, names: tuple[str, ...]) -> RichColor | None:
         for name in names:

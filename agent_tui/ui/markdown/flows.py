@@ -1,13 +1,14 @@
-"""Makes logical rows of Markdown source and colours its code. A light renderer: no widgets, no markup of its own."""
+"""Makes logical rows of Markdown source. A light renderer: no widgets, no markup of its own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import drawable
+from agent_tui.text.code import coloured
 from agent_tui.ui.flow.layout import MAX_PROSE, Decoration, Drawn, Flow, Run, shown_line
 from agent_tui.ui.markdown.table import Cell, Table, inline
 
@@ -16,76 +17,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-MAX_CODE = 40_000
-"""Characters of one piece of code that are coloured; longer ones (a minified file) are shown plain."""
-
-
 def code_runs(code: str, language: str) -> list[list[Run]]:
     """Runs for each line of ``code`` (which has no trailing newline); empty lists where nothing is known."""
-    lines = code.count("\n") + 1
-    lexer = _lexer(language.lower()) if language and len(code) <= MAX_CODE else None
-    if lexer is None:
-        return [[] for _ in range(lines)]
-    out: list[list[Run]] = [[]]
-    at = 0
-    for _, kind, text in lexer.get_tokens_unprocessed(code):
-        style = _style(kind)
-        for k, part in enumerate(text.split("\n")):
-            if k:
-                out.append([])
-                at = 0
-            if part:
-                at += len(part)
-                if out[-1] and out[-1][-1][1] == style:
-                    out[-1].pop()
-                out[-1].append((at, style, None))
-    return out + [[] for _ in range(lines - len(out))]
-
-
-@lru_cache(64)
-def _lexer(language: str) -> Any:
-    from pygments.lexers import get_lexer_by_name
-    from pygments.util import ClassNotFound
-
-    if language in ("text", "plain", "txt", "output", "none"):
-        return None
-    try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
-
-
-_STYLES = (
-    ("Comment.Preproc", "tok_keyword"),
-    ("Comment", "tok_comment"),
-    ("Keyword.Type", "tok_type"),
-    ("Keyword.Constant", "tok_number"),
-    ("Keyword", "tok_keyword"),
-    ("Operator.Word", "tok_keyword"),
-    ("Literal.Number", "tok_number"),
-    ("Literal.String", "tok_string"),
-    ("Name.Function", "tok_name"),
-    ("Name.Class", "tok_type"),
-    ("Name.Builtin", "tok_type"),
-    ("Name.Exception", "tok_type"),
-    ("Name.Decorator", "tok_name"),
-    ("Name.Tag", "tok_keyword"),
-    ("Name.Attribute", "tok_name"),
-    ("Generic.Inserted", "add"),
-    ("Generic.Deleted", "remove"),
-    ("Generic.Subheading", "hunk"),
-    ("Generic.Heading", "strong"),
-    ("Generic.Strong", "strong"),
-    ("Generic.Emph", "em"),
-    ("Generic.Prompt", "muted"),
-)
-"""Styles by what Pygments calls a piece of code, or begins to call it; the first that fits."""
-
-
-@lru_cache(512)
-def _style(kind: Any) -> str:
-    name = ".".join(kind)
-    return next((style for known, style in _STYLES if f"{name}.".startswith(f"{known}.")), "")
+    return [[(end, style, None) for end, style in line] for line in coloured(code, language)]
 
 
 BULLETS = ("•", "◦", "▪")

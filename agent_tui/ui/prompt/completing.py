@@ -29,6 +29,8 @@ class Completions(RowList, can_focus=False):
         super().__init__(id="completions")
         self.proposals: Sequence[Proposal] = ()
         self.made_for: Query | None = None
+        self.marked = False
+        """False until a row is gone to, where nothing was typed that a row fits: Enter then takes none."""
         self._label_width = 0
 
     @property
@@ -42,14 +44,25 @@ class Completions(RowList, can_focus=False):
     def show_proposals(self, proposals: Sequence[Proposal], query: Query | None = None) -> None:
         """Shows what fits ``query``; the prompt takes nothing that was proposed for another one."""
         self.proposals, self.made_for = proposals, query
+        self.marked = query is None or query.kind != "command" or not query.text.endswith(" ")
         self._label_width = max((cell_len(one_line(p.label, 60)) for p in proposals), default=0)
         self.set_class(bool(proposals), "-open")
         self.styles.height = min(8, len(proposals)) if proposals else 0
         self.set_count(len(proposals), 0)
 
+    def is_marked(self, index: int) -> bool:
+        return self.marked and super().is_marked(index)
+
+    def action_move(self, by: int) -> None:
+        if self.marked:
+            super().action_move(by)
+        else:
+            self.marked = True
+            self.refresh()
+
     def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
         proposal = self.proposals[index]
-        here = index == self.cursor
+        here = self.is_marked(index)
         label = one_line(proposal.label, 400)
         mark = ("▌ " if here else "  ", paint("primary"))
         front = paint("primary" if here else "foreground", bold=here)
@@ -128,12 +141,18 @@ class Completer:
         if proposal is None or query is None:
             return None
         typed = line[query.start : column]
-        if sending and (typed.rstrip() == proposal.insert.rstrip() or query.kind == "shell"):
+        # A name or a path is sent as it was typed, unless another was chosen: what is like it may be something else.
+        whole = "/" in typed.partition(" ")[2] and not self._popup.cursor
+        if sending and (typed.rstrip() == proposal.insert.rstrip() or query.kind == "shell" or whole):
+            return None
+        if sending and not self._popup.marked:
             return None
         self.hide()
-        open_end = proposal.insert.endswith(" ")
+        open_end, insert = proposal.insert.endswith(" "), proposal.insert
+        if query.kind == "command" and " " not in insert and not sending:
+            insert += " "
         return Insertion(
-            query.start, proposal.insert, query.kind == "file" and open_end, query.kind == "command" and not open_end
+            query.start, insert, query.kind == "file" and open_end, query.kind == "command" and not open_end
         )
 
     def put(self, choice: Insertion, end: Place) -> None:

@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from agent_tui.completion import Query, query_at
+from agent_tui.ui.first_frame import PLACEHOLDER
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.terminal import action_of, wait_after_escape
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from agent_tui.ui.prompt.completing import Completer, Completions
     from agent_tui.ui.prompt.vim_keys import VimKeys
     from agent_tui.ui.vim.machine import Ask, Mode
-
-PLACEHOLDER = "Ask anything · / commands · @ files · ! shell · ? keys"
 
 ESCAPE_WAIT = 0.05
 """Seconds, as Neovim waits. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
@@ -73,6 +72,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     Prompt.-auto, Prompt.-auto:focus { border-left: outer $error; }
     Prompt.-shell, Prompt.-shell:focus { border-left: outer $warning; }
     Prompt .text-area--placeholder { color: $faint; }
+    Prompt:light .text-area--cursor { color: $input-cursor-foreground; background: $input-cursor-background; }
     Prompt.-inserting:focus .text-area--cursor { background: $surface; color: $foreground; text-style: underline; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

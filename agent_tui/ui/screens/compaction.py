@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from rich.style import Style
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.geometry import Size
 
 from agent_tui.commands.context_texts import bar_cells, bars_of, changes_of, picture_text
@@ -15,11 +14,11 @@ from agent_tui.context.compaction.plan import Picture
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.ui.screens.context_head import FILL
 from agent_tui.ui.screens.picker import room_on
-from agent_tui.ui.screens.text import FRAME, KEYS, TextRows, TextScreen
+from agent_tui.ui.screens.text import FRAME, TextRows, TextScreen
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 
-WOULD, DONE = "What a compaction would do", "Compaction"
+WOULD, DONE = "Compaction preview", "Compaction"
 """Titles."""
 
 LABEL, NUMBER = 8, 9
@@ -130,12 +129,9 @@ class CompactionScreen(TextScreen):
         super().__init__(title, picture_text(picture))
         self._picture = picture
 
-    def compose(self) -> ComposeResult:
-        with Vertical(id="frame") as frame:
-            frame.border_title = self.title_text
-            frame.border_subtitle = KEYS
-            yield Bars(self._picture)
-            yield TextRows(self._picture.say)
+    def compose_rows(self) -> ComposeResult:
+        yield Bars(self._picture)
+        yield TextRows(self._picture.say)
 
     def fit(self, screen: Size) -> None:
         most, room = room_on(screen)

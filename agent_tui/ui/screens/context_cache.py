@@ -35,7 +35,7 @@ class CachePicker(Picker[CacheEntry, None]):
     PLACEHOLDER = "search causes and models: expired, tools, switched …"
     PREVIEW_LINES = 8
     HINT = "↑↓ move · Enter details · Esc close"
-    EMPTY = "No call has been answered yet."
+    EMPTY = "No answered calls yet."
 
     def __init__(self, agent: Agent) -> None:
         super().__init__()

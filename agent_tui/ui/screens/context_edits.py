@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent_tui.errors import AgentError
+from agent_tui.models.messages import TOLD
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.ui.screens.context_lines import Shown
@@ -23,19 +24,19 @@ Work = Callable[[], Awaitable[str]]
 Answer = Literal["now", "later", "not"]
 
 FIXED = {
-    "system": "The system prompt goes with every request: it tells the model how to work here.",
-    "environment": "The environment goes with every request: it tells the model where it works.",
-    "memory": "Memory files go with every request. What is cut out of the file is gone after the next compaction.",
-    "skills": "The names of skills go with every request. One is gone when its folder is.",
-    "servers": "What a server says of itself goes with its tools: enabled = false in its [mcp] table turns it off.",
-    "tools": "Tools go with every request: disabled in [tools], and enabled = false for a server, turn them off.",
+    "system": "The system prompt is sent with every request: it tells the model how to work here.",
+    "environment": "The environment is sent with every request: it tells the model where it works.",
+    "memory": "Memory files are sent with every request. To shrink one, edit the file; the next compaction rereads it.",
+    "skills": "Skill names are sent with every request. To remove one, delete its folder.",
+    "servers": "A server's instructions are sent with its tools. Turn it off with enabled = false in its [mcp] table.",
+    "tools": "Tools are sent with every request. Turn them off with disabled in [tools] or a server's enabled = false.",
 }
 """Why a part that goes with every request cannot be dropped here, and what does it instead."""
-WHAT = "Go to a message, or mark some with Space: "
-ALL = "Open Messages with Enter and mark what is to go. /clear begins a new conversation."
-REASONING = "Reasoning goes with its answer: open the row and drop single answers, or send less of it with /thinking."
-AT_WORK = "This is done at the end of the running step."
-ANOTHER = "Another session is open now: nothing was done."
+WHAT = "Select a message, or mark some with Space: "
+ALL = "Press Enter to open Messages and mark some. To drop all, start a new conversation with /clear."
+REASONING = "Reasoning is sent with its answer. Open the row to drop single answers, or reduce it with /thinking."
+AT_WORK = "Will be done when the running step ends."
+ANOTHER = "The session changed; nothing was done."
 
 
 @dataclass(slots=True, frozen=True)
@@ -49,13 +50,13 @@ class Question:
 
 
 def message_ids(lines: Sequence[Shown]) -> list[str]:
-    """The ids of the messages that these lines stand for: their own, or those of all messages of a kind. Raises
+    """The ids of the messages and attachments that these lines stand for: their own, or those of all of a kind. Raises
     AgentError for a line that stands for none."""
     ids: list[str] = []
     for line in lines:
         row, kind = line.row, line.key.partition("/")[0]
-        if row is not None and row.message_id is not None:
-            ids.append(row.message_id)
+        if row is not None and row.part_id is not None:
+            ids.append(row.part_id)
         elif kind in FIXED:
             raise AgentError(FIXED[kind])
         elif kind == MESSAGES.id and line.depth == 0:
@@ -65,7 +66,7 @@ def message_ids(lines: Sequence[Shown]) -> list[str]:
         elif row.id == "reasoning":
             raise AgentError(REASONING)
         else:
-            ids += [leaf.message_id for leaf in row.leaves() if leaf.message_id is not None]
+            ids += [leaf.part_id for leaf in row.leaves() if leaf.part_id is not None and leaf.label not in TOLD]
     return list(dict.fromkeys(ids))
 
 
@@ -105,7 +106,7 @@ class ContextEdits:
             await self._restore()
             return
         if any(line.kind == "dropped" for line in lines):
-            raise AgentError("Some of the marked messages are dropped already: mark either those or others.")
+            raise AgentError("Some marked messages are already dropped. Mark only dropped messages, or none of them.")
         if lines and all(line.row is not None and line.row.path and line.kind_id == "documents" for line in lines):
             for line in lines:
                 assert line.row is not None and line.row.path is not None
@@ -114,29 +115,29 @@ class ContextEdits:
             self._view.say(f"Unpinned {', '.join(line.label for line in lines)}.")
             return
         if any(line.key.partition("/")[0] == "documents" for line in lines):
-            raise AgentError("Open Documents with Enter and go to one: d unpins it.")
+            raise AgentError("Press Enter to open Documents, then d on one to unpin it.")
         ids, edits = message_ids(lines), self._agent.edits
         plan = edits.plan(ids)
         self._ask(
-            f"{plan.line} d: now · l: later, at no price · Esc: not",
+            f"{plan.line} d: drop now · l: drop later, free · Esc: cancel",
             lambda: edits.drop(ids),
             lambda: edits.drop(ids, later=True),
         )
 
     async def _fold(self) -> None:
         edits = self._agent.edits
-        wanted = set(message_ids(self._view.rows.chosen()))
+        wanted = {each.partition("#")[0] for each in message_ids(self._view.rows.chosen())}
         ids = [message.id for message in self._agent.conversation.path if message.id in wanted]
         if not ids:
             raise AgentError(f"{WHAT}z folds them into a summary.")
         self._view.say("Planning…")
         plan = await edits.plan_fold(ids[0], ids[-1])
-        self._ask(f"{plan.line} z: fold · Esc: not", lambda: edits.fold(ids[0], ids[-1]))
+        self._ask(f"{plan.line} z: fold · Esc: cancel", lambda: edits.fold(ids[0], ids[-1]))
 
     async def _restore(self) -> None:
         lines = [line for line in self._view.rows.chosen() if line.kind == "dropped"]
         if not lines:
-            raise AgentError("Go to a dropped message, at the end of the list, and r restores it.")
+            raise AgentError("Select a dropped message, at the end of the list, then r to restore it.")
         await self._do(lambda: self._agent.edits.restore(message_ids(lines)))
 
     async def _pin(self) -> None:
@@ -146,7 +147,7 @@ class ContextEdits:
         found = [self._agent.pins.message(line.row.message_id) for line in lines if line.row and line.row.message_id]
         messages: dict[str, Message] = {message.id: message for message in found if message is not None}
         if not messages:
-            raise AgentError("Open a row of messages with Enter and go to one: p pins its words.")
+            raise AgentError("Press Enter to open a row of messages, then p on one to pin it.")
         said = [toggle_pin(self._agent, message) for message in messages.values()]
         self._view.unmark()
         self._view.say(" ".join(said))

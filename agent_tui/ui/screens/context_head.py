@@ -22,7 +22,7 @@ _BRACKETS = re.compile(r" \(.*\)")
 BETWEEN = " · "
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def in_lines(text: str, width: int) -> list[str]:
     """Text in lines of at most ``width`` cells (at least ``LEAST``), broken between its `` · `` parts or words."""
     return joined(text.split(BETWEEN), BETWEEN, width)
 
@@ -50,10 +50,10 @@ def fitting(text: str, most: int, width: int) -> list[str]:
     kept: list[str] = []
     for part in text.split(BETWEEN):
         for said in dict.fromkeys((part, _BRACKETS.sub("", part))):
-            if len(wrapped(BETWEEN.join([*kept, said]), width)) <= most:
+            if len(in_lines(BETWEEN.join([*kept, said]), width)) <= most:
                 kept.append(said)
                 break
-    return wrapped(BETWEEN.join(kept), width) if kept else []
+    return in_lines(BETWEEN.join(kept), width) if kept else []
 
 
 def shortened(lines: list[str], most: int, width: int) -> list[str]:
@@ -161,7 +161,7 @@ SOON = 2
 
 def _compaction(usage: ContextUsage, total: int, rough: bool) -> Said:
     if usage.limit is None:
-        return Said("never compacts by itself", "muted")
+        return Said("no automatic compaction", "muted")
     if usage.held:
         return Said(usage.held, "warning")
     if usage.would_compact or total >= usage.limit:
@@ -170,14 +170,14 @@ def _compaction(usage: ContextUsage, total: int, rough: bool) -> Said:
     if turns is None:
         return Said(f"compacts in {tokens(usage.limit - total, rough)} tokens")
     if turns == 0:
-        return Said("compacts probably in the next turn", "warning")
+        return Said("probably compacts in the next turn", "warning")
     return Said(f"compacts in about {plural(turns, 'turn')}", "warning" if turns <= SOON else "foreground")
 
 
 def draft_words(draft: Draft) -> str:
     """What is written and not sent yet. It is in no total and in no row: those are of what was said."""
     size = tokens(draft.tokens, draft.approximate)
-    return f"+ {size} waiting and written, not sent yet" if draft.waiting else f"+ {size} written, not sent yet"
+    return f"+ {size} queued and typed, not sent yet" if draft.waiting else f"+ {size} typed, not sent yet"
 
 
 def next_price(usage: ContextUsage) -> str:
@@ -208,7 +208,7 @@ class Head(Lines):
     def show(self, moment: ContextReport, width: int) -> int:
         """The headline of a moment, as many lines as it takes in ``width`` cells."""
         if moment.problem:
-            parts = [Said(line, "warning") for line in wrapped(moment.problem, width)]
+            parts = [Said(line, "warning") for line in in_lines(moment.problem, width)]
             lines = [[part] for part in parts]
         else:
             lines = [[]]
@@ -219,7 +219,7 @@ class Head(Lines):
                 if said.width <= width:
                     lines[-1].append(said)
                 else:
-                    cut = [replace(said, text=text, swatch="") for text in wrapped(said.text, width)]
+                    cut = [replace(said, text=text, swatch="") for text in in_lines(said.text, width)]
                     lines[-1:] = [*(lines[-1:] if lines[-1] else []), *([part] for part in cut)]
         self._right = "" if moment.title or moment.problem else next_price(moment.usage)
         room = [width - sum(part.width + len(APART) for part in line) for line in lines]
@@ -271,8 +271,8 @@ class Told(Lines):
         """
         most, most_told, priced = room
         self._usage = moment.usage
-        title = [(line, "title") for line in wrapped(one_line(moment.title, 300), width)] if moment.title else []
-        told = [line for said in moment.told for line in wrapped(one_line(said, 1_000), width)]
+        title = [(line, "title") for line in in_lines(one_line(moment.title, 300), width)] if moment.title else []
+        told = [line for said in moment.told for line in in_lines(one_line(said, 1_000), width)]
         if moment.problem:
             return self._set([*title, *((line, "told") for line in told)][: max(1, most)])
         above = [*[("", "bar")] * bar, *[("", "gap")] * gap, *title]

@@ -11,14 +11,16 @@ from agent_tui.commands.context_texts import came_back_text, compaction_text, op
 from agent_tui.commands.edits import message_words
 from agent_tui.context.accounting.usage import row_shares, window_shares
 from agent_tui.context.compaction.regret import Regret
+from agent_tui.context.cuts import parts_words
 from agent_tui.context.past_reasons import Pair, identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
+from agent_tui.models.messages import attachments_of
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import plural, tokens
-from agent_tui.ui.screens.context_head import wrapped
+from agent_tui.text.numbers import tokens
+from agent_tui.ui.screens.context_head import in_lines
 
 if TYPE_CHECKING:
     from agent_tui.engine.edits import Dropped
@@ -62,7 +64,7 @@ class Shown:
     """One visible line. ``tenths`` is its share of the window in tenths of a percent, rounded so that the shares of
     its siblings add up to their parent's. ``change`` are tokens more than at the moment it is compared with; None: it
     is compared with none. ``key`` names it across refreshes, ``kind_id`` the row whose colour it has. A ``note``
-    belongs to the line above it."""
+    belongs to the line above it. ``remeasured``: it is what it was, and only its size is known better."""
 
     key: str
     kind: Kind
@@ -75,6 +77,7 @@ class Shown:
     record: CompactionRecord | None = None
     kind_id: str = ""
     change: int | None = None
+    remeasured: bool = False
 
 
 def flatten(
@@ -144,9 +147,10 @@ class _Walk:
             change = None if before is None else pair.change
             if row is not None:
                 known = None if before is None else old.children if old is not None else []
-                self._row(row, key, depth, kind_id, part, change, known)
+                same = bool(change) and old is not None and _same(row, old)
+                self._row(row, key, depth, kind_id, part, change, known, same)
             elif old is not None and change:
-                label = old.label if pair.count == 1 else f"{pair.count:,} that went"
+                label = old.label if pair.count == 1 else f"{pair.count:,} removed"
                 self._lines.append(Shown(key, "gone", depth, label, 0, 0, kind_id=kind_id or old.id, change=change))
 
     def _row(
@@ -158,6 +162,7 @@ class _Walk:
         share: int | None,
         change: int | None,
         before: Sequence[ContextRow] | None,
+        remeasured: bool,
     ) -> None:
         children = row.children
         if not (row.tokens or children or row.deferred_tokens or row.message_id or change):
@@ -167,10 +172,19 @@ class _Walk:
         elif depth == 1 and kind_id == MESSAGES.id and (kind := ROW_KINDS.get(row.id)) is not None:
             kind_id = kind.drawn or kind.id
         is_open = key in self._opened if children else None
-        self._lines.append(Shown(key, "row", depth, row.label, row.tokens, share, row, is_open, None, kind_id, change))
+        line = Shown(key, "row", depth, row.label, row.tokens, share, row, is_open, None, kind_id, change, remeasured)
+        self._lines.append(line)
         if is_open:
             shares = [None] * len(children) if share is None else row_shares(share, children)
             self.level(key, depth + 1, kind_id, children, before, shares)
+
+
+def _same(now: ContextRow, before: ContextRow) -> bool:
+    """Returns whether the parts of a row that goes with every request are the very ones that they were."""
+    if now.children or before.children:
+        both = zip(now.children, before.children, strict=False)
+        return len(now.children) == len(before.children) and all(_same(*pair) for pair in both)
+    return now.message_id is None and now.fingerprint == before.fingerprint
 
 
 def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
@@ -178,13 +192,16 @@ def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
     if not dropped:
         return []
     size = sum(each.tokens for each in dropped if not each.waiting)
-    name = f"Dropped: {plural(len(dropped), 'message')}, {tokens(size, True)} not sent"
+    parts = sum(each.attachment is not None for each in dropped)
+    name = f"Dropped: {parts_words(len(dropped) - parts, parts)}, {tokens(size, True)} not sent"
     lines = [Shown("gap", "gap", 0, ""), Shown(DROPPED, "heading", 0, name, open=DROPPED in opened)]
     for each in dropped if DROPPED in opened else ():
         message = each.message
         row = ContextRow(message.id, "", each.tokens, "estimated", each.tokens, message_id=message.id)
-        row.detail = "goes when the cache is cold" if each.waiting else ""
-        lines.append(Shown(f"{DROPPED}/{message.id}", "dropped", 1, message_words(message), each.tokens, row=row))
+        row.attachment = number = each.attachment
+        row.detail = "dropped when the cache is cold" if each.waiting else ""
+        words = message_words(message) if number is None else one_line(attachments_of(message)[number - 1].name, 200)
+        lines.append(Shown(f"{DROPPED}/{row.part_id}", "dropped", 1, words, each.tokens, row=row))
     return lines
 
 
@@ -254,10 +271,10 @@ def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Ite
             why = reason(line)
             if cell_len(why) > room:
                 left = width - INDENT - 2 * line.depth
-                yield from (Shown(line.key, "note", line.depth, text) for text in wrapped(why, left))
+                yield from (Shown(line.key, "note", line.depth, text) for text in in_lines(why, left))
         elif (record := line.record) is not None:
             indent = "  " * (line.depth + 1)
-            first, *more = wrapped(
+            first, *more = in_lines(
                 " · ".join(filter(None, [compaction_text(record, now), line.label])), width - len(indent)
             )
             yield Shown(line.key, line.kind, line.depth, first, record=record)

@@ -15,7 +15,7 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.usage import Prices
 from agent_tui.records import dataclass
-from agent_tui.text.cells import fit
+from agent_tui.text.cells import bar_of, fit
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import grouped, money, share, whole_percent
 from agent_tui.ui.screens.context_lines import (
@@ -52,15 +52,16 @@ class Columns:
     note: int
 
 
-def columns(width: int, compared: bool, shares: bool = True) -> Columns:
-    """The columns of a line of ``width`` cells. ``compared``: to another moment; ``shares``: the window is known."""
+def columns(width: int, compared: bool, shares: bool = True, priced: bool = True) -> Columns:
+    """The columns of a line of ``width`` cells. ``compared``: to another moment; ``shares``: the window is known;
+    ``priced``: the model costs something."""
     left = width - TOKENS
     known = KNOWN if left >= LEAST_LABEL + KNOWN else 0
     change = CHANGE if compared and left - known >= LEAST_LABEL + CHANGE else 0
     share = SHARE if shares and left - known - change >= LEAST_LABEL + SHARE else 0
     left -= known + change + share
     money = left >= WIDE_LABEL + LEAST_BAR + CACHED + COST
-    cached, cost = (CACHED, COST) if money else (0, 0)
+    cached, cost = (CACHED if money else 0, COST if money and priced else 0)
     left -= cached + cost
     bar = min(BAR, max(LEAST_BAR, (left - LABEL) // 2)) + 1 if left >= BESIDE + LEAST_BAR + 1 else 0
     label = max(LEAST_LABEL, min(WIDE_LABEL if money else LABEL, left - bar))
@@ -68,21 +69,11 @@ def columns(width: int, compared: bool, shares: bool = True) -> Columns:
 
 
 def headings(cells: Columns) -> str:
-    """The names of the columns, above them. What was cached is of the last request; the price is without any cache."""
+    """The names of the columns, above them. The price is without any cache."""
     line = f"{'':<{cells.label + cells.known}}{'tokens':>{TOKENS}}"
     named = {"change": cells.change, "share": cells.share, " ": cells.bar}
-    named |= {"cached last": cells.cached, "full price": cells.cost}
+    named |= {"last request": cells.cached, "full price": cells.cost}
     return (line + "".join(name.rjust(size) for name, size in named.items() if size)).rstrip()
-
-
-EIGHTHS = " ▏▎▍▌▋▊▉█"
-
-
-def bar_of(part: int, whole: int, cells: int) -> str:
-    """``part`` of ``whole`` as a bar of at most ``cells`` cells, to the eighth of one; what is not nothing is seen."""
-    eighths = min(8 * cells, max(1 if part > 0 else 0, round(8 * cells * part / whole))) if whole > 0 else 0
-    full, rest = divmod(max(0, eighths), 8)
-    return EIGHTHS[8] * full + (EIGHTHS[rest] if rest else "")
 
 
 def row_cost(row: ContextRow, prices: Prices | None, total: int) -> float | None:
@@ -134,7 +125,9 @@ class ContextRows(RowList):
         self.order.held = same and line is not None and bool(line.depth or line.open)
         # The column of the changes has its place before they are known.
         compared = moment.before is not None or bool(moment.steps)
-        self.columns = columns(width - SCROLL, compared, bool(usage.window))
+        rates = moment.prices.rates(usage.total) if moment.prices is not None else None
+        priced = rates is not None and bool(rates.input)
+        self.columns = columns(width - SCROLL, compared, bool(usage.window), priced)
         lines = [
             *flatten(usage, opened, moment.before, self.order),
             *dropped_lines(moment.dropped, opened),
@@ -236,7 +229,7 @@ class ContextRows(RowList):
             pieces.append(self._bar(line, cells.bar, paint))
         if row is None:
             return pieces
-        if cells.cost:
+        if cells.cached:
             pieces += self._money(row, paint)
         pieces.append(("  " + note(line, cells.note - 2), paint("muted")))
         return pieces
@@ -280,21 +273,23 @@ class ContextRows(RowList):
         cached = cached_tokens(row) if row.tokens else None
         state = ""
         if cached is not None:
-            state = "all" if cached == row.tokens else "none" if not cached else whole_percent(cached, row.tokens)
+            state = "cached" if cached == row.tokens else "not cached"
+            if 0 < cached < row.tokens:
+                state = f"{whole_percent(cached, row.tokens)} cached"
         cost = row_cost(row, self._moment.prices, self._moment.usage.total)
         price = "" if cost is None else money(cost)
         if estimated(row) and price.startswith("$") and cost:
             price = f"~{price}"
-        return [
-            (fit(state, self.columns.cached, right=True), paint("success" if state == "all" else "muted")),
-            (fit(price, self.columns.cost, right=True), paint("muted")),
-        ]
+        pieces = [(fit(state, self.columns.cached, right=True), paint("success" if state == "cached" else "muted"))]
+        return [*pieces, (fit(price, self.columns.cost, right=True), paint("muted"))] if self.columns.cost else pieces
 
 
 def _change(line: Shown, width: int, paint: Paint) -> Piece:
     if not line.change:
         return (fit("" if line.change is None else "·", width, right=True), paint("faint"))
     sign = "+" if line.change > 0 else "−"
+    if line.remeasured:
+        return (fit(f"≈ {sign}{grouped(abs(line.change))}", width, right=True), paint("faint"))
     # What there is more of is what one looks for; of what is free there is less then.
     more = (line.change > 0) == (line.kind in ("row", "gone"))
     return (fit(f"{sign}{grouped(abs(line.change))}", width, right=True), paint("accent" if more else "success"))

@@ -70,11 +70,11 @@ class Travel:
         here = count + 1 if self.at is None else self.at
         wanted = max(1, here + by)
         if not count:
-            return "Nothing was sent yet: there are no steps to go back to."
+            return "No steps yet."
         if wanted == here:
-            return "This is the first step."
+            return "Already at the first step."
         if self.at is None and by > 0:
-            return "This is now."
+            return "Already at the latest."
         self.at = None if wanted > count else wanted
         return ""
 
@@ -131,32 +131,32 @@ class ContextScreen(Guarded, Screen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Back to now, then close", show=False),
-        Binding("left", "go(-1)", "The step before", show=False, priority=True),
-        Binding("right", "go(1)", "The step after", show=False, priority=True),
+        Binding("left", "go(-1)", "Previous step", show=False, priority=True),
+        Binding("right", "go(1)", "Next step", show=False, priority=True),
         Binding("shift+left", "go(-10)", "Ten steps back", show=False, priority=True),
-        Binding("shift+right", "go(10)", "Ten steps on", show=False, priority=True),
+        Binding("shift+right", "go(10)", "Ten steps forward", show=False, priority=True),
         Binding("end", "now", "Back to now, or to the last row", show=False, priority=True),
-        Binding("d", "edit('drop')", "Drop what is marked, once its price was seen", show=False),
+        Binding("d", "edit('drop')", "Drop what is marked; shows the cost first", show=False),
         Binding("z", "edit('fold')", "Fold what is marked into a summary", show=False),
-        Binding("p", "edit('pin')", "Pin what is marked: no compaction loses its words; again: unpin", show=False),
-        Binding("r", "edit('restore')", "Restore a dropped message; so does d on it", show=False),
-        Binding("u", "edit('undo')", "Take the newest edit back", show=False),
-        Binding("d,z,enter,y", "answer('now')", "Where it is asked: do it", show=False, priority=True),
+        Binding("p", "edit('pin')", "Pin what is marked, or unpin it", show=False),
+        Binding("r", "edit('restore')", "Restore a dropped message (or d)", show=False),
+        Binding("u", "edit('undo')", "Undo the newest edit", show=False),
+        Binding("d,z,enter,y", "answer('now')", "When asked: confirm", show=False, priority=True),
         Binding(
             "l",
             "answer('later')",
-            "Where it is asked: drop it later, at no price",
+            "When asked: drop later, free",
             show=False,
             priority=True,
         ),
-        Binding("escape,n", "answer('not')", "Where it is asked: leave it as it is", show=False, priority=True),
-        Binding("question_mark", "keys", "These keys", show=False),
-        Binding("c", "cache", "What each call read from the cache", show=False),
+        Binding("escape,n", "answer('not')", "When asked: cancel", show=False, priority=True),
+        Binding("question_mark", "keys", "Show these keys", show=False),
+        Binding("c", "cache", "Show what each call read from the cache", show=False),
         Binding("e", "export", "Export as JSON", show=False),
         Binding("x", "exact", "Count exactly", show=False),
-        Binding("o", "order", "Order of what is open: by size, or by time", show=False),
-        Binding("v", "preview", "Preview of a compaction", show=False),
-        Binding("w", "why", "How the number was made, and why it compacts or not", show=False),
+        Binding("o", "order", "Order open rows by size or by time", show=False),
+        Binding("v", "preview", "Preview a compaction", show=False),
+        Binding("w", "why", "Explain the number, and why it compacts or not", show=False),
     ]
 
     def __init__(self, agent: Agent) -> None:
@@ -165,6 +165,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.now = time.time()
         self.travel = Travel(agent)
         self.view = ContextView(ContextReport.of(agent, now=self.now))
+        self.view.counts = agent.models.spec.model != "demo"
         self.edits = ContextEdits(agent, self.view)
         self._drawn = False
         self.view.course = self.travel.course(self.view.moment)
@@ -287,12 +288,12 @@ class ContextScreen(Guarded, Screen[None]):
     async def action_why(self) -> None:
         if self.travel.at is None:
             worth = await self.agent.compaction.worth()
-            self._read("What the next request is made of", f"{self.view.explained()}\n\n# Compact now?\n{worth}")
+            self._read("What the next request contains", f"{self.view.explained()}\n\n# Compact now?\n{worth}")
             return
         from agent_tui.commands.past_words import changes_text
 
         text = f"{changes_text(self.travel.view())}\n\n{self.view.explained()}".rstrip()
-        self._read("What changed, and how the number was made", text)
+        self._read("What changed, and where the number comes from", text)
 
     def action_cache(self) -> None:
         from agent_tui.ui.screens.context_cache import CachePicker
@@ -303,7 +304,7 @@ class ContextScreen(Guarded, Screen[None]):
         order = self.view.rows.order
         order.by_time = not order.by_time
         self.view.rebuild()
-        self.view.say(f"Messages by {'time' if order.by_time else 'size'}: o changes that.")
+        self.view.say(f"Messages by {'time' if order.by_time else 'size'}. Press o to change.")
 
     async def action_preview(self) -> None:
         if self._is_past():
@@ -354,7 +355,7 @@ class ContextScreen(Guarded, Screen[None]):
     def _is_past(self) -> bool:
         """Says so of what only the session as it is now can do."""
         if self.travel.at is not None:
-            self.view.say("This step is past. Esc goes back to now.")
+            self.view.say("Not possible at an earlier step. Esc goes back to now.")
         return self.travel.at is not None
 
     def action_exact(self) -> None:

@@ -17,7 +17,7 @@ from agent_tui.commands.report import ContextReport
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context_head import Head, Told, wrapped
+from agent_tui.ui.screens.context_head import Head, Told, in_lines
 from agent_tui.ui.screens.context_lines import DROPPED, Shown
 from agent_tui.ui.screens.context_rows import ContextRows
 from agent_tui.ui.screens.timeline import Course, Drawing, TimelineView
@@ -55,7 +55,7 @@ def below(entries: Sequence[Entry], width: int) -> list[Line]:
     return [
         (("" if number else entry.name).ljust(NAME), text, entry.tone)
         for entry in entries
-        for number, text in enumerate(wrapped(entry.text, width - NAME))
+        for number, text in enumerate(in_lines(entry.text, width - NAME))
     ]
 
 
@@ -89,7 +89,8 @@ Keys = Sequence[tuple[str, str]]
 
 OPEN, DROP, PIN, FOLD, WHY = ("Enter", "open"), ("d", "drop"), ("p", "pin"), ("z", "fold"), ("w", "why")
 EARLIER, MARK, UNDO, HELP = ("←", "earlier"), ("Space", "mark"), ("u", "undo"), ("?", "keys")
-OTHERS = (("c", "cache"), ("v", "preview"), ("o", "order"), ("e", "export"), ("x", "exact count"))
+EXACT = ("x", "exact count")
+OTHERS = (("c", "cache"), ("v", "preview"), ("o", "order"), ("e", "export"), EXACT)
 CLOSE, UNMARK = ("Esc", "close"), ("Esc", "unmark")
 PAST_KEYS: Keys = (("← →", "steps"), ("w", "changes"), OPEN, ("e", "export"), ("Shift+← →", "ten steps"))
 NOW = ("Esc", "back to now")
@@ -139,11 +140,11 @@ class Foot(Lines):
         return True
 
     def height_for(self, width: int) -> int:
-        return len(wrapped(self.message, width)) if self.message else 1
+        return len(in_lines(self.message, width)) if self.message else 1
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.message:
-            lines = wrapped(self.message, width)
+            lines = in_lines(self.message, width)
             return [(lines[y], paint("accent"))] if y < len(lines) else []
         pieces: list[Piece] = []
         close = [*_key(*HELP, paint), *_key(*self._close, paint)]
@@ -196,6 +197,8 @@ class ContextView(Guarded, Covered, Vertical):
         self.moment = moment
         self.course: Course | None = None
         self.opened = {MESSAGES.id, DROPPED}
+        self.counts = True
+        """Whether the model's provider may be able to count exactly."""
         self._said_at = 0
         self._built = Size()
 
@@ -262,7 +265,8 @@ class ContextView(Guarded, Covered, Vertical):
             self.query_one(Foot).offer(PAST_KEYS, NOW)
         else:
             marked = len(self.rows.marked)
-            self.query_one(Foot).offer(keys_for(self.rows.line, marked), UNMARK if marked else CLOSE)
+            keys = [key for key in keys_for(self.rows.line, marked) if self.counts or key != EXACT]
+            self.query_one(Foot).offer(keys, UNMARK if marked else CLOSE)
 
     @property
     def said(self) -> str:
@@ -283,7 +287,7 @@ class ContextView(Guarded, Covered, Vertical):
         if self.moment.problem:
             return []
         entry = fold(self.moment)
-        return [("", line, entry.tone) for line in wrapped(entry.text, width)]
+        return [("", line, entry.tone) for line in in_lines(entry.text, width)]
 
     def explained(self) -> str:
         """How the number was made, for reading."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
+from textual import events
 
-from agent_tui.commands.registry import find, load
+from agent_tui.commands.registry import PARTS, Command, find, load
 from agent_tui.records import dataclass
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.search import match
-from agent_tui.ui.screens.picker import Picker
+from agent_tui.ui.screens.context_head import in_lines
+from agent_tui.ui.screens.picker import MARK, Picker
 from agent_tui.ui.theme import Paint, Piece
 
 if TYPE_CHECKING:
@@ -29,21 +33,21 @@ class KeyHelp:
 
 KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("Enter", "send; while the model works: queue", "send"),
-    KeyHelp("Enter", "on empty: send what waits"),
+    KeyHelp("Enter", "on empty: send what is queued"),
     KeyHelp(
         "Ctrl+J, Shift+Enter, Alt+Enter", "new line (\\ before Enter, too); /doctor says which work here", "newline"
     ),
-    KeyHelp("Ctrl+S", "steer: goes in at the next step", "steer"),
+    KeyHelp("Ctrl+S", "steer: send before the next step", "steer"),
     KeyHelp("Esc", "interrupt, or close what is open", "escape"),
-    KeyHelp("Esc Esc", "on empty: go back to an earlier message"),
+    KeyHelp("Esc Esc", "on empty: rewind to an earlier message"),
     KeyHelp("Ctrl+C", "copy a selection, interrupt, clear; twice: quit", "cancel"),
     KeyHelp("Ctrl+D", "on empty: quit", "quit"),
     KeyHelp("Ctrl+Z", "suspend", "suspend"),
     KeyHelp("Ctrl+_ / Alt+_, Ctrl+Y", "undo / redo typing", "undo"),
     KeyHelp("Shift+Tab", "permission mode", "mode"),
-    KeyHelp("↑ ↓", "history; ↑ on empty takes a queued message back", "older"),
+    KeyHelp("↑ ↓", "history; ↑ on empty edits a queued message", "older"),
     KeyHelp("Ctrl+R", "search the history", "history"),
-    KeyHelp("Ctrl+G", "write in $EDITOR; the plan that is asked about, too", "editor"),
+    KeyHelp("Ctrl+G", "write in $EDITOR, also an open plan", "editor"),
     KeyHelp("Ctrl+V", "paste text or an image", "paste"),
     KeyHelp("Ctrl+O", "open or close tool output", "tools"),
     KeyHelp("Ctrl+T", "show or hide reasoning", "reasoning"),
@@ -53,43 +57,64 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("PgUp PgDn", "scroll; Ctrl+End follows again", "page_up"),
     KeyHelp("Ctrl+↑ Ctrl+↓", "previous / next question", "previous_question"),
     KeyHelp("P", "in the transcript and in /context: pin a message"),
-    KeyHelp("Tab", "complete; to a question that is open, and back; else to what waits", "complete"),
-    KeyHelp("y a s n f", "permission: yes, always, this session, no, no with a word", "allow"),
+    KeyHelp("Tab", "complete; go to an open question and back, or to the queue", "complete"),
+    KeyHelp("y a s n f", "permission: yes, always, this session, no, no and say why", "allow"),
     KeyHelp("?", "on empty: this list"),
     KeyHelp("/ @ !", "command, file, shell"),
     KeyHelp("Esc i v V", "with /vim: normal mode, typing, selecting"),
 )
 
 
-LEFT = 38
-"""Cells of the column with commands and keys, where there is room."""
+LEFT = 18
+"""Cells of the column with commands and keys at most; longer ones wrap."""
+WIDE = 100
+"""Cells of the dialog's rows at most: longer lines are hard to read."""
+PALETTE_LEFT = 38
 
 
 @dataclass(slots=True, frozen=True)
 class HelpRow:
+    """A line of the help. ``more``: it goes on with the one above."""
+
     left: str
     right: str
     heading: bool = False
+    more: bool = False
     command: str = ""
     doc: str = ""
 
 
 def help_rows(agent: Agent | None, rebound: dict[str, str], keys_first: bool) -> list[HelpRow]:
-    commands = [HelpRow("Commands", "", heading=True)]
-    commands += [HelpRow(c.usage, c.summary, command=c.name, doc=_doc(c.doc, c.aliases)) for c in load().values()]
-    if agent is not None:
-        commands += [HelpRow(f"/{own.name}", own.description) for own in agent.project.user_commands()]
+    """Commands by parts, the user's own, and keys; each in one row."""
+    known = load()
+    commands: list[HelpRow] = []
+    for part, names in PARTS.items():
+        commands.append(HelpRow(part, "", heading=True))
+        commands += [HelpRow(f"/{n}", known[n].summary, command=n, doc=_doc(known[n])) for n in names if n in known]
+    own = agent.project.user_commands() if agent is not None else []
+    if own:
+        commands.append(HelpRow("Your own", "", heading=True))
+        commands += [HelpRow(f"/{each.name}", each.description) for each in own]
     keys = [HelpRow("Keys", "", heading=True)]
     for key in KEY_HELP:
-        doc = f"Its name in [keys] of the configuration is {key.id}." if key.id else ""
+        doc = f"Name in [keys] of the configuration: {key.id}." if key.id else ""
         keys.append(HelpRow((key.id and rebound.get(key.id)) or key.keys, key.what, doc=doc))
     return keys + commands if keys_first else commands + keys
 
 
-def _doc(doc: str, aliases: tuple[str, ...]) -> str:
-    also = f"Also: {', '.join('/' + a for a in aliases)}." if aliases else ""
-    rest = " ".join(doc.partition("\n")[2].split())
-    return " ".join(part for part in (rest, also) if part)
+def _doc(command: Command) -> str:
+    rest = " ".join(command.doc.partition("\n")[2].split())
+    also = f"Also: {', '.join('/' + a for a in command.aliases)}." if command.aliases else ""
+    return " ".join(part for part in (f"{command.usage}." if command.args else "", rest, also) if part)
+
+
+def in_columns(row: HelpRow, left: int, width: int) -> list[HelpRow]:
+    """The row as lines of at most ``width`` cells, its first column ``left`` of them."""
+    if row.heading:
+        return [HelpRow("", "", more=True), row]
+    names, words = in_lines(row.left, left), in_lines(row.right, width - left - 2)
+    first, *others = zip_longest(names, words, fillvalue="")
+    return [replace(row, left=first[0], right=first[1]), *(HelpRow(a, b, more=True) for a, b in others)]
 
 
 class HelpScreen(Picker[HelpRow, str]):
@@ -97,7 +122,7 @@ class HelpScreen(Picker[HelpRow, str]):
 
     TITLE_TEXT = "Help"
     PLACEHOLDER = "search commands and keys"
-    PREVIEW_LINES = 2
+    PREVIEW_LINES = 3
     HINT = "↑↓ scroll · Enter runs a command · Esc close"
 
     def __init__(self, agent: Agent | None, rebound: dict[str, str], topic: str = "") -> None:
@@ -105,35 +130,49 @@ class HelpScreen(Picker[HelpRow, str]):
         command = None if keys_first or not topic else find(topic.lstrip("/"))
         super().__init__("" if keys_first else command.name if command else topic)
         self.all = help_rows(agent, rebound, keys_first)
-        self._left = min(LEFT, max(cell_len(row.left) for row in self.all))
+        self._cells = WIDE
+
+    @property
+    def _left(self) -> int:
+        return min(LEFT, max(8, self._cells // 3))
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        cells = min(WIDE, self.rows.scrollable_content_region.width - MARK - 1)
+        if cells > 0 and cells != self._cells:
+            self._cells = cells
+            self.look_again()
 
     def entries(self, search: str) -> Sequence[HelpRow]:
         words = search.lower().split()
-        if not words:
-            return self.all
-        return [r for r in self.all if not r.heading and all(w in f"{r.left} {r.right}".lower() for w in words)]
+        rows = [r for r in self.all if not words or (not r.heading and all(w in _said(r) for w in words))]
+        lines = [line for row in rows for line in in_columns(row, self._left, self._cells)]
+        return lines if words else lines[1:]
 
     def width_of(self, entry: HelpRow) -> int:
-        return self._left + 2 + cell_len(entry.right)
+        return WIDE
 
     def can_choose(self, entry: HelpRow) -> bool:
-        return not entry.heading
+        return not entry.heading and not entry.more
 
     def draw(self, entry: HelpRow, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         if entry.heading:
             return [(entry.left, paint("accent", bold=True))]
-        room = min(self._left, max(16, width * 2 // 5))
         return [
-            (fit(entry.left, room), paint("primary", bold=here)),
-            ("  " + shorten(entry.right, max(0, width - room - 2)), paint("foreground")),
+            (fit(entry.left, self._left), paint("primary", bold=here)),
+            ("  " + shorten(entry.right, max(0, width - self._left - 2)), paint("foreground")),
         ]
 
     def preview(self, entry: HelpRow) -> str:
-        return "\n".join(part for part in (entry.right, entry.doc) if part)
+        return entry.doc
 
     def chosen(self, entry: HelpRow) -> None:
         if entry.command:
             self.dismiss(entry.command)
+
+
+def _said(row: HelpRow) -> str:
+    return f"{row.left} {row.right} {row.doc}".lower()
 
 
 @dataclass(slots=True, frozen=True)
@@ -178,7 +217,7 @@ class Palette(Picker[Entry, Entry]):
     def __init__(self, agent: Agent | None) -> None:
         super().__init__()
         self.all = palette_entries(agent)
-        self._left = min(LEFT, max(cell_len(entry.label) for entry in self.all))
+        self._left = min(PALETTE_LEFT, max(cell_len(entry.label) for entry in self.all))
 
     def entries(self, search: str) -> Sequence[Entry]:
         by_text = {f"{e.label.lstrip('/')} {e.detail}": e for e in self.all}

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
+from rich.style import Style
 
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.context.cache_forecast import cold_words
-from agent_tui.models.requests import ModelInfo, ModelSpec
-from agent_tui.text.cells import fit
+from agent_tui.engine.model_list import ModelChoice, ModelGroup
+from agent_tui.errors import AgentError
+from agent_tui.models.requests import ModelInfo
+from agent_tui.models.usage import Prices
+from agent_tui.providers.catalog import DEMO
+from agent_tui.text.cells import fit, shorten, shorten_path
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import money, tokens
-from agent_tui.text.search import match
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.theme import Paint, Piece
 
@@ -22,94 +26,200 @@ if TYPE_CHECKING:
     from agent_tui.engine.models import EffortChoice
 
 
-KEY, WINDOW, PRICE = 26, 9, 18
+WINDOW, PRICE, CACHED = 9, 18, 9
 """Cells of the columns, where there is room."""
-DEMO = "DEMO, built in: no key, no network"
+ROOM = 24
+"""Cells that a name keeps before a column goes."""
+NO_KEY = "no key"
+DEMO_WORDS = "DEMO, built in: no key, no network"
 
 
-class ModelPicker(Picker[ModelSpec, str]):
-    """Answers the chosen model's key. What is known of each arrives while the list is open."""
+class ModelPicker(Picker[ModelGroup | ModelChoice, str]):
+    """Answers the chosen model's name. What takes a moment to find arrives while the list is open."""
 
     TITLE_TEXT = "Model"
-    PLACEHOLDER = "search, or type any LiteLLM name"
+    PLACEHOLDER = "search all models, or type a name"
     PREVIEW_LINES = 2
-    HINT = "Enter choose · window · $ per million tokens in/out · Esc close"
+    COLUMNS = True
+    HINT = "↑↓ move · Enter choose · Esc close"
+    NO_MATCH = "No model matches. You can also type a full name, such as openai/gpt-5."
 
     def __init__(self, agent: Agent, search: str = "") -> None:
         super().__init__(search)
         self.agent = agent
         self.infos: dict[str, ModelInfo] = {}
         self.lost: dict[str, str] = {}
-        self._key = min(KEY, max((cell_len(one_line(spec.key, 60)) for spec in agent.models.all()), default=KEY) + 1)
+        self._asked: set[str] = set()
+        self._moved_by_user = False
         if agent.models.info is not None:
             self.infos[agent.models.spec.key] = agent.models.info
 
     def on_mount(self) -> None:
-        self.run_worker(self._describe(), exit_on_error=False)
+        self.run_worker(self._look(), exit_on_error=False)
 
-    async def _describe(self) -> None:
+    async def _look(self) -> None:
+        await self.agent.models.look()
+        here = self.current
+        self.look_again()
+        stay = next((i for i, entry in enumerate(self.shown) if entry == here), None) if self._moved_by_user else None
+        self.rows.move_to(self.start_at() if stay is None else stay)
+        self._preview()
         for spec in self.agent.models.all():
-            if spec.key not in self.infos:
-                self.infos[spec.key] = await self.agent.models.describe(spec.key)
-                self.rows.refresh()
-                self._preview()
+            await self._describe(spec.key)
 
-    def entries(self, search: str) -> Sequence[ModelSpec]:
-        specs = {f"{s.key} {s.model}": s for s in self.agent.models.all()}
-        found = [specs[name] for name in match(search, list(specs))] if search else list(specs.values())
-        if "/" in search and all(s.key != search and s.model != search for s in found):
-            found.append(ModelSpec(search.strip(), search.strip()))
-        return found
+    async def _describe(self, name: str) -> None:
+        """Asks for the facts of a model; of one that is misconfigured none are known."""
+        if name in self.infos or name in self._asked:
+            return
+        self._asked.add(name)
+        try:
+            self.infos[name] = await self.agent.models.describe(name)
+        except AgentError as error:
+            self.lost[name] = str(error)
+        self.rows.refresh()
+        self._preview()
+
+    def action_rows(self, what: Literal["move", "page"], by: int) -> None:
+        self._moved_by_user = True
+        super().action_rows(what, by)
+
+    def entries(self, search: str) -> Sequence[ModelGroup | ModelChoice]:
+        if search.strip():
+            return self.agent.models.list.search(one_line(search, 300))
+        entries: list[ModelGroup | ModelChoice] = []
+        for group in self.agent.models.list.groups():
+            entries += [group, *group.choices]
+        return entries
 
     def start_at(self) -> int:
-        return next((i for i, s in enumerate(self.shown) if s.key == self.agent.models.spec.key), 0)
+        """The model in use, unless that is the demo: who opens this list then wants another."""
+        current = self.agent.models.spec.key
+        if self.searched.strip() or current == DEMO:
+            return 0
+        return next((i for i, e in enumerate(self.shown) if isinstance(e, ModelChoice) and e.name == current), 0)
 
-    def draw(self, entry: ModelSpec, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        current = entry.key == self.agent.models.spec.key
-        info = self.infos.get(entry.key)
-        window = tokens(info.limits.window, False) if info and info.limits.window else "unknown" if info else ""
-        price = _price(info) if info is not None else ""
-        key_width = min(self._key, max(10, width // 3))
-        tail = fit(window, WINDOW, right=True) + fit(price, PRICE if width > 56 else 0, right=True)
-        model = DEMO if entry.model == "demo" else one_line(entry.model, 100) if entry.model != entry.key else ""
+    def can_choose(self, entry: ModelGroup | ModelChoice) -> bool:
+        return isinstance(entry, ModelChoice)
+
+    def headings(self, width: int, paint: Paint) -> Sequence[Piece]:
+        price = fit("$ in / out", PRICE, right=True) + fit("cached", CACHED, right=True)
+        return self._columns("  model", "", fit("window", WINDOW, right=True), price, width, paint("muted"))
+
+    def draw(self, entry: ModelGroup | ModelChoice, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+        if isinstance(entry, ModelGroup):
+            more = f"{entry.more} more: search {entry.title}" if entry.more else ""
+            note = " · ".join(filter(None, (entry.note, more)))
+            title = one_line(entry.title, 40)
+            return [
+                (title, paint("accent", bold=True)),
+                (f"  {shorten(note, max(0, width - cell_len(title) - 2))}", paint("muted")),
+            ]
+        current = entry.name == self.agent.models.spec.key
+        info = self.infos.get(entry.name)
+        window = info.limits.window if info is not None else entry.window
+        prices = info.prices if info is not None else entry.prices
+        shown = entry.listed.plain if entry.listed is not None and not self.searched.strip() else entry.name
+        name = ("● " if current else "  ") + one_line(shown, 100)
+        size = fit(tokens(window, False) if window else "", WINDOW, right=True)
+        style = paint("primary" if here else "foreground", bold=here)
+        return self._columns(name, self._beside(entry), size, _price(prices), width, style, paint("muted"))
+
+    def _beside(self, entry: ModelChoice) -> str:
+        """What stands behind the name: LiteLLM's own, or what is missing."""
+        if entry.anyway:
+            return "not on the list"
+        if self.searched.strip() and self.agent.models.list.key_of(entry.provider) is None:
+            return NO_KEY
+        if entry.model == DEMO:
+            return DEMO_WORDS
+        return one_line(entry.model, 100) if entry.model != entry.name else ""
+
+    @staticmethod
+    def _columns(
+        name: str, beside: str, window: str, price: str, width: int, style: Style, muted: Style | None = None
+    ) -> Sequence[Piece]:
+        """A row of columns: the price of what is cached goes first where there is no room, then all prices."""
+        widest = max(0, width - WINDOW - ROOM)
+        price = price if widest >= PRICE + CACHED else price[:PRICE] if widest >= PRICE else ""
+        room = max(0, width - len(window) - len(price))
+        name = _whole_end(name, room)
+        rest = room - cell_len(name)
         return [
-            ("● " if current else "  ", paint("accent")),
-            (fit(one_line(entry.key, 60), key_width), paint("primary" if here else "foreground", bold=here)),
-            (" " + fit(model, max(0, width - key_width - len(tail) - 3)), paint("muted")),
-            (tail, paint("foreground")),
+            (name, style),
+            (fit(f"  {beside}" if beside and rest > SHORTEST else "", rest), muted or style),
+            (window + price, style),
         ]
 
-    def width_of(self, entry: ModelSpec) -> int:
-        return 2 + self._key + 1 + max(cell_len(one_line(entry.model, 100)), cell_len(DEMO)) + 1 + WINDOW + PRICE
+    def width_of(self, entry: ModelGroup | ModelChoice) -> int:
+        if isinstance(entry, ModelGroup):
+            return 0
+        return 2 + cell_len(one_line(entry.name, 100)) + 2 + len(self._beside(entry)) + WINDOW + PRICE + CACHED
 
-    def preview(self, entry: ModelSpec) -> str:
-        info = self.infos.get(entry.key)
-        if info is None:
+    def preview(self, entry: ModelGroup | ModelChoice) -> str:
+        if isinstance(entry, ModelGroup):
             return ""
+        info = self.infos.get(entry.name)
+        if info is None and self.agent.models.list.key_of(entry.provider) is not None:
+            self.run_worker(self._describe(entry.name), exit_on_error=False)
+        lines = (_facts(entry, info), self._way(entry, info), self.lost.get(entry.name, ""))
+        return "\n".join(filter(None, lines))
+
+    def _way(self, entry: ModelChoice, info: ModelInfo | None) -> str:
+        """What stands in the way of a model, or is lost by choosing it."""
+        if entry.anyway:
+            return "Unknown model: it may be new, or mistyped. Enter uses it."
+        if info is None and self.agent.models.list.key_of(entry.provider) is None:
+            return f"No key for {entry.provider} yet. Enter asks for one."
+        if info is not None and entry.name not in self.lost:
+            self.lost[entry.name] = lost_text(self.agent.models.lost_by(info), would=True)
+        return one_line(info.problem or "", 300) if info is not None else ""
+
+    def chosen(self, entry: ModelGroup | ModelChoice) -> None:
+        if isinstance(entry, ModelChoice):
+            if entry.anyway:
+                self.agent.models.accept(entry.name)
+            self.dismiss(entry.name)
+
+
+SHORTEST = 8
+"""Cells of what stands beside a name, below which it says nothing."""
+
+
+def _whole_end(name: str, room: int) -> str:
+    """A model's name in its room: what is left out is behind the provider, as the end says which model it is."""
+    provider, slash, plain = name.partition("/")
+    kept = room - cell_len(provider) - 1
+    return f"{provider}/{shorten_path(plain, kept)}" if slash and kept > SHORTEST else shorten(name, room)
+
+
+def _facts(entry: ModelChoice, info: ModelInfo | None) -> str:
+    listed = entry.listed
+    facts = [one_line(entry.model, 100)] if entry.model != DEMO else []
+    if info is not None:
         limits = info.limits
-        facts = (
+        facts += [
             f"window {tokens(limits.window, False)} ({limits.origin})" if limits.window else "unknown window",
             f"input at most {tokens(limits.max_input, False)}" if limits.max_input else "",
             f"output at most {tokens(limits.max_output, False)}" if limits.max_output else "",
             "thinks" if info.reasoning else "",
             "sees images" if info.images else "",
-        )
-        if entry.key not in self.lost:
-            self.lost[entry.key] = lost_text(self.agent.models.lost_by(info), would=True)
-        lines = (" · ".join(filter(None, facts)), one_line(info.problem or "", 300), self.lost[entry.key])
-        return "\n".join(filter(None, lines))
-
-    def chosen(self, entry: ModelSpec) -> None:
-        self.dismiss(entry.key)
+        ]
+    elif listed is not None and listed.most_out:
+        facts.append(f"output at most {tokens(listed.most_out, False)}")
+    if listed is not None and listed.ends:
+        facts.append(f"retired by its provider on {listed.ends}")
+    return " · ".join(filter(None, facts))
 
 
-def _price(info: ModelInfo) -> str:
-    prices = info.prices
+def _price(prices: Prices) -> str:
+    """Dollars per million tokens in the width of the columns; blank where they are not known."""
     if prices.input is None or prices.output is None:
-        return ""
+        return " " * (PRICE + CACHED)
     if prices.free:
-        return "free"
-    return f"{money(prices.input * 1e6)} / {money(prices.output * 1e6)}"
+        return fit("free", PRICE, right=True) + " " * CACHED
+    cached = money(prices.cache_read * 1e6) if prices.cache_read is not None else ""
+    each = f"{money(prices.input * 1e6)} / {money(prices.output * 1e6)}"
+    return fit(each, PRICE, right=True) + fit(cached, CACHED, right=True)
 
 
 NAME_WIDTH = 8
@@ -142,10 +252,10 @@ class EffortPicker(Picker["EffortChoice", str]):
 
     def preview(self, entry: EffortChoice) -> str:
         if entry.current:
-            return "In force."
+            return "Current."
         lines = [f"{cold_words(entry.cold)}."] if entry.cold is not None else []
         lines += [text] if (text := lost_text(entry.lost, would=True)) else []
-        return "\n".join(lines) or "Nothing is lost and nothing paid anew by the change."
+        return "\n".join(lines) or "Switching loses nothing and costs nothing extra."
 
     def chosen(self, entry: EffortChoice) -> None:
         self.dismiss(entry.effort)

@@ -178,7 +178,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
-            frame.border_title = Content(self.TITLE_TEXT).plain
+            frame.border_title = Content(self.TITLE_TEXT)
             yield self.SEARCH(self.first_search, placeholder=self.PLACEHOLDER, id="search", select_on_focus=False)
             yield Static(Content(self.EMPTY), id="none")
             if self.COLUMNS:
@@ -217,7 +217,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         extra = self.extra_lines(width) if self._had else 0
         frame.styles.height = min(self.most + extra + (lines + 1 if lines else 0) + 4, room.height, TALLEST)
         self.query_one("#preview").styles.min_height = lines
-        frame.border_subtitle = Content(fitting(self.hint if some else self.LEAVE, width - 6)).plain
+        frame.border_subtitle = Content(fitting(self.hint if some else self.LEAVE, width - 6))
 
     @property
     def rows(self) -> PickerRows:
@@ -323,10 +323,10 @@ class HistoryPicker(Picker[str, str]):
     """Answers the chosen text, which then stands in the prompt."""
 
     TITLE_TEXT = "Prompt history"
-    PLACEHOLDER = "words that were in it"
-    HINT = "Enter take it · Esc close"
-    NO_MATCH = "Nothing like that was typed in this project."
-    EMPTY = "Nothing was typed in this project yet."
+    PLACEHOLDER = "search your prompts"
+    HINT = "Enter use · Esc close"
+    NO_MATCH = "No prompt matches in this project."
+    EMPTY = "No prompts in this project yet."
 
     def __init__(self, history: History, search: str = "") -> None:
         super().__init__(one_line(search, 100))

@@ -224,8 +224,8 @@ class PictureScreen(Guarded, Screen[None]):
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "close", "Back", show=False),
-        Binding("left,up,k,p", "turn(-1)", "The picture before", show=False),
-        Binding("right,down,j,n,space", "turn(1)", "The picture after", show=False),
+        Binding("left,up,k,p", "turn(-1)", "Previous picture", show=False),
+        Binding("right,down,j,n,space", "turn(1)", "Next picture", show=False),
         *(Binding(key, "nothing", show=False) for key in BELOW),
     ]
 
@@ -300,7 +300,7 @@ class PictureScreen(Guarded, Screen[None]):
                     if canvas.wrapped:
                         off = await asyncio.to_thread(place_in_tmux)
                 except PictureError as error:
-                    words = f"It is not shown: {error}"
+                    words = f"Cannot be shown: {error}"
                 if turn == self._wanted:
                     self._done = turn
                     self.call_after_refresh(self._put, turn, drawn, words, off)

@@ -75,7 +75,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     HINT = "Enter resume · Ctrl+A all projects · Esc close"
     PREVIEW_LINES = 2
     NO_MATCH = "No session matches."
-    EMPTY = "No session yet."
+    EMPTY = "No sessions yet."
     LEAVE = "Ctrl+A all projects · Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
@@ -170,7 +170,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
             tell(ended=True, problem=str(error))
         except Exception:
             log.exception("A search failed")
-            tell(ended=True, problem="the search failed: the log says why")
+            tell(ended=True, problem="the search failed; see the log")
         else:
             tell(ended=True)
 
@@ -244,12 +244,12 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         try:
             others = self.agent.store.messages.tree_size(info.id)[1]
         except StoreError:
-            others, unread = 0, "parts of it cannot be read"
+            others, unread = 0, "partly unreadable"
         branches = f" and {plural(others, 'more branch', 'more branches')}" if others else ""
         facts = (
             one_line(info.project, 200) if info.project != self.project else "",
             one_line(info.title, 80) if entry.message_id is not None else "",
-            "on another branch (/rewind goes there)" if entry.left_behind else "",
+            "on another branch (/rewind to go there)" if entry.left_behind else "",
             one_line(info.model, 60),
             "a fork of another session" if info.copied else "",
             "handed off from another session" if info.state.handed_from else "",
@@ -322,9 +322,9 @@ class WayBack:
 class RewindPicker(Picker["Message | Branch", WayBack]):
     """The conversation, newest message first, and where it forks the branches that are not in it."""
 
-    TITLE_TEXT = "Go back to before…, or to a branch"
+    TITLE_TEXT = "Rewind to before a message"
     PLACEHOLDER = "search your messages"
-    HINT = "Ctrl+R files · Tab branch · Ctrl+F fork · Esc close"
+    HINT = "Enter go back · Ctrl+R files · Ctrl+F fork · Tab branch · Esc close"
     PREVIEW_LINES = 5
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "files", "With files", show=False, priority=True),
@@ -391,7 +391,7 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
         try:
             files = files_text(self.agent.branches.files(head), self.agent.root)
         except StoreError as error:
-            files = f"Its files cannot be looked at: {error}"
+            files = f"Cannot read its files: {error}"
         parts = [files, lost_text(self.agent.branches.lost(head), would=True)]
         return "".join(f" {part}" for part in parts if part)
 

@@ -91,7 +91,7 @@ class TidyPicker(Picker["DeadWeight", Ticked]):
         return BOX + max(LEAST, cell_len(one_line(entry.what, 300))) + SIZE + WHY
 
     def preview(self, entry: DeadWeight) -> str:
-        return f"{one_line(entry.what, 300)}: {entry.why}\n{self._sum or 'Nothing is ticked.'}"
+        return f"{one_line(entry.what, 300)}: {entry.why}\n{self._sum or 'Nothing ticked.'}"
 
     def action_tick(self) -> None:
         if (entry := self.current) is not None:
@@ -126,7 +126,7 @@ class TidyPicker(Picker["DeadWeight", Ticked]):
         if self._ticked:
             self.dismiss(Ticked(self.ticked, later))
             return
-        self._sum = "Nothing is ticked: Space ticks a line, Ctrl+A all of them."
+        self._sum = "Nothing ticked. Space ticks a line, Ctrl+A all of them."
         self._preview()
 
 

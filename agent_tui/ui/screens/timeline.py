@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import field
 
@@ -30,6 +31,8 @@ LEAST_AHEAD = 4
 """One of so many cells may be of the projected columns."""
 FAR_OFF = 4
 """Where the highest column is less than one of so many parts of the limit, the scale ends at the column."""
+LOOK_AHEAD = 1.5
+"""How many times as high as the highest column the turns ahead are drawn where the limit is out of sight."""
 CROWDED = 6
 """More compactions than these are not marked one by one: the cliffs show them."""
 TICK_ROWS, HIGH = 2, 10
@@ -73,10 +76,12 @@ class Slot:
 def slots_of(course: Course, width: int) -> list[Slot]:
     """The columns side by side in ``width`` cells: steps, the next request, the turns ahead. Where there are more than
     cells, steps next to each other share one, and so do turns."""
-    turns = len(course.ahead)
-    # Drawn where it is far off it would look near: the headline says when.
-    far = _far_off(max(course.timeline.peak, course.now.total or 0), course.limit)
-    ahead = 0 if far else min(turns, width // LEAST_AHEAD)
+    peak, turns = max(course.timeline.peak, course.now.total or 0), len(course.ahead)
+    if _far_off(peak, course.limit):
+        # As far as the scale allows: drawn to a limit that is far off they would look near. The headline says when.
+        near = (size <= LOOK_AHEAD * peak and _far_off(size, course.limit) for size in course.ahead)
+        turns = sum(itertools.takewhile(bool, near))
+    ahead = min(turns, width // LEAST_AHEAD)
     columns = [*course.timeline.columns(max(1, width - ahead - 1), course.path), course.now]
     columns = columns[-max(1, width) :]
     every = len(columns) + ahead
@@ -261,7 +266,7 @@ def draw(course: Course, slots: Sequence[Slot], width: int, height: int, how: Dr
         _word(grid, height - 1 - line, "limit", ("warning", None, False))
     elif course.limit is not None:
         text = f"limit {tokens(course.limit, False)} ↑"
-        if grid.free(x := width - len(text), 0, len(text)):
+        if (x := next((x for x in (width - len(text), LABEL) if grid.free(x, 0, len(text))), None)) is not None:
             grid.put(x, 0, text, ("faint", None, False))
     for place in range(len(slots) - 1, -1, -1):
         column = slots[place].column

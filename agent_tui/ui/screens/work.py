@@ -30,8 +30,8 @@ EVERY = 1.0
 
 
 PORTS: dict[PortReach, str] = {
-    "sandbox": "Ports it opens are the sandbox's own: its commands reach them, your browser does not.",
-    "itself": "Ports it opens are its own: nothing else reaches them, your browser neither.",
+    "sandbox": "Its ports are private to the sandbox: other commands there reach them, your browser does not.",
+    "itself": "Its ports are private: nothing else reaches them, not even your browser.",
 }
 
 
@@ -69,10 +69,10 @@ class Followed(Picker[T, R]):
 class JobPicker(Followed[JobInfo, None]):
     """Enter shows the output; Ctrl+X stops, Ctrl+Y keeps beyond the session, or takes that back."""
 
-    TITLE_TEXT = "Commands in the background"
+    TITLE_TEXT = "Background commands"
     PLACEHOLDER = "search commands"
     HINT = "Enter output · Ctrl+X stop · Ctrl+Y keep · Esc close"
-    EMPTY = "No command was started in the background."
+    EMPTY = "No background commands."
     PREVIEW_LINES = 2
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", show=False, priority=True),
@@ -181,33 +181,33 @@ class JobOutput(TextScreen):
         try:
             await self.agent.background.stop(self.job_id)
         except AgentError as error:
-            self.query_one("#frame").border_subtitle = Content(str(error)).plain
+            self.query_one("#frame").border_subtitle = Content(one_line(str(error)))
         self._look_again()
 
 
 EXPLAINED = {
-    "queued": "Goes out after the running turn; Ctrl+S sends it into that turn, before its next step.",
-    "steer": "Goes in before the next step of the running turn.",
-    "held": "Was not sent when this session was last left. It goes nowhere by itself.",
-    "failed": "Could not be sent. It goes nowhere by itself.",
-    "unanswered": "Was sent, and its request failed: it goes along with your next message.",
+    "queued": "Will be sent after the running turn. Ctrl+S sends it before the next step instead.",
+    "steer": "Will be sent before the next step of the running turn.",
+    "held": "Not sent before you left this session. Send it with Ctrl+S.",
+    "failed": "Could not be sent. Try again with Ctrl+S.",
+    "unanswered": "Sent, but the request failed. It will be sent with your next message.",
 }
-PAUSED = "Waits for your word: nothing goes out by itself since the turn was ended."
+PAUSED = "Paused: the turn did not finish. Send it with Ctrl+S."
 
 
 class QueuePicker(Followed[WaitingMessage, str]):
     """Answers the id of one that is to be edited. The list follows what happens meanwhile."""
 
-    TITLE_TEXT = "What waits to be sent"
+    TITLE_TEXT = "Queued messages"
     PLACEHOLDER = "search"
     HINT = "Enter edit · Ctrl+S send · Ctrl+X drop · Alt+↑↓ order · Esc close"
-    EMPTY = "Nothing waits."
+    EMPTY = "The queue is empty."
     PREVIEW_LINES = 2
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "send", "Send now", show=False, priority=True),
         Binding("ctrl+x", "drop", "Drop", show=False, priority=True),
-        Binding("alt+up,shift+up", "order(-1)", "Earlier", show=False, priority=True),
-        Binding("alt+down,shift+down", "order(1)", "Later", show=False, priority=True),
+        Binding("alt+up,shift+up", "order(-1)", "Move up", show=False, priority=True),
+        Binding("alt+down,shift+down", "order(1)", "Move down", show=False, priority=True),
     ]
     FOLLOWS = QueueChanged
 
@@ -258,21 +258,21 @@ class QueuePicker(Followed[WaitingMessage, str]):
                 self.dismiss(None)
             self._say("")
         else:
-            self._say("It cannot be sent now: something else runs.")
+            self._say("Cannot send now: something else is running.")
 
     def action_drop(self) -> None:
         """It stays in the prompt's history, where every message has been since it was typed."""
         if (entry := self.current) is None:
             return
         if self.agent.turns.take_back(entry.id) is None:
-            self._say("It cannot be dropped now.")
+            self._say("Cannot be dropped any more.")
         else:
-            self._say("Dropped. Ctrl+R in the prompt finds its text again.")
+            self._say("Dropped. Ctrl+R in the prompt finds the text.")
 
     def action_order(self, by: int) -> None:
         if (entry := self.current) is not None and not self.searched:
             moved = self.agent.waiting.move(entry.id, by)
-            self._say("" if moved else "It cannot go any earlier." if by < 0 else "It cannot go any later.")
+            self._say("" if moved else "Already first." if by < 0 else "Already last.")
 
     def _say(self, text: str) -> None:
         """Says what came of a key, above what is known of the row."""

@@ -10,11 +10,13 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from agent_tui.text.clean import one_line
+from agent_tui.ui.first_frame import ENTER, FirstFrame
 from agent_tui.ui.textual_private.terminal import Hears, listening, messages_of, teach_keys, wrap_output
 
 if TYPE_CHECKING:
@@ -83,11 +85,13 @@ class Patient:
 
 
 def driver_class(
-    leave: Callable[[], object], background: Callable[[bool], object] | None = None
+    leave: Callable[[], object],
+    background: Callable[[bool], object] | None = None,
+    frame: FirstFrame | None = None,
 ) -> type[Driver] | None:
     """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. ``background`` is called
-    there with whether the terminal's background is light, once it says so; without it, it is not asked. None where
-    Textual's own driver is to be used."""
+    there with whether the terminal's background is light, once it says so; without it, it is not asked. What ``frame``
+    shows stays until Textual has drawn. None where Textual's own driver is to be used."""
     if sys.platform == "win32" or sys.__stderr__ is None:
         return None
     from textual.drivers.linux_driver import LinuxDriver
@@ -95,8 +99,10 @@ def driver_class(
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
+            _reading.append(self.exit_event)
             self._events = asyncio.get_running_loop()
             self._frames = WholeFrames()
+            self._entered = False
             self._typed_early = ""
             self.listeners: list[Hears] = []
             self._asks = background is not None
@@ -105,7 +111,9 @@ def driver_class(
             wrap_output(self, lambda file: Patient(file, self._gone))
 
         def write(self, data: str) -> None:
-            if whole := self._frames.take(data):
+            if self._entered and data == ENTER:
+                self._entered = False  # entering once more would show an empty screen
+            elif whole := self._frames.take(data):
                 super().write(whole)
 
         def _heard(self, background: Callable[[bool], object], light: bool) -> None:
@@ -128,6 +136,7 @@ def driver_class(
 
                 self.listeners.append(BackgroundAnswers(partial(self._heard, background)))
             self._typed_early = typed_ahead(self.fileno)
+            self._entered = frame is not None and frame.hand_over()
             super().start_application_mode()  # type: ignore[no-untyped-call]
             if self._asks and self.input_tty and os.environ.get("TERM") not in SILENT:
                 from agent_tui.ui.terminal.answers import QUERY
@@ -158,6 +167,16 @@ def driver_class(
                     self.process_message(message)
 
     return TerminalDriver
+
+
+_reading: list[threading.Event] = []
+
+
+def end_reading() -> None:
+    """Ends the threads that read keys. Textual does so on the way out, unless something fails there first: such a
+    thread kept the process, reading the end of a terminal that was gone, for ever."""
+    for ends in _reading:
+        ends.set()
 
 
 def typed_ahead(terminal: int) -> str:

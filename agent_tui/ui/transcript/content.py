@@ -19,9 +19,10 @@ from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
-from agent_tui.ui.transcript.entry import Entry, add_images, blocks_of, ending, tool_block
-from agent_tui.ui.transcript.parts import BannerBlock, FoldBlock, NoticeBlock, ReasoningBlock, TextBlock, ToolBlock
+from agent_tui.ui.transcript.entry import ENDING, Entry, add_images, blocks_of, ending, tool_block
+from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
 from agent_tui.ui.transcript.reader import Pointer
+from agent_tui.ui.transcript.tools import ToolBlock
 
 NEWEST = 400
 """Messages that are looked at before the first of a session is drawn."""
@@ -42,10 +43,14 @@ class Content(Pointer):
         records: Sequence[CompactionRecord],
         summaries: Mapping[str, Message],
         kept: Mapping[str, list[Entry]] | None = None,
+        endings: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         """A session, of which about the ``NEWEST`` messages at first; ``add_older`` adds the others. Only sizes are
-        looked at; blocks are made when they are seen. ``kept`` is what ``said_beside`` gave."""
-        self._kept = kept or {}
+        looked at; blocks are made when they are seen. ``kept`` is what ``said_beside`` gave; ``endings`` are notices
+        that follow messages, level and text."""
+        self._kept = dict(kept or {})
+        for name, (level, text) in (endings or {}).items():
+            self._kept[name] = [Entry(None, [NoticeBlock(ENDING, level, text)]), *self._kept.get(name, ())]
         tools = self.document.tools
         begin = _cut(messages, NEWEST)
         shown = sorted(filter(_shown, records), key=lambda record: record.created)
@@ -86,7 +91,9 @@ class Content(Pointer):
             if name:
                 last = name if name in there or entry.message is not None else last
                 place = name if name in there else place
-            elif isinstance(block, FoldBlock) or (isinstance(block, NoticeBlock) and last == place):
+            elif isinstance(block, FoldBlock) or (
+                isinstance(block, NoticeBlock) and block.key != ENDING and last == place
+            ):
                 kept.setdefault(place, []).append(Entry(None, entry.blocks, chars=entry.chars, rows=entry.rows))
         return kept
 
@@ -200,7 +207,7 @@ class Content(Pointer):
         if step is not None and told_by_what_follows(message, step):
             notices = []
         elif notices and step is not None and step.failure is not None and not message.note:
-            notices = [NoticeBlock("end", "error", step.failure.message)]
+            notices = [NoticeBlock(ENDING, "error", step.failure.message)]
         entry.blocks = [*blocks, *notices]
         entry.measure()
         self._adopt(entry)
@@ -251,13 +258,20 @@ class Content(Pointer):
         """One line for the user: ``info``, ``warning`` or ``error``."""
         self._add_block(NoticeBlock("notice", level, text), text)
 
-    def add_summary(self, record: CompactionRecord, message: Message | None = None, told: str = "") -> None:
-        """A compaction, opening into its summary; ``told`` is what there is to say of it now."""
+    def add_record(self, record: CompactionRecord, message: Message | None = None, told: str = "") -> None:
+        """A compaction, opening into its summary, or an edit; ``told`` is what there is to say of it now."""
         self._new(_record(record, {} if message is None else {message.id: message}, told))
 
-    def add_banner(self, lines: Sequence[str]) -> None:
-        """The head of a session: the first line bold, the others muted."""
-        self._add_block(BannerBlock(lines), "\n".join(lines))
+    def show_block(self, block: Block) -> Entry:
+        """A block that can be taken away again."""
+        entry = Entry(None, [block])
+        self._new(entry)
+        return entry
+
+    def take_away(self, entry: Entry) -> None:
+        """What ``show_block`` gave."""
+        entry.blocks = []
+        self._touch(entry)
 
     def add_block(self, title: str, body: str = "", *, markdown: bool = False, open: bool = True) -> None:
         """A titled text that opens and closes, such as a command's output."""
@@ -352,11 +366,12 @@ def _shown(record: CompactionRecord) -> bool:
 
 def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> Entry:
     from agent_tui.context.compaction.summary import facts_text, sizes_text
+    from agent_tui.context.cuts import edited_words
 
     size = f"{sizes_text(record, full=True)} tokens" if record.after_tokens is not None else ""
     if not record.compacts:
         title, body = "Dropped" if record.kind == "drop" else "Restored", ""
-        what = plural(len(record.message_ids), "message")
+        what = edited_words(record)
     elif record.kind == "prune":
         whats = [(record.cleared, "old tool result", "Cleared"), (record.clipped, "large tool result", "Clipped")]
         found = [(plural(n, noun), verb) for n, noun, verb in whats if n]

@@ -13,7 +13,7 @@ from agent_tui.ui.flow.layout import Line
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.transcript.entry import Entry, Folding, Heights, Tools, blocks_of
-from agent_tui.ui.transcript.parts import ToolBlock
+from agent_tui.ui.transcript.tools import ToolBlock
 
 KEPT_LINES = 4_000
 """Laid-out lines that are kept; those not looked at for longest are dropped first."""
@@ -110,7 +110,7 @@ class Document:
             if entry.blocks is None:
                 assert entry.message is not None
                 entry.blocks = blocks_of(entry.message, self.tools)
-            entry.after_tool = self._ends_with_tool(index - 1)
+            entry.after_line = self._ends_with_line(index - 1)
             entry.build(self.folding, self.width)
             self._built.add(index)
             self.heights.set(index, entry.heights.total)
@@ -201,13 +201,19 @@ class Document:
                 rows[index] = entry.heights.total
         self.heights.reset(rows)
 
-    def _ends_with_tool(self, index: int) -> bool:
-        if index < 0:
+    def _ends_with_line(self, index: int) -> bool:
+        """Returns whether an entry ends with a call of which nothing but its line is seen: the next one follows it
+        without a gap."""
+        entry = self.entries[index] if index >= 0 else None
+        if entry is None or (entry.message is not None and entry.message.status == "streaming"):
             return False
-        entry, message = self.entries[index], self.entries[index].message
-        if message is not None and message.role == "assistant" and message.parts and message.status == "complete":
-            return message.parts[-1].type == "tool_call"
-        return entry.blocks is not None and any(isinstance(block, ToolBlock) for block in entry.blocks[-1:])
+        if entry.blocks is None and entry.message is not None:
+            entry.blocks = blocks_of(entry.message, self.tools)
+        block = entry.blocks[-1] if entry.blocks else None
+        if not isinstance(block, ToolBlock):
+            return False
+        block.preview = self.folding.preview
+        return len(block.pieces(entry.is_open(block, self.folding))) == 1
 
     def _keep(self, piece: Piece, lines: int) -> None:
         old = self._kept.pop(piece, 0)

@@ -37,9 +37,9 @@ from agent_tui.ui.transcript.parts import (
     NoticeBlock,
     ReasoningBlock,
     TextBlock,
-    ToolBlock,
     UserBlock,
 )
+from agent_tui.ui.transcript.tools import ToolBlock
 
 if TYPE_CHECKING:
     from agent_tui.ui.transcript.album import Album
@@ -106,8 +106,12 @@ class Heights:
         return index, y
 
 
+ENDING = "end"
+"""The key of a line that says how an answer ended."""
 SHORT_OUTPUT = 20
-"""Output of more lines is folded."""
+"""Output of the user's own command of more lines is folded,"""
+LAST_SEEN = 15
+"""but for so many lines at its end."""
 
 _NONE = Heights()
 
@@ -154,7 +158,7 @@ class Entry:
     index: int = 0
     """The place in the document."""
     live: bool = False
-    after_tool: bool = False
+    after_line: bool = False
     chars: int = 0
     """With ``rows`` the estimate of the height."""
     rows: int = 2
@@ -190,13 +194,13 @@ class Entry:
         """All pieces, made from the blocks as they are folded now."""
         pieces: list[Piece] = []
         self.starts = []
-        previous = self.after_tool
+        after_line = self.after_line
         for block in self.blocks or ():
             self.starts.append(len(pieces))
             if isinstance(block, ToolBlock):
-                block.gap = 0 if previous else 1
+                block.gap, block.preview = 0 if after_line else 1, folding.preview
             if made := block.pieces(self.is_open(block, folding)):
-                previous = isinstance(block, ToolBlock)
+                after_line = isinstance(block, ToolBlock) and len(made) == 1
             pieces += made
         self.pieces = pieces
         self.heights = Heights([piece.guess(width) for piece in pieces])
@@ -212,10 +216,12 @@ class Entry:
 
 @dataclass(slots=True)
 class Folding:
-    """The kinds of blocks that are open unless the user said otherwise for one block."""
+    """The kinds of blocks that are open unless the user said otherwise for one block; ``preview``: of tool calls that
+    are closed a few lines are seen."""
 
     reasoning: bool = False
     tools: bool = False
+    preview: bool = True
 
 
 def blocks_of(message: Message, tools: Tools) -> list[Block]:
@@ -246,11 +252,11 @@ def blocks_of(message: Message, tools: Tools) -> list[Block]:
 def ending(message: Message) -> Iterable[Block]:
     """The line that says how an answer ended, where it did not simply end."""
     if message.status == "failed":
-        yield NoticeBlock("end", "error", message.note or "The answer failed.")
+        yield NoticeBlock(ENDING, "error", message.note or "The answer failed.")
     elif message.status == "stopped":
-        yield NoticeBlock("end", "warning", message.note or INTERRUPTED)
+        yield NoticeBlock(ENDING, "warning", message.note or INTERRUPTED)
     elif message.status == "complete" and message.role == "assistant" and message.note:
-        yield NoticeBlock("end", "info", message.note)
+        yield NoticeBlock(ENDING, "info", message.note)
 
 
 def tool_block(key: str, part: ToolCallPart, tools: Tools) -> ToolBlock:
@@ -286,11 +292,12 @@ def _user(message: Message, tools: Tools) -> list[Block]:
         return blocks
     output = "" if output.strip() == NO_OUTPUT else output
     lines = lines_in(output.rstrip("\n"))
+    short = lines <= SHORT_OUTPUT
     detail = plural(lines, "line") if output.strip() else "no output"
-    return [
-        UserBlock(message.text, _all_named([part for part in attached if part.name != OWN_OUTPUT], tools)),
-        FoldBlock("shell", "output", output, markdown=False, is_open=lines <= SHORT_OUTPUT, detail=detail),
-    ]
+    printed = FoldBlock("shell", "output", output, markdown=False, is_open=short, detail=detail)
+    printed.last = 0 if short else LAST_SEEN
+    named = _all_named([part for part in attached if part.name != OWN_OUTPUT], tools)
+    return [UserBlock(message.text, named), printed]
 
 
 def _all_named(parts: Sequence[AttachmentPart], tools: Tools) -> list[Named]:

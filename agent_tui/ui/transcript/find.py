@@ -24,18 +24,20 @@ _WORD = re.compile(r"\w+|[^\w\s]+|\s+")
 
 
 def selected_text(document: Document, selection: Selection) -> str:
-    """The text of a selection: paragraphs unwrapped, code without decoration, list markers kept."""
+    """The text of a selection: paragraphs unwrapped, code without decoration, list markers kept; the signs of a diff
+    where lines that were removed are among it, else the code alone."""
     if not document.entries:
         return ""
     start = selection.start or Offset(0, 0)
     end = selection.end or Offset(1 << 30, key(len(document.entries), 0, 0) - 1)
-    out: list[str] = []
+    out: list[tuple[str, str]] = []
     for index in range(max(0, unkey(start.y)[0]), min(unkey(end.y)[0] + 1, len(document.entries))):
         for number, piece in enumerate(document.pieces(index)):
             low, high = key(index, number, 0), key(index, number + 1, 0) - 1
             if high >= start.y and low <= end.y:
                 _take(out, piece, low, start, end)
-    return "\n".join(out).strip("\n")
+    signs = {"+", " "} if all(lead != "-" for lead, _ in out) else set()
+    return "\n".join(text if lead in signs else lead + text for lead, text in out).strip("\n")
 
 
 def rows_text(flows: list[Flow]) -> Iterator[tuple[int, str]]:
@@ -43,7 +45,7 @@ def rows_text(flows: list[Flow]) -> Iterator[tuple[int, str]]:
     return ((row, flow.text) for row, flow in enumerate(flows) if not flow.silent)
 
 
-def _take(out: list[str], piece: Piece, low: int, start: Offset, end: Offset) -> None:
+def _take(out: list[tuple[str, str]], piece: Piece, low: int, start: Offset, end: Offset) -> None:
     glue = piece.glue
     for row, flow in enumerate(piece.flows()):
         y = low + row
@@ -53,9 +55,10 @@ def _take(out: list[str], piece: Piece, low: int, start: Offset, end: Offset) ->
         stop = max(0, end.x) if y == end.y else len(flow.text)
         text = flow.text[begin:stop]
         if glue is not None and out:
-            out[-1] += glue + text
+            lead, before = out[-1]
+            out[-1] = (lead, before + glue + text)
         else:
-            out.append(flow.lead + text if begin == 0 and flow.lead and text else text)
+            out.append((flow.lead if begin == 0 and (text or len(flow.lead) == 1) else "", text))
         glue = None
 
 
@@ -92,11 +95,20 @@ class FindState:
 
 class Finder:
     """Searches from the newest entry backwards, as many entries at a time as it is told to. With ``words`` it looks for
-    each of these, folded, instead of the query as it is; with ``begin`` it starts at that entry."""
+    each of these, folded, instead of the query as it is; with ``begin`` it starts at that entry, with ``since`` at that
+    place, onwards from there and then backwards."""
 
-    def __init__(self, document: Document, query: str, words: Sequence[str] = (), begin: int | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        query: str,
+        words: Sequence[str] = (),
+        begin: int | None = None,
+        since: Match | None = None,
+    ) -> None:
         self.query = query
         self.begin = begin
+        self.since = since
         self.matches: list[Match] = []
         self.position = -1
         self._document = document
@@ -105,8 +117,9 @@ class Finder:
         # What a source must contain to be looked at closely; its markup may stand in the middle of a word.
         self._words = [word.lower().translate(_MARKUP) for word in words or query.split()]
         count = len(document.entries)
-        order = range(count - 1, -1, -1)
-        self._order = chain([] if begin is None else [begin], (index for index in order if index != begin))
+        onwards = range(0) if since is None else range(since.entry, count)
+        back = range((count if since is None else since.entry) - 1, -1, -1)
+        self._order = chain([] if begin is None else [begin], (i for i in chain(onwards, back) if i != begin))
         self._left = count
         self._searched = bytearray(count)
 
@@ -123,7 +136,11 @@ class Finder:
         return self.matches[self.position] if 0 <= self.position < len(self.matches) else None
 
     def first(self) -> int:
-        """The match to show first: in the entry it began at the row with most of them, else the newest."""
+        """The match to show first: in the entry it began at the row with most of them, else the next one from the place
+        it began at, or the last before it, else the newest. -1 while that is not known."""
+        if self.since is not None:
+            at = bisect_left(self.matches, self.since)
+            return at if at < len(self.matches) else at - 1 if self.complete else -1
         mine = [match for match in self.matches if match.entry == self.begin]
         if not mine:
             return len(self.matches) - 1

@@ -33,6 +33,13 @@ class PinAsked(Message):
 
 
 @dataclass
+class Pressed(Message):
+    """A line of the empty chat was clicked: the number of a first step, or nothing for the last session."""
+
+    step: str
+
+
+@dataclass
 class FindChanged(Message):
     """The search went on."""
 

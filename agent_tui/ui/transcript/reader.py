@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, ClassVar
@@ -15,8 +16,8 @@ from textual.selection import Selection
 from agent_tui.ui.flow.layout import Action
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript.document import Cursor, Slot
-from agent_tui.ui.transcript.find import Finder, FindState, selected_text, word_at
-from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, ScreenAsked
+from agent_tui.ui.transcript.find import Finder, FindState, Match, selected_text, word_at
+from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, Pressed, ScreenAsked
 from agent_tui.ui.transcript.view import DocumentView
 
 FIND_SLICE = 0.012
@@ -69,7 +70,8 @@ class Reader(DocumentView):
         entry.opened[name] = not entry.is_open(block, self.folding)
         self.clear_selection()
         self._keep_place()
-        self.document.touch(entry)
+        for touched in self.document.entries[entry.index : entry.index + 2]:  # the gap before the next one, too
+            self.document.touch(touched)
         # Opening something must not push its head out of view.
         if entry.opened[name] and self._follow:
             self._set_follow(False)
@@ -85,13 +87,15 @@ class Reader(DocumentView):
             self._top = Cursor(self._top.entry, self._top.piece - place[1], 0)
 
     def find(self, query: str, words: Sequence[str] = (), begin: int | None = None) -> FindState:
-        """Searches everything, whatever its case, and goes to the newest match, or to the one in entry ``begin``.
+        """Searches everything, whatever its case, and goes to the newest match, or to the one in entry ``begin``; where
+        the view does not follow the end, to the next one from the top of what was in view when the search began.
         ``words`` are looked for each by itself, instead of the query as it is. When there is much to search it goes
         on in the background and posts ``FindChanged``."""
+        since = self._looked_at() if self.finder is None else self.finder.since
         self.clear_find()
         if not query:
             return NO_FIND
-        self.finder = Finder(self.document, query, words, begin)
+        self.finder = Finder(self.document, query, words, begin, since if begin is None else None)
         if begin is not None:
             self.go_to(Cursor(begin, 0, 0), margin=self.size.height // 3)
         self._search(self.finder, False)
@@ -118,10 +122,17 @@ class Reader(DocumentView):
             self.finder = None
             self.refresh()
 
+    def _looked_at(self) -> Match | None:
+        """The place at the top of the view; None where it follows the end."""
+        if self._follow or not self.slots:
+            return None
+        (index, piece, _), line = self.slots[0]
+        block = bisect_right(self.document.entries[index].starts, piece) - 1
+        return Match(index, block, piece - self.document.entries[index].starts[block], line.row, 0)
+
     def _search(self, finder: Finder, later: bool) -> None:
         if finder is not self.finder:
             return
-        had = bool(finder.matches)
         # Where it is to begin at a place, that is shown first.
         place = not later and finder.begin is not None
         end = perf_counter() + (0 if place else FIND_SLICE)
@@ -129,9 +140,9 @@ class Reader(DocumentView):
             finder.step()
             if perf_counter() >= end:
                 break
-        first = bool(finder.matches) and not had
+        first = bool(finder.matches) and finder.position < 0 and (at := finder.first()) >= 0
         if first:
-            finder.position = finder.first()
+            finder.position = at
             if finder.begin in (None, finder.matches[finder.position].entry):
                 self._show_match(finder)
             self.refresh()
@@ -294,6 +305,8 @@ class Pointer(Reader):
             self.post_message(ScreenAsked("picture", value))
         elif name == "compact":
             self.post_message(ScreenAsked("compact", value))
+        elif name == "press":
+            self.post_message(Pressed(value))
 
     def _select_at(self, slot: Slot, x: int, whole: bool) -> None:
         line = slot.line

@@ -17,6 +17,7 @@ from agent_tui.ui.transcript.find import FindState
 from agent_tui.ui.transcript.parts import TextBlock
 
 if TYPE_CHECKING:
+    from agent_tui.config import OutputForm
     from agent_tui.ui.transcript.album import Album
 
 
@@ -30,8 +31,16 @@ class Transcript(Content):
     FollowChanged = posted.FollowChanged
     ScreenAsked = posted.ScreenAsked
 
-    def __init__(self, *, show_reasoning: bool = False, reduced_motion: bool = False, **names: Any) -> None:
-        super().__init__(reduced_motion=reduced_motion, folding=Folding(show_reasoning), **names)
+    def __init__(
+        self,
+        *,
+        show_reasoning: bool = False,
+        tool_output: OutputForm = "short",
+        reduced_motion: bool = False,
+        **names: Any,
+    ) -> None:
+        folding = Folding(show_reasoning, tool_output == "full", tool_output != "line")
+        super().__init__(reduced_motion=reduced_motion, folding=folding, **names)
 
     def load(
         self,
@@ -41,13 +50,14 @@ class Transcript(Content):
         root: Path | None = None,
         *,
         same: bool = False,
+        endings: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         """Shows a conversation instead of what was there, from its end; paths relative to the project's ``root``. What
-        was said beside the conversation stays where it is the ``same`` session's."""
+        was said beside the conversation stays where it is the ``same`` session's. ``endings``: see ``add_messages``."""
         self.complete()
         kept = self.said_beside(messages, records) if same else {}
         self.clear(root)
-        self.add_messages(messages, records, summaries or {}, kept)
+        self.add_messages(messages, records, summaries or {}, kept, endings)
         if self.is_mounted:
             self.call_after_refresh(self.complete)
         else:

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from agent_tui.text.cells import shorten, whole_parts
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, money, percent, share_in, tenths_of, tokens
+from agent_tui.ui.first_frame import STARTING
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.theme import Paint, Piece, paint_of, strip_of, width_of
 
@@ -234,7 +235,7 @@ class StatusLine(Lines):
 
     def _left(self, tight: int, paint: Paint) -> list[Piece]:
         facts = self.facts
-        model = one_line(facts.model, 80) or ("starting…" if facts.starting else "no model")
+        model = one_line(facts.model, 80) or (STARTING if facts.starting else "no model")
         pieces: list[Piece] = []
         if self._mode:
             words = one_line(self._mode, 40)

@@ -17,7 +17,8 @@ from agent_tui.ui.safety import Guarded
 
 
 class FindBar(Guarded, Horizontal):
-    """Posts ``Query`` as the text changes, ``Step`` and ``Closed``. A ``text`` to begin with is looked for already."""
+    """Posts ``Query`` as the text changes, ``Step`` and ``Closed``. A ``text`` to begin with is looked for already, and
+    the keys stay with the prompt until someone takes them here."""
 
     DEFAULT_CSS = """
     FindBar { height: 1; background: $surface; padding: 0 1; }
@@ -49,15 +50,25 @@ class FindBar(Guarded, Horizontal):
 
     def compose(self) -> ComposeResult:
         yield Static(Content("Find words" if self._text else "Find"), classes="label")
-        yield Input(self._text, placeholder="text · Enter/↓ next · ↑ previous · Esc closes")
+        yield Input(self._text, placeholder="text · Enter/↓ next · ↑ previous · Esc close")
         yield Static(Content(""), classes="count")
 
     def on_mount(self) -> None:
-        self.query_one(Input).focus()
+        if not self._text:
+            self.query_one(Input).focus()
+
+    def take_keys(self) -> bool:
+        """Typing goes here from now on; False where it did."""
+        line = self.query_one(Input)
+        had = line.has_focus
+        line.focus()
+        return not had
 
     def show_count(self, current: int, total: int, complete: bool) -> None:
         more = "" if complete else "+"
-        text = f"{current} of {total}{more}" if total else "nothing found" if complete else "searching…"
+        text = f"{current} of {total}{more}" if total else "no matches" if complete else "searching…"
+        if total and not self.query_one(Input).has_focus:
+            text += " · Ctrl+F next · Esc close"
         self.query_one(".count", Static).update(Content(text if self.query_one(Input).value else ""))
 
     @on(Input.Changed)

@@ -10,17 +10,26 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
-from agent_tui.commands.questions import PLAN_CHOICES, PermissionChoice, PlanChoice, permission_choices, question_text
+from agent_tui.commands.questions import (
+    ALWAYS_KEYS,
+    PLAN_CHOICES,
+    SESSION_KEYS,
+    PermissionChoice,
+    PlanChoice,
+    permission_choices,
+    question_text,
+)
 from agent_tui.commands.tool_words import about_a_path
-from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked, StopAsked, Way
 from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten, shorten_path, whole_parts
 from agent_tui.text.clean import one_line, spelled
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.widgets.bodies import Body, DiffBody, pieces_of
 from agent_tui.ui.widgets.drawn_lines import Lines
-from agent_tui.ui.widgets.question import Body, Choice, Choices, QuestionPanel, TakesTyped, Title, pieces_of
+from agent_tui.ui.widgets.question import Choice, Choices, QuestionPanel, TakesTyped, Title, WholeInput
 
 MAX_COMPARED = 100_000
 PARTS = " · "
@@ -28,6 +37,8 @@ PARTS = " · "
 REASON, SHORT_REASON = 3, 2
 """Lines of the reason that are shown, and on low screens."""
 PERMISSION_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}
+SHORT_RULE = 18
+"""Cells of a rule that tells answers apart where several are remembered."""
 
 
 class _PermissionHeader(Lines):
@@ -83,10 +94,14 @@ def _at_most(text: str, width: int, most: int) -> list[str]:
     return pieces if len(pieces) <= most else [*pieces[: most - 1], shorten("".join(pieces[most - 1 :]), width)]
 
 
-def _diff_color(line: str) -> str:
-    if line.startswith(("@@", "--- ", "+++ ")):
-        return "muted"
-    return {"+": "diff-add", "-": "diff-remove"}.get(line[:1], "foreground")
+def _words(choices: Sequence[PermissionChoice]) -> dict[str, str]:
+    """A word or two for each answer."""
+    words = dict(PERMISSION_WORDS)
+    for keys in (ALWAYS_KEYS, SESSION_KEYS):
+        remembered = [choice for choice in choices if choice.key in keys]
+        if len(remembered) > 1:
+            words |= {c.key: shorten(spelled(c.pattern or "", line=True), SHORT_RULE) for c in remembered}
+    return words
 
 
 class PermissionPanel(QuestionPanel[PermissionAsked]):
@@ -95,9 +110,10 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('y')", "Yes", show=False, id="allow"),
         Binding("a", "answer('a')", "Always", show=False, id="always"),
-        Binding("s", "answer('s')", "This session", show=False),
+        *(Binding(key, f"answer('{key}')", "Always", show=False) for key in ALWAYS_KEYS[1:]),
+        *(Binding(key, f"answer('{key}')", "This session", show=False) for key in SESSION_KEYS),
         Binding("n", "answer('n')", "No", show=False, id="deny"),
-        Binding("f", "answer('f')", "No, with a word", show=False, id="feedback"),
+        Binding("f", "answer('f')", "No, and say why", show=False, id="feedback"),
     ]
 
     def __init__(
@@ -110,14 +126,15 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
         display = asked.display or {}
         text = str(display.get("text") or "")
         self._question = _PermissionHeader(asked)
+        choices = permission_choices(asked)
         super().__init__(
             asked,
             guard,
             typed,
             self._question,
-            Body(text, _diff_color) if display.get("kind") == "diff" else Body(text),
-            Choices(permission_choices(asked), PERMISSION_WORDS),
-            "What to do instead · Enter sends · Esc back",
+            DiffBody(text, str(display.get("path") or "")) if display.get("kind") == "diff" else Body(text),
+            Choices(choices, _words(choices)),
+            "What to do instead · Enter send · Esc back",
         )
         self._tell = answer
         self._whole = False
@@ -146,7 +163,7 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
             self.ask_for_words(choice)
         elif choice.allow and not self._whole and choice is not self._warned:
             self._warned = choice
-            where = "Its end was not shown: PgDn shows it" if self._body.size.height else "There is no room to show it"
+            where = "You have not seen the end: PgDn shows it" if self._body.size.height else "No room to show it"
             self._question.tell(f"{where}, {choice.key or 'Enter'} again allows")
             self.guard.appeared()  # a key that is held, or pressed twice at once, has not read that
         else:
@@ -207,7 +224,7 @@ class PlanPanel(QuestionPanel[PlanPresented]):
             self._title,
             Body(asked.plan, _plan_color),
             Choices(PLAN_CHOICES, PLAN_WORDS),
-            "What to plan instead · Enter sends · Esc back",
+            "What to plan instead · Enter send · Esc back",
             body_rows=PLAN_ROWS,
         )
 
@@ -273,7 +290,7 @@ class PlanPanel(QuestionPanel[PlanPresented]):
             self._title.tell("changed by you" if changed else plural(lines_in(self._plan), "line"))
         else:
             area.text = spelled(self._plan)
-            self._title.tell("an empty plan is none: it is as before")
+            self._title.tell("empty, so unchanged")
         self.remove_class("-editing")
         self._choices.display = True
         self._arrange(self.screen.size.height)
@@ -302,7 +319,7 @@ class AskChoice:
 def choices_for(asked: QuestionAsked) -> list[AskChoice]:
     rows = [AskChoice(str(n), spelled(text, line=True), text) for n, text in enumerate(asked.choices, 1)]
     if asked.several:
-        rows.append(AskChoice("s", "Send what is chosen", done=True))
+        rows.append(AskChoice("s", "Send the marked answers", done=True))
     return [*rows, AskChoice("o", "Other words…", feedback=True)]
 
 
@@ -327,7 +344,7 @@ class AskPanel(QuestionPanel[QuestionAsked]):
     ) -> None:
         self._chosen: set[str] = set()
         self._tell = answer
-        keys = "Space marks, Enter sends" if asked.several else "Enter or a number answers"
+        keys = "Space marks, Enter sends" if asked.several else "Enter or a number"
         super().__init__(
             asked,
             guard,
@@ -335,7 +352,7 @@ class AskPanel(QuestionPanel[QuestionAsked]):
             Title("The model asks", f"{keys} · Esc declines", whole_parts),
             Body(question_text(asked)),
             Choices(choices_for(asked), {}, self._mark),
-            "In your own words · Enter sends · Esc back",
+            "In your own words · Enter send · Esc back",
         )
 
     def _mark(self, choice: Choice) -> str:
@@ -388,3 +405,67 @@ class AskPanel(QuestionPanel[QuestionAsked]):
     def _answer(self, chosen: tuple[str, ...], text: str) -> None:
         if self.first_answer():
             self._tell(self.asked, chosen, text)
+
+
+class StopPanel(QuestionPanel[StopAsked]):
+    """Asks what to do about what stopped the turn. ``answer`` takes the way, and what was written for it."""
+
+    DEFAULT_CSS = """
+    StopPanel { border: round $warning; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key, f"answer('{key}')", f"Choose {key}", show=False) for key in "yokstcdmn"
+    ]
+
+    def __init__(
+        self,
+        asked: StopAsked,
+        guard: TypingGuard,
+        typed: TakesTyped,
+        answer: Callable[[StopAsked, Way | None, str], None],
+    ) -> None:
+        what, _, self._words = spelled(asked.question, line=True).partition(": ")
+        super().__init__(
+            asked, guard, typed, Title(what, ""), Body(self._words, self._color), Choices(asked.ways, {}), ""
+        )
+        self._tell = answer
+
+    def _color(self, line: str) -> str:
+        return "foreground" if line == self._words else "error"
+
+    def choose(self, choice: Choice) -> None:
+        assert isinstance(choice, Way)
+        if not choice.feedback:
+            self._tell(self.asked, choice, "")
+            return
+        line = self.query_one(WholeInput)
+        line.placeholder, line.password, line.value = f"{choice.asks} · Enter use it · Esc back", choice.secret, ""
+        self.ask_for_words(choice)
+
+    async def on_paste(self, event: events.Paste) -> None:
+        """Where a key is asked for, what is pasted is one, and goes where nobody can read it."""
+        way = next((way for way in self.asked.ways if way.secret), None)
+        if way is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if not self.writing:
+            self.choose(way)
+        self.query_one(WholeInput).take(event.text)
+
+    def say(self, words: str) -> None:
+        here = self.here
+        assert isinstance(here, Way)
+        if words:
+            self._tell(self.asked, here, words)
+        else:
+            self.action_escape()
+
+    def problem(self, text: str) -> None:
+        """Says why an answer could not be taken; empty: it is being tried."""
+        self._body.set_text("\n".join(filter(None, [self._words, text])))
+        self._arrange(self.screen.size.height)
+
+    def left(self) -> None:
+        """Escape leaves it as it is."""
+        self._tell(self.asked, None, "")

@@ -6,111 +6,29 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked
 from agent_tui.text.cells import shorten
-from agent_tui.text.clean import spelled
-from agent_tui.text.numbers import plural
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.terminal import action_of
 from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.widgets.bodies import Body, More, pieces_of
 from agent_tui.ui.widgets.drawn_lines import Lines
-from agent_tui.ui.widgets.rows import RowList
-
-NEAR = 24
-"""A word of a command is cut only when it is longer than this many characters."""
-
-
-class Body(RowList, can_focus=False):
-    """A text, whole: long lines are wrapped, never cut. ``color`` says which colour a line has."""
-
-    def __init__(self, text: str, color: Callable[[str], str] = lambda line: "foreground") -> None:
-        super().__init__(classes="body")
-        self._color = color
-        self.lines: list[tuple[str, str]] = []
-        self._wrapped = 0
-        self.set_text(text)
-
-    def set_text(self, text: str) -> None:
-        """Another text; foreign text is spelled out."""
-        self.text = spelled(text).expandtabs(4).rstrip("\n")
-        width, self._wrapped = self._wrapped, 0
-        self.wrap(width)
-
-    def wrap(self, width: int) -> None:
-        if width == self._wrapped or width <= 0:
-            return
-        self._wrapped = width
-        self.lines = [
-            (piece, self._color(line))
-            for line in (self.text.split("\n") if self.text else ())
-            for piece in pieces_of(line, max(1, width - 1))
-        ]
-        self.set_count(len(self.lines))
-
-    def selectable(self, index: int) -> bool:
-        return False
-
-    def on_resize(self) -> None:
-        self.wrap(self.scrollable_content_region.width)
-
-    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
-        text, color = self.lines[index]
-        return [(text, paint(color))]
-
-
-def pieces_of(line: str, width: int) -> list[str]:
-    """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near."""
-    pieces: list[str] = []
-    at = 0
-    while not pieces or at < len(line):
-        head = line[at : at + 4 * width]
-        if cell_len(head) > width:
-            head = chop_cells(head, width)[0] or head[:1]
-            blank = head.rfind(" ", max(0, len(head) - NEAR)) + 1
-            head = head[:blank] if blank else head
-        pieces.append(head)
-        at += len(head)
-    return pieces
-
-
-class More(Lines):
-    """Follows ``text``; ``way`` is what has to be pressed before the key, empty where nothing has to."""
-
-    def __init__(self, text: RowList) -> None:
-        super().__init__()
-        self._text = text
-        self.way = ""
-
-    def on_mount(self) -> None:
-        for what in ("scroll_y", "virtual_size"):
-            self.watch(self._text, what, self._moved, init=False)
-
-    def _moved(self) -> None:
-        self.refresh()
-
-    def say_way(self, way: str) -> None:
-        self.way = way
-        self.refresh()
-
-    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        if (below := self._text.below) > 0:
-            return [(f"… {plural(below, 'more line')}, {self.way}PgDn", paint("accent"))]
-        return [(f"That is the end of {plural(self._text.count, 'line')}, {self.way}PgUp goes back", paint("muted"))]
-
 
 UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "home", "end", "ctrl+c"})
 """Keys that leave or scroll; none of them allows anything."""
 TRANSCRIPT_ROOM = 2
 """Lines of the transcript that stay visible when a panel is open."""
-BODY_ROWS = 16
+BODY_ROWS = 20
+AIRY = 9
+"""Lines of a text that are enough to leave an empty one above it and one below."""
 LEAST_BODY = 6
 """Lines that wrapped choices leave to the text above them."""
 LEAD, MOST_LINES = 5, 4
@@ -130,7 +48,7 @@ class Choice(Protocol):
     def feedback(self) -> bool: ...
 
 
-A = TypeVar("A", PermissionAsked, PlanPresented, QuestionAsked)
+A = TypeVar("A", PermissionAsked, PlanPresented, QuestionAsked, StopAsked)
 TakesTyped: TypeAlias = Callable[[str, bool], None]
 """Takes text that was meant for the prompt (empty: a key that writes nothing), and whether it was pasted. Called at
 once, so that keys keep their order."""
@@ -150,21 +68,39 @@ class Choices(Lines):
         self.cursor = 0
         self.short = False
         self._rows: list[tuple[int, str]] = []
+        self._packed: list[list[Choice]] = []
         self._top = 0
 
     def fit(self, short: bool, room: int, text: int, width: int) -> None:
-        """``short``: all in one line. ``text`` are the lines of what stands above; without ``room`` rows are scrolled
+        """``short``: several in a line. ``text`` are the lines of what stands above; without ``room`` rows are scrolled
         to."""
         self.short = short and bool(self._words)
+        self._packed = self._in_lines(width) if self.short else []
         whole = self._laid(width, all_whole=True)
         self._rows = whole if len(whole) <= room - min(text, LEAST_BODY) else self._laid(width, all_whole=False)
-        height = 1 if self.short else max(1, min(len(self._rows), room))
+        height = len(self._packed) if self.short else max(1, min(len(self._rows), room))
         ends = [n for n, (index, _) in enumerate(self._rows) if index <= self.cursor]
         self._top = max(0, (ends[-1] if ends else 0) - height + 1)
         if height != self.line_count:
             self.set_height(height)
             self.refresh(layout=True)
         self.refresh()
+
+    def _in_lines(self, width: int) -> list[list[Choice]]:
+        """The choices by their words, as many in a line as have room there."""
+        lines: list[list[Choice]] = []
+        left = 0
+        for choice in self.choices:
+            cells = cell_len(f"{choice.key} {self._word(choice)}  ")
+            if not lines or cells > left:
+                lines.append([])
+                left = width
+            lines[-1].append(choice)
+            left -= cells
+        return lines
+
+    def _word(self, choice: Choice) -> str:
+        return self._words.get(choice.key, choice.label)
 
     def _laid(self, width: int, *, all_whole: bool) -> list[tuple[int, str]]:
         """The lines: which choice each is of, and its text."""
@@ -180,11 +116,10 @@ class Choices(Lines):
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if self.short:
             pieces: list[Piece] = []
-            for choice in self.choices:
-                if (word := self._words.get(choice.key)) is not None:
-                    here = self.choices[self.cursor] is choice
-                    pieces += [(" " if pieces else "", paint()), (choice.key, paint("accent", bold=True))]
-                    pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
+            for choice in self._packed[y] if y < len(self._packed) else ():
+                here, word = self.choices[self.cursor] is choice, self._word(choice)
+                pieces += [(" " if pieces else "", paint()), (choice.key, paint("accent", bold=True))]
+                pieces.append((f" {word} ", paint("primary" if here else "foreground", bold=here)))
             return pieces
         if y + self._top >= len(self._rows):
             return []
@@ -219,6 +154,19 @@ class Title(Lines):
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         words = self._fit(f"  {self._words}", max(0, width - len(self._what)))
         return [(self._what, paint("warning", bold=True)), (words, paint("muted"))]
+
+
+class WholeInput(Input):
+    """A line in which all of what is pasted counts: the lines of a text become one, and a key that came in two of them
+    is refused and not cut."""
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.prevent_default()
+        event.stop()
+        self.take(event.text)
+
+    def take(self, pasted: str) -> None:
+        self.replace(" ".join(pasted.strip().splitlines()), *self.selection)
 
 
 class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
@@ -288,7 +236,7 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         yield self._body
         yield self._more
         yield self._choices
-        yield Input(placeholder=self._placeholder)
+        yield WholeInput(placeholder=self._placeholder)
 
     def on_resize(self, event: events.Resize) -> None:
         self._arrange(self.screen.size.height)
@@ -305,7 +253,7 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
 
     def _say_the_way(self) -> None:
         here = self.has_focus or self.has_focus_within
-        self.border_subtitle = "" if here else "Tab: back here, then the keys answer"
+        self.border_subtitle = "" if here else "Tab to answer"
         self._more.say_way("" if here else "Tab, then ")
 
     def on_mount(self) -> None:
@@ -335,13 +283,15 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         event.stop()
         event.prevent_default()
         if self._done or self.guard.accidental() or action is None:
+            # The prompt has the focus only some keys later: until then the rest of a word must not answer.
+            self.guard.appeared()
             self._typed(event.character or "" if event.is_printable else "", False)
         else:
             await self.app.run_action(action, self)
 
     def _written_key(self, event: events.Key) -> None:
         """Puts what is typed before the line for it has the focus into that line."""
-        line = self.query_one(Input)
+        line = self.query_one(WholeInput)
         if event.is_printable and event.character and not line.has_focus:
             event.stop()
             event.prevent_default()
@@ -369,13 +319,17 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         siblings = [w for w in self.screen.children if w is not self and w.display and w.id != "transcript"]
         others = sum(w.outer_size.height for w in siblings) + (1 if short else TRANSCRIPT_ROOM)
         room = max(0, height - others - (0 if tiny else 2) - self._header.line_count)
-        lines = len(self._body.lines) or self._body.text.count("\n") + 1
+        lines = self._body.count or self._body.text.count("\n") + 1
         self._choices.fit(short, room, lines if self._body.text else 0, width)
         room = max(0, room - self._choices.line_count)
-        shown = min(lines, self._body_rows, room) if self._body.text else 0
+        air = bool(self._body.text) and room - 2 >= min(lines, AIRY)
+        room -= 2 * air
+        shown = min(lines, max(self._body_rows, height // 2), room) if self._body.text else 0
         long = lines > shown > 1
         self._more.set_height(int(long))
         self._body.styles.height = shown - 1 if long and shown == room else shown
+        self._body.styles.margin = (int(air), 0, int(air and not long), 0)
+        self._more.styles.margin = (0, 0, int(air), 0)
 
     def _header_rows(self, width: int, short: bool) -> int:
         return 1
@@ -424,7 +378,7 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
     def ask_for_words(self, choice: Choice) -> None:
         self._to(self.choices.index(choice))
         self.add_class("-feedback")
-        self.query_one(Input).focus()
+        self.query_one(WholeInput).focus()
 
     @on(Input.Submitted)
     def _feedback(self, event: Input.Submitted) -> None:

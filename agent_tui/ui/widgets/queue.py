@@ -26,11 +26,11 @@ LEAST_TEXT = 24
 
 
 def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
-    return ("waits", "warning") if paused and waits.kind in ("queued", "steer") else WORDS[waits.kind]
+    return ("paused", "warning") if paused and waits.kind in ("queued", "steer") else WORDS[waits.kind]
 
 
 class Queue(Lines):
-    """One line each, the next first."""
+    """One line each, the next first; what got no answer is one line, of the newest."""
 
     DEFAULT_CSS = """
     Queue { padding: 0 1; }
@@ -39,6 +39,8 @@ class Queue(Lines):
     def __init__(self) -> None:
         super().__init__(id="queue")
         self.entries: list[WaitingMessage] = []
+        self.unanswered = 0
+        """How many messages got no answer."""
         self.paused = False
         self.limit = 4
 
@@ -47,7 +49,10 @@ class Queue(Lines):
         self.set_height(min(limit, len(self.entries)))
 
     def show(self, waiting: Sequence[WaitingMessage], paused: bool) -> None:
-        self.entries, self.paused = list(waiting), paused
+        unanswered = [waits for waits in waiting if waits.kind == "unanswered"]
+        self.unanswered = len(unanswered)
+        self.entries = [*unanswered[-1:], *(waits for waits in waiting if waits.kind != "unanswered")]
+        self.paused = paused
         self.set_height(min(self.limit, len(self.entries)))
         self.refresh()
 
@@ -58,14 +63,14 @@ class Queue(Lines):
         if not sends:
             return ""
         if len(self.entries) > 1:
-            sends = f"{sends.replace(' it', '')} the first of {len(self.entries):,} that wait"
-        return f"{sends} · Tab edits, orders, drops"
+            sends = f"{sends.replace(' it', '').replace(' them', '')} the first of {len(self.entries):,}"
+        return f"{sends} · Tab to edit, reorder or drop"
 
     def _sends(self) -> str:
         """Returns words for what Enter on an empty prompt would do with the first of the messages."""
         kind = self.entries[0].kind
         if kind in ("unanswered", "failed"):
-            return "Enter sends it again"
+            return "Enter sends them again" if self.unanswered > 1 else "Enter sends it again"
         return "Enter sends it" if kind == "held" or self.paused else ""
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
@@ -76,8 +81,8 @@ class Queue(Lines):
         if hidden > 0 and last and y:
             return [(shorten(f"  {plural(hidden + 1, 'more message')} · Tab lists them", width), paint("muted"))]
         waits = self.entries[y]
-        name, color = word(waits, self.paused)
-        names = max(len(word(entry, self.paused)[0]) for entry in self.entries[: self.limit])
+        name, color = self._word(waits)
+        names = max(len(self._word(entry)[0]) for entry in self.entries[: self.limit])
         text, left = one_line(waits.text), width - names - 4
         tail = ""
         for part in self._tail(y, last, hidden):
@@ -92,9 +97,13 @@ class Queue(Lines):
             (tail, paint("faint")),
         ]
 
+    def _word(self, waits: WaitingMessage) -> tuple[str, str]:
+        name, color = word(waits, self.paused)
+        return (f"{self.unanswered:,} {name}" if waits.kind == "unanswered" and self.unanswered > 1 else name), color
+
     def _tail(self, y: int, last: bool, hidden: int) -> list[str]:
         """What becomes of a message, and its keys, the most important first: they stand where there is room."""
-        along = "goes along with your next message" if self.entries[0].kind == "unanswered" else ""
+        along = "sent with your next message" if self.unanswered else ""
         first = [along, self._sends()] if y == 0 else []
-        keys = ["Tab lists all"] if hidden > 0 else ["↑ takes it back", "Tab lists"]
+        keys = ["Tab lists all"] if hidden > 0 else ["↑ edits it", "Tab lists"]
         return [part for part in (*first, *(keys if last else ())) if part]

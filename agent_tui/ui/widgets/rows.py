@@ -67,6 +67,10 @@ class RowList(Guarded, ScrollView, can_focus=True):
         """Returns whether the cursor may stand on this row."""
         return True
 
+    def is_marked(self, index: int) -> bool:
+        """Returns whether a row is drawn as the one under the cursor."""
+        return index == self.cursor and self.selectable(index)
+
     # For users
 
     def set_count(self, count: int, cursor: int | None = None) -> None:
@@ -142,7 +146,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
             return Strip.blank(width, base)
         paint = paint_of(self.app)
         pieces = self.row(index, width, paint)
-        if index == self.cursor and self.selectable(index):
+        if self.is_marked(index):
             if self.app.current_theme.ansi:
                 # Turned around as one bar: colours would be backgrounds of their own.
                 base, pieces = base + Style(reverse=True), [(text, Style(bold=style.bold)) for text, style in pieces]

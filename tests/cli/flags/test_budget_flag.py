@@ -16,7 +16,7 @@ def test_a_run_that_would_break_its_budget_ends_before_the_call(cli: Cli) -> Non
     data = outcome.json
     assert (outcome.code, data["stop_reason"]) == (54, "budget")
     assert 0 < data["cost_usd"] <= 0.03 and data["steps"] > 1
-    assert "--budget = $0.0300" in outcome.error and "Ways on:" in outcome.error
+    assert "--budget = $0.0300" in outcome.error and "What helps:" in outcome.error
     assert data["notices"][-1]["code"] == "budget"
     cli.setenv("AGENT_TUI_BUDGET", "0.001")
     assert cli.run("-p", "work", "-m", "paid").code == 54
@@ -60,7 +60,7 @@ def test_a_project_does_not_say_what_calls_cost_where_its_user_has_a_budget(cli:
     cli.config(PAID)
     assert cli.run("-p", "hi", "-m", "paid", "--trust").code == 0
     cli.config(PAID + "[budget]\nturn_usd = 0.001\n")
-    cli.refused(2, "-p", "hi", "-m", "paid", "--trust", words="take models.paid.prices out there")
+    cli.refused(2, "-p", "hi", "-m", "paid", "--trust", words="remove models.paid.prices here")
 
 
 @pytest.mark.parametrize(

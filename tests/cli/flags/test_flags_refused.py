@@ -12,10 +12,10 @@ from tests.support.cli import Cli
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-p", "hi", "--max-turns", "0"), "--max-turns 0: at least 1"),
+        (("-p", "hi", "--max-turns", "0"), "--max-turns 0: must be at least 1"),
         (("-p", "hi", "--session", "../x"), "--session '../x'"),
-        (("-p", "hi", "--session", "a", "-c"), "name two sessions"),
-        (("-p", "hi", "--ephemeral", "-r", "x"), "name two sessions"),
+        (("-p", "hi", "--session", "a", "-c"), "cannot be combined"),
+        (("-p", "hi", "--ephemeral", "-r", "x"), "cannot be combined"),
         (("-p", "hi", "-C", "gone"), "--cd gone: No such file"),
         (("-p", "hi", "--allow", "bash("), "--allow: the rule 'bash('"),
         (("-p", "hi", "--deny", "(x)"), "--deny: the rule '(x)'"),
@@ -23,12 +23,12 @@ from tests.support.cli import Cli
         (("-p", "hi", "--system-prompt-file", "gone.md"), "--system-prompt-file gone.md: No such file"),
         (("-p", "hi", "--output-schema", "gone.json"), "--output-schema gone.json: No such file"),
         (("-p", "hi", "--image", "gone.png"), "--image gone.png: No such file"),
-        (("-p", "hi", "--input-format", "stream-json"), "goes with --output-format stream-json"),
+        (("-p", "hi", "--input-format", "stream-json"), "needs --output-format stream-json"),
         (("-p", "/compcat", "-m", "demo"), "Unknown command /compcat. Did you mean /compact"),
         (("-p", "hi", "--session", ""), "--session ''"),
-        (("--verbose",), "--verbose goes with -p/--print"),
+        (("--verbose",), "--verbose needs -p/--print"),
         (("one", "two"), "Two prompts"),
-        (("-",), "goes with -p"),
+        (("-",), "needs -p"),
     ],
 )
 def test_what_does_not_fit_is_one_line(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
@@ -40,7 +40,7 @@ def test_what_does_not_fit_is_one_line(cli: Cli, arguments: tuple[str, ...], wor
 def test_an_empty_path_is_a_variable_that_was_not_set(cli: Cli, flag: str) -> None:
     outcome = cli.run("-p", "hi", "-m", "demo", flag, "")
     assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.splitlines()[-1].endswith(f"{flag if flag != '-C' else '-C/--cd'}: it is empty")
+    assert outcome.err.splitlines()[-1].endswith(f"{flag if flag != '-C' else '-C/--cd'}: is empty")
 
 
 def test_a_full_disk_is_told_once(cli: Cli) -> None:
@@ -53,11 +53,11 @@ def test_a_full_disk_is_told_once(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("AGENT_TUI_MAX_TURNS", "many", "AGENT_TUI_MAX_TURNS is a number"),
-        ("AGENT_TUI_EPHEMERAL", "perhaps", "AGENT_TUI_EPHEMERAL is 1 or 0"),
-        ("AGENT_TUI_OUTPUT_FORMAT", "xml", "AGENT_TUI_OUTPUT_FORMAT is one of"),
-        ("AGENT_TUI_ALLOW", "[1]", "AGENT_TUI_ALLOW is a JSON list"),
-        ("AGENT_TUI_MAX_TURNS", "-3", "environment: AGENT_TUI_MAX_TURNS -3: at least 1"),
+        ("AGENT_TUI_MAX_TURNS", "many", "AGENT_TUI_MAX_TURNS must be a number"),
+        ("AGENT_TUI_EPHEMERAL", "perhaps", "AGENT_TUI_EPHEMERAL must be 1 or 0"),
+        ("AGENT_TUI_OUTPUT_FORMAT", "xml", "AGENT_TUI_OUTPUT_FORMAT must be one of"),
+        ("AGENT_TUI_ALLOW", "[1]", "AGENT_TUI_ALLOW must be a JSON list"),
+        ("AGENT_TUI_MAX_TURNS", "-3", "environment: AGENT_TUI_MAX_TURNS -3: must be at least 1"),
         ("AGENT_TUI_SESSION", "../x", "environment: AGENT_TUI_SESSION '../x'"),
         ("AGENT_TUI_CD", "gone", "environment: AGENT_TUI_CD gone: No such"),
         ("AGENT_TUI_DENY", "nothing(x)", "environment: AGENT_TUI_DENY: 'nothing(x)' names no tool"),

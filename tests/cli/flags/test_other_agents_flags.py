@@ -84,10 +84,10 @@ def test_a_list_that_cannot_be_read_is_no_rule(given: str) -> None:
         (("-p", "hi", "--system-prompt", "x"), "--append-system-prompt TEXT"),
         (("-p", "hi", "--json"), "--output-format json"),
         (("-p", "hi", "--permission-mode", "dontAsk"), "invalid choice: 'dontAsk'"),
-        (("sesions",), "did you mean agent-tui sessions?"),
-        (("docter",), "did you mean agent-tui doctor?"),
-        (("login",), "did you mean agent-tui auth set PROVIDER?"),
-        (("resume", "abc"), "did you mean agent-tui --resume?"),
+        (("sesions",), "Did you mean agent-tui sessions?"),
+        (("docter",), "Did you mean agent-tui doctor?"),
+        (("login",), "Did you mean agent-tui auth set PROVIDER?"),
+        (("resume", "abc"), "Did you mean agent-tui --resume?"),
         (("sessions", "--serch"), "did you mean --search?"),
         (("-p", "hi", "--allowedTools", "Bahs(ls)"), "did you mean bash?"),
     ],
@@ -117,4 +117,4 @@ def test_a_schema_may_be_given_as_it_is(cli: Cli, tmp_path: Path) -> None:
     for flag in ("--json-schema", "--output-schema"):
         outcome = cli.run("-p", "hi", "-m", "demo", flag, schema, "--output-format", "json")
         assert (outcome.code, outcome.json["output"]) == (0, {"a": 1})
-    cli.refused(2, "-p", "hi", "-m", "demo", "--json-schema", '{"type": 7}', words="no JSON Schema")
+    cli.refused(2, "-p", "hi", "-m", "demo", "--json-schema", '{"type": 7}', words="not a JSON Schema")

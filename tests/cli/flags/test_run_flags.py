@@ -112,7 +112,7 @@ def test_servers_of_a_file_are_started(cli: Cli) -> None:
     slow = {"command": "sleep", "args": ["60"], "timeout": 0.2}
     (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": slow}}), "utf-8")
     outcome = cli.run("-p", "hi", "-m", "demo", "--mcp-config", "servers.json", "--output-format", "json")
-    line = "MCP server x: no answer within 0.2 s (its `timeout` gives it longer)"
+    line = "MCP server x: no answer within 0.2 s (raise its `timeout` to wait longer)"
     assert line in [notice["text"] for notice in outcome.json["notices"]] and line in outcome.err
 
 

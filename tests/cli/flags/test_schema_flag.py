@@ -58,7 +58,7 @@ def test_asking_again_keeps_to_the_limit_of_calls(cli: Cli, file: str) -> None:
         flags = ("--output-schema", file, "--max-turns", str(limit), "--output-format", "json")
         outcome = cli.run("-p", "is it?", "-m", "demo", *flags)
         assert (outcome.code, outcome.json["steps"]) == (1, limit)
-        assert f"--max-turns {limit} is used up" in outcome.err.splitlines()[-1]
+        assert f"--max-turns {limit} reached" in outcome.err.splitlines()[-1]
 
 
 def test_the_model_is_told(cli: Cli, file: str) -> None:
@@ -73,8 +73,8 @@ def test_the_model_is_told(cli: Cli, file: str) -> None:
     [
         ("{", "not JSON"),
         ("[]", "must be an object"),
-        ('{"type": "objekt"}', "no JSON Schema: type"),
-        ('{"properties": 3}', "no JSON Schema: properties"),
+        ('{"type": "objekt"}', "not a JSON Schema: type"),
+        ('{"properties": 3}', "not a JSON Schema: properties"),
     ],
 )
 def test_a_schema_that_is_none(cli: Cli, text: str, words: str) -> None:
@@ -86,8 +86,8 @@ def test_a_schema_that_is_none(cli: Cli, text: str, words: str) -> None:
     ("schema", "words"),
     [
         ({"$ref": "http://127.0.0.1:9/schema.json"}, "cannot be applied: Unresolvable"),
-        ({"$ref": "#"}, "go round in a circle"),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "in a circle"),
+        ({"$ref": "#"}, "are circular"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "are circular"),
         ({"$ref": "#/$defs/nowhere"}, "cannot be applied"),
     ],
 )

@@ -87,7 +87,7 @@ def refuse_writing(database: Path, cache: Path, monkeypatch: pytest.MonkeyPatch)
 
     def refusing(path: Path, *more: Any) -> Database:
         if path == database:
-            raise StoreUnwritableError(f"sessions cannot be stored in {path}; set AGENT_TUI_HOME to another one")
+            raise StoreUnwritableError(f"cannot store sessions in {path}; set AGENT_TUI_HOME to another one")
         return opened(path, *more)
 
     monkeypatch.setattr(Database, "open", refusing)
@@ -96,7 +96,7 @@ def refuse_writing(database: Path, cache: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_cache_that_cannot_be_written_is_told_in_one_line(cli: Cli) -> None:
     cli.paths.cache.parent.mkdir(parents=True, exist_ok=True)
     cli.paths.cache.write_text("in the way", "utf-8")
-    cli.refused(1, "-p", "hi", "-m", "demo", words=f"nothing can be kept in {cli.paths.cache}")
+    cli.refused(1, "-p", "hi", "-m", "demo", words=f"cannot write to {cli.paths.cache}")
 
 
 def test_trust_holds_in_an_ephemeral_session(cli: Cli) -> None:
@@ -116,5 +116,5 @@ def test_a_session_that_is_typed_wins_over_one_of_a_variable(cli: Cli) -> None:
         assert cli.run("-p", "hi", "-m", "demo", *typed).code == 0, typed
     assert {s["id"] for s in cli.run("sessions", "--json").json} == {"ci", "other"}
     cli.setenv("AGENT_TUI_EPHEMERAL", "1")
-    cli.refused(2, "-p", "hi", "-m", "demo", words="name two sessions")
-    cli.refused(2, "-p", "hi", "-m", "demo", "-c", "-r", "x", words="name two sessions")
+    cli.refused(2, "-p", "hi", "-m", "demo", words="cannot be combined")
+    cli.refused(2, "-p", "hi", "-m", "demo", "-c", "-r", "x", words="cannot be combined")

@@ -64,7 +64,7 @@ def test_a_stream_without_a_message_has_nothing_to_ask(cli: Cli) -> None:
     for stdin in ((), ({"type": "interrupt"},)):
         outcome = send(cli, *stdin)
         assert (outcome.code, outcome.lines[-1]["type"], outcome.lines[-1]["stop_reason"]) == (2, "end", "error")
-        assert "Nothing to ask" in outcome.error
+        assert "No prompt" in outcome.error
 
 
 def test_an_interrupt_is_for_what_was_sent_before_it(cli: Cli) -> None:

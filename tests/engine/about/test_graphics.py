@@ -145,7 +145,7 @@ def test_tmux_draws_sixels_where_it_and_the_terminal_around_it_can() -> None:
     [
         ("xterm-kitty|kitty(0.28.1)|off|RGB", "set -g allow-passthrough on"),
         ("xterm-kitty|kitty(0.28.1)|0|RGB", "set -g allow-passthrough on"),
-        ("xterm-kitty|kitty(0.28.1)||RGB", "from 3.3 on"),
+        ("xterm-kitty|kitty(0.28.1)||RGB", "from 3.3"),
         ("xterm-kitty|kitty(0.26.5)|on|RGB", "[ui] images"),
         ("xterm-kitty||on|RGB", "[ui] images"),
         ("xterm-256color|XTerm(379)|on|RGB", "[ui] images"),

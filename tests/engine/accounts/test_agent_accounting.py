@@ -71,7 +71,7 @@ async def test_a_changed_memory_file_is_seen_at_the_next_turn(tmp_path: Path) ->
         # Told with the message: what was sent stays as it was.
         after = agent.context.usage()
         assert row(after, "memory").tokens == row(before, "memory").tokens
-        assert row(after, "memory").children[0].detail.startswith("edited; sent as a change")
+        assert row(after, "memory").children[0].detail.startswith("edited; the old text and the change are sent")
         assert row(after, "messages").tokens > row(before, "messages").tokens + 200
         step = agent.conversation.steps[-1]
         assert step.estimated_input is not None and step.actual_input is not None

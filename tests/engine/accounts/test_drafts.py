@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agent_tui.commands.mentions import collect, named_files
-from agent_tui.context.accounting.next_input import draft_warning
+from agent_tui.context.accounting.next_input import PAUSED, draft_warning
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.draft import NamedFile, TypedText, Weight, characters
 from agent_tui.models.calibration import KINDS, words_only
@@ -271,13 +271,14 @@ def test_the_warning_says_what_enter_leads_to() -> None:
     assert fixed <= rest
     assert draft_warning(usage, None) == ""
     assert draft_warning(usage, Draft(5_000)) == ""
-    assert draft_warning(usage, Draft(70_000)).startswith(
-        "This message will compact first: 170k is over the limit of 168k"
-    )
+    assert draft_warning(usage, Draft(70_000)).startswith("Sending this compacts first: 170k is over the limit of 168k")
     assert draft_warning(usage, Draft(250_000)).startswith("Too large to send: 250k, ")
-    held = replace(usage, held="automatic compaction is off by setting")
-    assert "/compact makes room" in draft_warning(held, Draft(70_000))
-    assert draft_warning(held, Draft(105_000)).startswith("Does not fit: 105k beside 100k, ")
+    held = replace(usage, held="automatic compaction is off")
+    assert "run /compact to make room" in draft_warning(held, Draft(70_000))
+    assert draft_warning(held, Draft(105_000)).startswith("Does not fit: 105k on top of 100k, ")
+    paused = replace(usage, held=PAUSED)
+    assert "run /compact to make room" in draft_warning(paused, Draft(70_000))
+    assert draft_warning(paused, Draft(105_000)).startswith("Sending this compacts first: ")
     assert draft_warning(replace(usage, window=None, limit=None), Draft(10**9)) == ""
 
 
@@ -285,7 +286,7 @@ def test_the_warning_says_what_enter_leads_to() -> None:
     ("words", "warning", "happens"),
     [
         (500, "", TurnEnded),
-        (6_000, "This message will compact first: ", CompactionStarted),
+        (6_000, "Sending this compacts first: ", CompactionStarted),
         (17_000, "Too large to send: ", TurnEnded),
     ],
 )

@@ -155,7 +155,7 @@ async def test_off_is_told_and_asks_nobody(tmp_path: Path) -> None:
         assert await agent.context.count_exact() is None
         assert provider.asked == []
         assert [e.text for e in seen.of(Notice) if e.code == "exact_counting"] == [
-            "Exact counting is off by setting (context.exact_counting)."
+            "Exact counting is off (context.exact_counting)."
         ]
 
 

@@ -137,7 +137,7 @@ def test_not_worth_it_and_cancelled_are_no_failures() -> None:
 def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     policy = AutoCompaction()
     told = policy.undone(usage(170_000))
-    assert told is not None and told.code == "compaction_paused" and "is paused until /compact" in told.text
+    assert told is not None and told.code == "compaction_paused" and "is paused until you run /compact" in told.text
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
     overflow = policy.on_overflow(usage(170_000), SAID)
     assert isinstance(overflow, Compact)
@@ -145,7 +145,7 @@ def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     full = policy.before_step(usage(199_000))
     assert isinstance(full, Compact)
     assert full.notice is not None
-    assert "paused since the undo" in full.notice.text
+    assert "paused after the undo" in full.notice.text
     policy.before_step(usage(168_000))
     assert not policy.paused
     assert policy.before_step(usage(170_000)) == Compact("auto")
@@ -168,10 +168,10 @@ def test_what_is_told_of_an_undo_is_what_happens_then(total: int, auto: bool, of
         assert told is None, "it is not the undo that keeps it from compacting"
         assert before.held_back() == ("off" if auto else "setting")
     elif total == 199_000:
-        assert told is not None and "makes room again" in told.text and isinstance(then, Compact)
+        assert told is not None and "compacts it again" in told.text and isinstance(then, Compact)
     else:
         assert told is not None and "is paused until" in told.text
-        assert isinstance(then, Proceed) and then.notice is not None and "paused since the undo" in then.notice.text
+        assert isinstance(then, Proceed) and then.notice is not None and "paused after the undo" in then.notice.text
 
 
 def test_cancelled_by_the_user_waits_for_the_next_turn_while_there_is_room() -> None:
@@ -253,7 +253,7 @@ def test_what_still_does_not_fit_is_made_to_fit_without_a_call_before_the_turn_s
 
 def test_a_message_that_is_too_large_itself_is_told_so() -> None:
     policy = AutoCompaction()
-    stuck = result("not_worth_it", why="your newest message itself is too large: 210,000 tokens")
+    stuck = result("not_worth_it", why="your newest message is too large: 210,000 tokens")
     stuck.stuck = True
     policy.compacted(stuck)
     decision = policy.before_step(usage(212_000))
@@ -318,7 +318,9 @@ def test_after_room_was_made_nothing_says_that_nothing_was_changed() -> None:
     assert [notice.text for notice in policy.compacted(result("done"))] == ["Compaction failed: no answer."]
 
 
-@pytest.mark.parametrize(("total", "says"), [(199_999, "leaves an answer too little room"), (210_000, "does not fit")])
+@pytest.mark.parametrize(
+    ("total", "says"), [(199_999, "leaves too little room for an answer"), (210_000, "does not fit")]
+)
 def test_after_an_undo_it_says_whether_the_conversation_or_only_its_answer_does_not_fit(total: int, says: str) -> None:
     notice = AutoCompaction().undone(usage(total))
-    assert notice is not None and says in notice.text and "the next message makes room" in notice.text
+    assert notice is not None and says in notice.text and "your next message compacts it again" in notice.text

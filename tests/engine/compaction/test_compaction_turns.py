@@ -217,7 +217,7 @@ async def test_what_a_gateway_adds_is_part_of_the_numbers_after_some_turns(bench
     world = bench(Gateway(), model_info(200_000, 8_192))
     await world.turn(words(500))
     assert world.runtime.usage().total < 1_000
-    assert "not believed" in world.notices("usage")[0].text
+    assert "looks wrong" in world.notices("usage")[0].text
     for _ in range(2):
         await world.turn(words(500))
     usage = world.runtime.usage()

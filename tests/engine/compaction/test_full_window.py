@@ -17,6 +17,7 @@ from agent_tui.models.events import CompactionEnded, Notice, TurnEnded
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock, ToolSchema
 from agent_tui.store.export_data import export_session
+from agent_tui.store.salvage import Content
 from agent_tui.tools.registry import builtin_tools
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.compaction_world import assert_valid
@@ -77,10 +78,7 @@ async def test_a_failing_summary_ends_no_session_and_what_made_room_is_kept_in_t
         conversation = agent.conversation
         exported = export_session(
             agent.conversation.info,
-            conversation.messages,
-            conversation.summaries,
-            agent.conversation.steps,
-            agent.conversation.own_records,
+            Content(conversation.messages, conversation.summaries, conversation.steps, list(conversation.own_records)),
         )
         rows = [row for row in exported["compactions"] if row["left_out"]]
         assert record.id in [row["id"] for row in rows]
@@ -111,7 +109,7 @@ async def test_the_preview_is_what_is_carried_out(tmp_path: Path) -> None:
         (ended,) = [e for e in seen.of(CompactionEnded) if e.outcome == "done"][-1:]
         kept = ended.records[-1].kept_messages
         assert f"the newest {kept} message" in preview
-        own = preview.split("Stays word for word in the summary: ")[1].split(" ")[0]
+        own = preview.split(" of your ")[0].split(" ")[-1]
         view = agent.conversation.view()
         text = "".join(p.text for s in view for p in s.message.parts if isinstance(p, SummaryPart))
         assert text.count("<user_message>") == int(own)
@@ -126,7 +124,7 @@ async def test_a_message_that_is_too_large_itself_is_stopped_with_words_and_the_
             assert (await turn(agent, f"{number}: " + said(300), seen)).stop_reason == "end"
         ended = await turn(agent, said(9_000), seen)
         assert ended.stop_reason == "error" and ended.failure is not None
-        for word in ("your newest message itself is too large", "8,000", "smaller parts", "/model", "/clear"):
+        for word in ("your newest message is too large", "8,000", "smaller parts", "/model", "/clear"):
             assert word in ended.failure.message
         assert not any("even then" in n.text for n in seen.of(Notice))
         assert (await turn(agent, "never mind", seen)).stop_reason == "end"

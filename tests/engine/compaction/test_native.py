@@ -399,7 +399,7 @@ async def test_what_its_maker_refuses_is_sent_as_text(tmp_path: Path, maker: str
         server.turn += 1
         await say(agent, f"[turn {server.turn}] Go on.")
         (line,) = told(seen)
-        assert "does not take back its own compaction" in line
+        assert "rejected its own compaction" in line
         assert "made_in" not in str(conversation_of(server.bodies[-1]))
         assert RULE in str(conversation_of(server.bodies[-1])[0])
         assert agent.conversation.steps[-1].status == "complete"
@@ -424,7 +424,7 @@ async def test_a_cancelled_one_changes_nothing_and_its_step_is_kept(tmp_path: Pa
 @BOTH
 async def test_the_preview_says_who_compacts_and_asks_nobody(tmp_path: Path, maker: str) -> None:
     async with talked(tmp_path, maker) as (agent, _, server):
-        assert f"Compacted by {maker} itself (native)" in (await agent.compaction.preview()).say
+        assert f"Compacted by {maker} (native)" in (await agent.compaction.preview()).say
         assert not server.asked
 
 
@@ -488,4 +488,4 @@ async def test_where_nobody_offers_it_that_is_said_once(tmp_path: Path) -> None:
             await agent.compaction.undo()
         assert not server.asked and len(seen.of(CompactionStarted)) == 2
         (line,) = told(seen)
-        assert line.startswith("native = true: only OpenAI's Responses API and Anthropic's Messages API")
+        assert line.startswith("native = true works only with OpenAI's Responses API and Anthropic's Messages API")

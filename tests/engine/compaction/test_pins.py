@@ -9,6 +9,7 @@ import pytest
 
 from agent_tui.commands import registry
 from agent_tui.commands.context import toggle_pin
+from agent_tui.commands.info import Info
 from agent_tui.commands.registry import Text
 from agent_tui.context.compaction.facts import lasting_rule
 from agent_tui.context.compaction.notices import preview_text
@@ -46,7 +47,7 @@ def pinned_row(agent: Agent) -> int:
 
 async def command(agent: Agent, line: str) -> str:
     result = await registry.run(agent, line)
-    assert isinstance(result, Text)
+    assert isinstance(result, Text | Info)
     return result.text
 
 
@@ -80,8 +81,8 @@ async def test_pinned_words_go_through_five_compactions_once_and_rows_add_up(tmp
         history = agent.context.history()
         moments = [history.moment(number) for number in range(1, history.count + 1)]
         assert all(moment.problem == "" and moment.differs == 0 for moment in moments)
-        assert "carried by the summary" in await command(agent, "/pins")
-        assert "Unpinned" in await command(agent, f"/unpin {recall_id(first.id)}")
+        assert "kept in the summary" in await command(agent, "/pins")
+        assert "Unpinned" in await command(agent, f"/pin {recall_id(first.id)}")
         before = [s.key for s in agent.conversation.view()]
         assert carried(agent) == 1, "unpinning changes nothing that is sent either"
         await agent.compaction.undo()
@@ -100,7 +101,7 @@ async def test_a_message_that_was_compacted_before_is_carried_from_the_next_comp
         view = [s.key for s in agent.conversation.view()]
         await command(agent, f"/pin {recall_id(answer.id)}")
         assert [s.key for s in agent.conversation.view()] == view
-        assert "the next compaction carries it" in await command(agent, "/pins")
+        assert "not sent until the next compaction" in await command(agent, "/pins")
         await talk(agent)
         await compacted(agent)
         assert carried(agent, answer.text.strip()) == 1 and pinned_row(agent) > 0
@@ -115,7 +116,7 @@ async def test_a_fork_keeps_a_pin_and_another_branch_has_none(tmp_path: Path) ->
         await agent.sessions.fork()
         assert [pin.id for pin in agent.pins.all()] == [wish.id]
         agent.conversation.go_to(agent.conversation.path[1].id)
-        assert agent.pins.all() == [] and "No message is pinned" in await command(agent, "/unpin")
+        assert agent.pins.all() == [] and "Nothing pinned" in await command(agent, "/pins")
         await talk(agent)
         await compacted(agent)
         assert pinned_row(agent) == 0 and WISH not in sent_words(agent)
@@ -135,24 +136,26 @@ async def test_a_pin_is_there_after_a_restart(tmp_path: Path) -> None:
 
 async def test_what_cannot_be_pinned_is_said_in_a_line(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
-        assert "no message of yours" in await command(agent, "/pin")
+        assert "No message to pin" in await command(agent, "/pin")
         await say(agent, WISH)
         await command(agent, "/pin")
-        with pytest.raises(AgentError, match="is pinned already"):
-            await command(agent, "/pin")
-        for line in ("/pin msg_of_another_session", "/pin 000000", "/unpin 000000"):
-            assert "No message of this conversation has the id" in await command(agent, line)
+        assert "Unpinned" in await command(agent, "/pin") and agent.pins.all() == []
+        await command(agent, "/pin")
+        with pytest.raises(AgentError, match="is already pinned"):
+            agent.pins.pin_message(agent.conversation.path[0])
+        for line in ("/pin msg_of_another_session", "/pin 000000"):
+            assert "No such message" in await command(agent, line)
         with pytest.raises(AgentError, match="is not a file"):
             await command(agent, "/pin nothing.txt")
         (tool,) = [Message("t", "tool", [TextPart("x")])]
-        with pytest.raises(AgentError, match="recall finds what tools said"):
+        with pytest.raises(AgentError, match="not tool results"):
             agent.pins.pin_message(tool)
         large = Message("m", "user", [TextPart(words(50_000))])
         with pytest.raises(AgentError, match="at most half of the limit"):
             agent.pins.pin_message(large)
         agent.conversation.read_only = True
         with pytest.raises(AgentError, match="open"):
-            await command(agent, "/unpin")
+            await command(agent, "/pin")
         agent.conversation.read_only = False
         assert len(agent.pins.all()) == 1
 
@@ -160,7 +163,7 @@ async def test_what_cannot_be_pinned_is_said_in_a_line(tmp_path: Path) -> None:
 async def test_what_is_attached_is_not_pinned_with_the_words(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         await say(agent, WISH, (AttachmentPart("a.py", "text/plain", text="secret sauce " * 50, path="/p/a.py"),))
-        assert "Not what is attached (a.py)" in await command(agent, "/pin")
+        assert "Its attachments are not pinned (a.py)" in await command(agent, "/pin")
         (pin,) = agent.pins.all()
         assert pin.tokens < 40
 
@@ -171,11 +174,12 @@ async def test_a_large_file_says_its_price_before_it_is_pinned(tmp_path: Path) -
         (tmp_path / "p" / "small.txt").write_text("a line of it\n")
         result = await registry.run(agent, "/pin big.txt")
         assert isinstance(result, Text) and result.then == "/pin big.txt --yes"
-        assert "big.txt adds ~26" in result.text and "Not pinned yet" in result.text
+        assert "big.txt adds ~26" in result.text and "--yes to pin it" in result.text
         assert agent.context.pinned == []
         assert "Pinned big.txt" in await command(agent, result.then)
         assert "Pinned small.txt" in await command(agent, "/pin small.txt")
-        assert "big.txt: ~26" in await command(agent, "/pins")
+        assert "Unpinned small.txt" in await command(agent, "/pin ./small.txt")
+        assert "  big.txt" in (said := await command(agent, "/pins")) and "~26" in said
 
 
 async def test_the_price_that_is_asked_is_that_of_the_row(tmp_path: Path) -> None:
@@ -256,7 +260,7 @@ async def test_pinned_words_are_carried_in_order_and_whatever_is_left_out() -> N
     world.says("done")
     world.user("go on")
     plan = world.plan("manual")
-    assert "Stays word for word: what you pinned" in preview_text(plan)
+    assert "Keeps what you pinned word for word" in preview_text(plan)
     result = await world.compact("manual")
     assert result.done and result.summary is not None
     *_, carried = result.summary.parts
@@ -287,7 +291,7 @@ def test_where_pinned_words_leave_no_room_the_user_is_told_so() -> None:
     world.says("fine")
     world.user(words(1_500, "more"))
     plan = world.plan("overflow")
-    assert plan.stuck and "what you pinned ~3," in plan.why and "/unpin" in plan.why
+    assert plan.stuck and "what you pinned ~3," in plan.why and "/pins" in plan.why
 
 
 async def test_a_pin_says_what_it_adds_where_there_is_a_price(tmp_path: Path) -> None:
@@ -295,7 +299,7 @@ async def test_a_pin_says_what_it_adds_where_there_is_a_price(tmp_path: Path) ->
         await say(agent, "word " * 1_000)
         agent.runtime.info = replace(agent.runtime.info, prices=Prices(10e-6, 20e-6, 1e-6))
         said = await command(agent, "/pin")
-        assert "($0.001" in said and "a step from the cache, $0.01" in said
+        assert "($0.001" in said and "a step cached, $0.01" in said
         (tmp_path / "p" / "big.txt").write_text("a line of it\n" * 8_000)
         price = await command(agent, "/pin big.txt")
         assert "The next one costs $0." in price and "instead of $0." in price and "Later ones cost" in price
@@ -306,10 +310,10 @@ async def test_a_message_of_many_words_says_its_price_first(tmp_path: Path) -> N
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, _):
         await say(agent, "word " * 12_000)
         result = await registry.run(agent, "/pin")
-        assert isinstance(result, Text) and "tokens to what every compaction leaves" in result.text
+        assert isinstance(result, Text) and "tokens to every compaction" in result.text
         message = agent.conversation.path[0]
         assert agent.pins.all() == [] and result.then == f"/pin {recall_id(message.id)} --yes"
-        assert "Not pinned yet" in toggle_pin(agent, message)
+        assert "--yes to pin it" in toggle_pin(agent, message)
         assert "Pinned “word word" in await command(agent, result.then)
         assert "Unpinned" in toggle_pin(agent, message)
 

@@ -93,7 +93,7 @@ async def test_preview_compaction_and_its_page_read_a_message_once_and_not_on_th
     session = bench(ReadingModel(), auto=False)
     session.fill(30, 300)
     await session.prepare()
-    assert "Goes:" in (await session.service.preview()).say
+    assert "Replaces" in (await session.service.preview()).say
     result = await session.service.compact("manual", session.events.append)
     assert result.done
     assert len(await session.service.ledger(result.records[-1].operation_id))

@@ -87,7 +87,7 @@ async def test_what_cannot_be_added_is_asked_for_once_with_nothing_else() -> Non
     alone = talk([answer(sections(FIRST)), failure("overloaded")])
     before = lost(await alone.compact())
     world = talk([answer(sections(FIRST)), puts_them_in(FIRST)])
-    expected = re.search(r"kept ([\d,]+) of", preview_text(world.plan()))
+    expected = re.search(r"Keeps ([\d,]+) of \S+ fact", preview_text(world.plan()))
     result = await world.compact()
     first, second = world.model.requests
     facts, text = asked(second), second.messages[0].message.text

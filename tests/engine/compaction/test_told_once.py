@@ -43,7 +43,7 @@ async def test_a_failure_before_a_step_is_told_with_what_it_means(tmp_path: Path
         await turn(agent, seen, "why?")
         assert outcomes(seen) == ["failed"] and times(seen, why) == 1, shown(seen)
         (told,) = [line for line in shown(seen) if why in line]
-        assert "but was not compacted: it failed" in told and "Going on" in told
+        assert "but was not compacted: it failed" in told and "Continuing" in told
         assert not [line for line in shown(seen) if "compacts at" in line], "it did not"
 
 
@@ -123,7 +123,7 @@ async def test_an_undo_above_the_limit_pauses_and_says_so(tmp_path: Path) -> Non
         assert outcomes(seen) == ["done"]
         lines = await undone(agent, seen)
         over = agent.context.usage().total > (agent.context.usage().limit or 0)
-        assert over and len(lines) == 2 and "is paused until /compact" in lines[1]
+        assert over and len(lines) == 2 and "is paused until you run /compact" in lines[1]
         assert agent.conversation.info.state.compaction_paused and "paused" in agent.context.usage().why
 
 

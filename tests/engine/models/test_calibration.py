@@ -31,7 +31,7 @@ class More(TokenCounter):
 async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     # A model of which nothing is known.
-    settings = Settings(default_model="local/new", permissions=PermissionsConfig(mode="auto"))
+    settings = Settings(default_model="lemonade/new", permissions=PermissionsConfig(mode="auto"))
 
     def parts() -> AgentParts:
         provider = DemoProvider(More(), pace=0.0)

@@ -37,8 +37,8 @@ def test_a_model_with_budgets_says_how_much_each_is() -> None:
 def test_what_cannot_be_switched_off_says_so(wanted: Effort) -> None:
     found = offered("openai/o3", wanted)
     assert list(found) == [f"{wanted}*", "medium", "high"]
-    assert found[f"{wanted}*"].endswith("it cannot be switched off")
-    assert offered("openai/gpt-5", "high")["off"] == "as little as it can: it cannot be switched off"
+    assert found[f"{wanted}*"].endswith("it cannot be turned off")
+    assert offered("openai/gpt-5", "high")["off"] == "as little as possible: it cannot be turned off"
     assert offered("openai/gpt-5.1", "high")["off"] == "does not think"
 
 
@@ -52,7 +52,7 @@ def test_a_model_without_levels_has_one() -> None:
         "medium*": "groq/llama-3.3-70b has no levels of thinking"
     }
     (words,) = offered("openai/mine", "off", reasoning=None).values()
-    assert words == "openai/mine is not known to think, so it is asked for no level of it"
+    assert words == "openai/mine is not known to think, so no level is set"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_every_name_is_one_of_a_level_and_says_what_it_is_for_the_model(model: s
             setting_problem(replace(info, spec=replace(spec, reasoning_effort=wanted))),
         )
         if wanted == "off":
-            assert (told == "off") == (problem is None) == ("cannot be switched off" not in told)
+            assert (told == "off") == (problem is None) == ("turned off" not in told and "same as low" not in told)
         else:
             assert problem is None and told.startswith(f"{wanted} (")
 

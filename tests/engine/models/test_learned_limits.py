@@ -118,8 +118,7 @@ def test_a_window_that_a_server_is_seen_to_exceed_is_forgotten(store: Store) -> 
     assert (found.limits.window, found.limits.source, found.limits.learned) == (131_072, "config", ())
     assert with_learned(store, INFO) == INFO and outgrown(store, found, step) is None
     assert outgrown_text(step, learned.limits) == (
-        "The server has read 30,000 tokens, more than the 16,000 that were learned of it as its window: "
-        "that is forgotten."
+        "The server read 30,000 tokens, more than the window learned from it (16,000). Forgot that window."
     )
 
 

@@ -160,7 +160,7 @@ async def test_thinking_off_is_undone_before_the_next_answer_only(worker: Worker
         about(foretold["off"].lost, expected)
         lost = about(w.agent.models.set_effort("off"), expected)
         assert (lost.back_now, lost.back_later) == (lost.tokens, 0)
-        assert "until the next answer, not after it" in lost_text(lost)
+        assert "until the next answer" in lost_text(lost)
         w.agent.models.set_effort("medium")
         assert await w.say() == expected, "taken back at once"
         w.agent.models.set_effort("off")

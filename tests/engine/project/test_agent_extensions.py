@@ -79,7 +79,7 @@ async def test_a_turn_uses_servers_and_skills_and_everything_has_its_row(tmp_pat
         await agent.turns.join()
         assert recorder.last_end.stop_reason == "end"
         added, skill, died = results(agent)
-        assert added == "23" and "Put it away." in skill and "the server ended" in died
+        assert added == "23" and "Put it away." in skill and "the server exited" in died
         usage = agent.context.usage()
         assert sum(r.tokens for r in usage.rows) == usage.total
         assert [c.id for c in row(agent, "tools").children] == ["builtin", "mcp:test"]
@@ -223,7 +223,7 @@ async def test_a_message_that_goes_out_before_a_server_has_started_says_so_once(
         for _ in range(2):
             await say(agent, "hello")
         told = [notice.text for notice in recorder.of(Notice) if notice.code == "mcp"]
-        assert told == ["MCP server test: still starting; this message goes out without its tools."]
+        assert told == ["MCP server test is still starting; this message is sent without its tools."]
         go.ring()
 
 

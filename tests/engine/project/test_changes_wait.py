@@ -96,7 +96,7 @@ async def test_tools_that_come_in_a_turn_wait_and_the_message_behind_it_says_wha
         second = seen.events.index(seen.of(TurnEnded)[0])
         begun = [e.usage for e in seen.events[second:] if isinstance(e, ContextChanged)]
         assert begun[0].expected_read is not None and begun[0].expected_read < 2_000 < (begun[-1].expected_read or 0)
-        assert told[0].startswith("Next input: expected") and "tools changed: MCP server tickets came" in told[0]
+        assert told[0].startswith("Next input: expected") and "tools changed: MCP server tickets added" in told[0]
 
 
 async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_tools_that_come_between_turns_are_told_with_the_numbers_alone(tmp
         tickets.come()
         cold = last_usage(seen).forecast
         assert cold is not None and cold.cold is not None
-        assert cold.cold.what == "tools changed: MCP server tickets came" and cold.cold.tokens > 5_000
+        assert cold.cold.what == "tools changed: MCP server tickets added" and cold.cold.tokens > 5_000
         assert last_usage(seen).expected_read == cold.read < forecast.read
         agent.turns.submit("and more")
         await agent.turns.join()
@@ -148,4 +148,4 @@ async def test_nothing_is_foretold_while_servers_are_on_their_way(tmp_path: Path
             forecast = last_usage(seen).forecast
             assert forecast is not None
             assert (forecast.cold is None) == comes
-            assert comes or (forecast.cold and forecast.cold.what == "tools changed: MCP server tickets went")
+            assert comes or (forecast.cold and forecast.cold.what == "tools changed: MCP server tickets removed")

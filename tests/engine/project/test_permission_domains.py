@@ -60,7 +60,7 @@ async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: boo
             "auto",
             "work",
             "allow",
-            "runs in the sandbox, with the network open: any host, here they cannot be told apart",
+            "runs in the sandbox, with the network open: any host, as hosts cannot be told apart here",
         ),
         ("gh pr merge", "auto", "free", None, "runs outside the sandbox"),
         ("cat /etc/hostname", "auto", "free", None, "runs outside the sandbox"),
@@ -91,10 +91,10 @@ async def test_auto_without_a_sandbox_says_what_it_means_when_it_is_entered(tmp_
         agent.mode.set("auto")
         await agent.events.settled()
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
-        assert [(n.level, "your own reach" in n.text) for n in said] == ([] if holds else [("warning", True)])
-        assert any("your own reach" in line for line in (await agent.project.sandbox_lines())[1:]) is not holds
+        assert [(n.level, "reach all your files" in n.text) for n in said] == ([] if holds else [("warning", True)])
+        assert any("reach all your files" in line for line in (await agent.project.sandbox_lines())[1:]) is not holds
         rows = [detail for _, what, detail in await agent.project.doctor() if what == "sandbox"]
-        assert ["auto without a sandbox" in row for row in rows] == [not holds]
+        assert ["auto mode without a sandbox" in row for row in rows] == [not holds]
 
 
 async def test_bypass_says_what_it_means_before_anything_can_run(tmp_path: Path) -> None:
@@ -102,7 +102,9 @@ async def test_bypass_says_what_it_means_before_anything_can_run(tmp_path: Path)
     settings = Settings(permissions=PermissionsConfig(mode="bypass"))
     async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=settings)) as (_, seen):
         said = [n for n in seen.of(Notice) if n.code == "unheld"]
-        assert [(n.level, n.text.startswith("bypass: nothing is asked")) for n in said] == [("warning", True)]
+        assert [(n.level, n.text.startswith("bypass mode: commands run without asking")) for n in said] == [
+            ("warning", True)
+        ]
 
 
 async def test_a_change_of_the_mode_answers_the_open_question(tmp_path: Path) -> None:

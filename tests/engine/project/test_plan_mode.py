@@ -208,9 +208,7 @@ async def test_a_plan_answered_twice_does_nothing_the_second_time(tmp_path: Path
         agent.questions.answer_plan(presented[0].request_id, "auto", PLAN)
         agent.questions.answer_question("ask_gone", ("x",))
         assert agent.mode.now == "accept-edits"
-        assert [n.text for n in seen.of(Notice) if n.code == "answered"] == [
-            "It was answered already, or waits no more: nothing was done."
-        ] * 3
+        assert [n.text for n in seen.of(Notice) if n.code == "answered"] == ["Already answered."] * 3
 
 
 async def test_an_interrupted_plan_leaves_the_mode_and_a_valid_conversation(tmp_path: Path) -> None:
@@ -299,7 +297,7 @@ async def test_an_answer_must_be_among_the_choices(tmp_path: Path) -> None:
 
         agent.subscribe(handle)
         await say(agent, "paint it")
-        assert refused == ["That is not among the choices.", "Only one may be chosen."]
+        assert refused == ["Not one of the choices.", "Choose only one."]
         assert results(agent)[0].text == "The user chose: green"
 
 

@@ -110,8 +110,8 @@ async def test_the_numbers_have_it_before_it_is_sent_and_after(tmp_path: Path) -
         documents = row(waiting, "documents")
         assert documents.label == "Documents (1)"
         assert [child.detail for child in documents.children] == [
-            "edited; sent as a change, and as it was until the next compaction",
-            "edited; sent as a change with your next message",
+            "edited; the old text and the change are sent until the next compaction",
+            "edited; the change is sent with your next message",
         ]
         assert waiting.total > before.total + 200
         assert waiting.calculation.fixed_delta == waiting.total - before.total
@@ -299,8 +299,8 @@ async def test_an_undo_brings_back_the_beginning_with_the_messages(tmp_path: Pat
         (difference,) = told(undone)
         assert "+rule 98" in difference and "+rule 99" in difference
         assert [c.detail for c in row_now.children] == [
-            "edited; sent as a change, and as it was until the next compaction",
-            "edited; sent as a change with your next message",
+            "edited; the old text and the change are sent until the next compaction",
+            "edited; the change is sent with your next message",
         ]
         agent.turns.submit("and on")
         await agent.turns.join()

@@ -14,14 +14,24 @@ from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.anchor import anchor_problem, prefixes_of
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.edits import Dropped
 from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionStarted, Event, PartDelta, ToolStarted
+from agent_tui.models.messages import AttachmentPart, attachments_of
 from agent_tui.models.requests import Effort
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.contexts import assert_identities
 from tests.support.dialect_bodies import check_bodies
 from tests.support.forms import examples
+from tests.support.scripts import step
+
+TWO_CALLS = step("both", read={"path": "notes.txt"}, list={"path": "."}) + step("done")
+
+
+def named(dropped: Dropped) -> str:
+    return dropped.message.id if dropped.attachment is None else f"{dropped.message.id}#{dropped.attachment}"
+
 
 EFFORTS: list[Effort] = ["off", "low", "high"]
 
@@ -48,7 +58,7 @@ class User:
         parts = parts_for(
             self.folder / "home",
             self.folder / "p",
-            script="window = 7000\nmax_output = 1500\n",
+            script="window = 7000\nmax_output = 1500\n" + TWO_CALLS * 3,
             settings=settings,
             counter=TokenCounter(),
             resume=session,
@@ -59,7 +69,10 @@ class User:
     async def send(self) -> None:
         self.sent += 1
         what = ["why?", "tell me a lot", "read notes.txt", "list the files", "tell me a lot " + "and more " * 90]
-        self.agent.turns.submit(f"{self.sent}: {self.random.choice(what)}")
+        files = [
+            AttachmentPart(f"n{i}.md", "text/plain", text="a line\n" * 40) for i in range(self.random.choice([0, 0, 2]))
+        ]
+        self.agent.turns.submit(f"{self.sent}: {self.random.choice(what)}", attachments=files)
         await self.agent.turns.join()
 
     async def send_and_interrupt(self) -> None:
@@ -139,14 +152,18 @@ class User:
             return
         start = self.random.randrange(len(path))
         ids = [m.id for m in path[start : start + self.random.choice([1, 1, 2, 5])]]
+        if self.random.random() < 0.4:
+            results = [m.id for m in path if m.role == "tool"]
+            files = [f"{m.id}#{n + 1}" for m in path for n, _ in enumerate(attachments_of(m))]
+            ids = [self.random.choice([*results, *files, ids[0]])]
         view, usage = body(self.agent), self.agent.context.usage()
         try:
             plan = self.agent.edits.plan(ids)
         except AgentError:
             return
         await self.agent.edits.drop(ids, later=self.random.random() < 0.2)
-        gone = {d.message.id for d in self.agent.edits.dropped() if not d.waiting}
-        if gone.issuperset(plan.message_ids):
+        gone = {named(d) for d in self.agent.edits.dropped() if not d.waiting}
+        if gone.issuperset(plan.part_ids):
             assert self.agent.context.usage().total == usage.total - plan.freed
             if self.random.random() < 0.5:
                 await self.agent.edits.undo()
@@ -157,7 +174,9 @@ class User:
         self.left.clear()
         dropped = self.agent.edits.dropped()
         if dropped:
-            await self.agent.edits.restore([self.random.choice(dropped).message.id])
+            back = named(self.random.choice(dropped))
+            await self.agent.edits.restore([back])
+            assert back not in map(named, self.agent.edits.dropped())
 
     async def undo_edit(self) -> None:
         self.left.clear()

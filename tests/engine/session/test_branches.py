@@ -49,7 +49,7 @@ async def test_a_branch_that_was_left_is_one_step_away_and_counts_as_it_did(tmp_
         end, before = agent.conversation.info.head_id, agent.context.usage()
         moved = await agent.branches.rewind(agent.conversation.path[2].id)
         assert (moved.left, moved.came, moved.text) == (4, 0, "two")
-        assert moved_text(moved, agent.root) == "4 messages left the conversation and are kept. /rewind back returns."
+        assert moved_text(moved, agent.root) == "4 messages moved to a branch. /rewind back undoes this."
         (branch,) = agent.branches.all()
         assert (branch.end, branch.fork, branch.shared) == (end, agent.conversation.info.head_id, 2)
         assert [m.text for m in branch.own if m.role == "user"] == ["two", "three"]
@@ -61,7 +61,7 @@ async def test_a_branch_that_was_left_is_one_step_away_and_counts_as_it_did(tmp_
 
         moved = await agent.branches.back()
         assert (moved.left, moved.came) == (2, 4)
-        assert "2 messages left the conversation and are kept, 4 messages of the other branch are back." in moved_text(
+        assert "2 messages moved to a branch, 4 messages restored from the other branch." in moved_text(
             moved, agent.root
         )
         now = agent.context.usage()
@@ -99,7 +99,7 @@ async def test_what_one_branch_compacted_is_sent_in_full_on_another(tmp_path: Pa
         there = difference(moments[-2], moments[-1])
         # What changed between a call on the one branch and the next on the other is all explained.
         texts = [reason.text for reason in there.reasons]
-        assert any(text.startswith("another branch: ") for text in texts)
+        assert any(text.startswith("branch switched: ") for text in texts)
         assert not any("undone" in text for text in texts)
         now, then = moments[-1].usage, moments[-2].usage
         assert now is not None and then is not None
@@ -127,7 +127,7 @@ async def test_each_branch_has_its_files_and_the_users_own_edits_stay(tmp_path: 
         assert {p.name for p in agent.branches.files(second.parent_id).put} == {"a.py", "new.py"}
         moved = await agent.branches.rewind(second.id, restore_files=True)
         assert (project / "a.py").read_text() == "a1\n" and not (project / "new.py").exists()
-        assert "2 files put back: a.py, new.py. /rewind back files returns." in moved_text(moved, agent.root)
+        assert "Restored 2 files: a.py, new.py. /rewind back files undoes this." in moved_text(moved, agent.root)
         await say(agent, "second, otherwise")
         assert (project / "a.py").read_text() == "a3\n"
 
@@ -142,7 +142,7 @@ async def test_each_branch_has_its_files_and_the_users_own_edits_stay(tmp_path: 
         assert (project / "a.py").read_text() == "a3\n"
         assert (project / "new.py").read_text() == "by hand\n"
         assert moved.files is not None and len(moved.files.left) == 1
-        assert any("new.py: changed since by others" in n.text for n in seen.of(Notice))
+        assert any("new.py: changed since by something else" in n.text for n in seen.of(Notice))
         assert (project / "mine.txt").read_text() == "mine"
         (project / "new.py").unlink()
         await agent.branches.back(restore_files=True)
@@ -186,12 +186,12 @@ async def test_an_interrupt_among_the_files_leaves_no_half(tmp_path: Path, monke
 
 async def test_what_cannot_be_gone_to_says_so_and_changes_nothing(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
-        with pytest.raises(AgentError, match="nothing to return to"):
+        with pytest.raises(AgentError, match="Nothing to return to"):
             await agent.branches.back()
         await say(agent, "one")
-        with pytest.raises(AgentError, match="not in this session"):
+        with pytest.raises(AgentError, match="No such message"):
             await agent.branches.go_to("nowhere")
-        with pytest.raises(AgentError, match="where the conversation is"):
+        with pytest.raises(AgentError, match="Already there"):
             await agent.branches.go_to(agent.conversation.info.head_id)
         session = agent.conversation.info.id
         await agent.branches.rewind(agent.conversation.path[0].id)

@@ -12,25 +12,29 @@ from unittest import mock
 
 import pytest
 
+from agent_tui.commands.export import render
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.plan import message_tokens
+from agent_tui.context.cuts import dropped_ids
 from agent_tui.context.past_reasons import difference
 from agent_tui.context.tokens import estimate_message, family_of, round_up
-from agent_tui.context.view import dropped_ids
 from agent_tui.engine import cache_forecast as foresight
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionEnded, Event, Notice, ToolStarted
-from agent_tui.models.messages import AttachmentPart, recall_id
+from agent_tui.models.messages import CLEARED_RESULT, TOLD, AttachmentPart, attachments_of, recall_id
+from agent_tui.tools.builtin.recall import said
 from tests.support.agents import parts_for, running, say
 from tests.support.compaction_world import assert_valid
+from tests.support.pixel import PIXEL_BASE64
+from tests.support.scripts import step
 
 
-def world(folder: Path, resume: str | None = None):  # type: ignore[no-untyped-def]
+def world(folder: Path, resume: str | None = None, script: str | None = None):  # type: ignore[no-untyped-def]
     (folder / "p").mkdir(exist_ok=True)
     (folder / "p" / "notes.txt").write_text("a note\n" * 200)
-    return running(parts_for(folder / "home", folder / "p", resume=resume))
+    return running(parts_for(folder / "home", folder / "p", resume=resume, script=script))
 
 
 def sent(agent: Agent) -> list[str]:
@@ -54,16 +58,113 @@ async def test_a_call_goes_with_its_results_and_comes_back_byte_for_byte(tmp_pat
         before, total = body(agent), agent.context.usage().total
         result = next(m for m in agent.conversation.path if m.role == "tool")
         plan = agent.edits.plan([recall_id(result.id)])
-        assert result.id in plan.message_ids and len(plan.message_ids) == 2
+        assert result.id in plan.part_ids and len(plan.part_ids) == 2
         line = await agent.edits.drop([result.id])
         assert "2 messages" in line
         assert result.id not in sent(agent)
         assert agent.context.usage().total == pytest.approx(total - plan.freed, abs=1)
-        assert {d.message.id for d in agent.edits.dropped()} == set(plan.message_ids)
+        assert {d.message.id for d in agent.edits.dropped()} == set(plan.part_ids)
         assert_valid(agent.conversation.view())
         await agent.edits.undo()
         assert body(agent) == before and agent.context.usage().total == total
         assert not agent.edits.dropped()
+
+
+PICTURE = AttachmentPart("shot.png", "image/png", data=PIXEL_BASE64)
+TWO_READS = step("Both.", read1={"path": "notes.txt"}, read2={"path": "notes.txt", "limit": 5}) + step("Read.")
+
+
+@pytest.mark.asyncio
+async def test_one_result_of_several_goes_alone_and_the_last_one_with_its_call(tmp_path: Path) -> None:
+    async with world(tmp_path, script=TWO_READS) as (agent, _):
+        await say(agent, "read them")
+        await say(agent, "why?")
+        call, first, second = agent.conversation.path[1:4]
+        before, usage = body(agent), agent.context.usage()
+        plan = agent.edits.plan([recall_id(first.id)])
+        assert plan.part_ids == (first.id,) and plan.freed > 100
+        await agent.edits.drop([first.id])
+        assert_valid(agent.conversation.view())
+        assert results(agent)[0] == CLEARED_RESULT and "a note" in results(agent)[1]
+        assert agent.context.usage().total == usage.total - plan.freed
+        assert "a note" not in said(agent.conversation.past().path[2])
+        with pytest.raises(AgentError, match="already dropped"):
+            agent.edits.plan([first.id])
+        assert agent.edits.plan([second.id]).part_ids == (call.id, first.id, second.id)
+        await agent.edits.drop([second.id])
+        assert call.id not in sent(agent) and not results(agent)
+        await agent.edits.restore([second.id])
+        assert [d.message.id for d in agent.edits.dropped()] == [first.id] and call.id in sent(agent)
+        assert "dropped from the context" in exported(agent)
+        await agent.edits.restore([call.id])
+        assert body(agent) == before and agent.context.usage().rows == usage.rows
+        for _ in range(4):
+            await agent.edits.undo()
+        assert body(agent) == before and not agent.edits.dropped()
+
+
+@pytest.mark.asyncio
+async def test_an_attachment_goes_without_its_message(tmp_path: Path) -> None:
+    notes = AttachmentPart("notes.md", "text/plain", text="the secret word\n" * 300)
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "look at both", (notes, PICTURE))
+        await say(agent, "why?")
+        asked, before, usage = agent.conversation.path[0], body(agent), agent.context.usage()
+        rows = {leaf.part_id: leaf for row in usage.rows for leaf in row.leaves() if leaf.attachment is not None}
+        number = [part.name for part in attachments_of(asked)].index("notes.md") + 1
+        one, other = f"{asked.id}#{number}", f"{recall_id(asked.id)}#{number + 1}"
+        assert rows[one].label == "notes.md" and rows[f"{asked.id}#{number + 1}"].label == "shot.png"
+        plan = agent.edits.plan([one])
+        assert plan.part_ids == (one,) and plan.freed == pytest.approx(rows[one].tokens, rel=0.1)
+        assert "1 attachment" in await agent.edits.drop([one])
+        assert "dropped from the context: notes.md" in exported(agent)
+        assert "look at both" in words(agent) and "secret" not in body(agent) and "notes.md" in body(agent)
+        assert "secret" not in said(agent.conversation.past().path[0])
+        await agent.edits.drop([other])
+        assert PIXEL_BASE64 not in body(agent) and len(agent.edits.dropped()) == 2
+        check_rows(agent)
+        await say(agent, "and now?")
+        step = agent.conversation.steps[-1]
+        assert step.estimated_input == pytest.approx(step.usage.input, rel=0.05)
+        check_rows(agent)
+        session = agent.conversation.info.id
+        await agent.sessions.fork()
+        assert "secret" not in body(agent) and len(agent.edits.dropped()) == 2
+    async with world(tmp_path, session) as (agent, _):
+        for wrong, why in ((f"{asked.id}#9", "has attachments #1 to"), (one, "already dropped")):
+            with pytest.raises(AgentError, match=why):
+                agent.edits.plan([wrong])
+        told = next((n for n, part in enumerate(attachments_of(asked), 1) if part.name in TOLD), None)
+        if told is not None:
+            with pytest.raises(AgentError, match="only be dropped with their message"):
+                agent.edits.plan([f"{asked.id}#{told}"])
+        await agent.edits.restore([one])
+        assert "secret" in body(agent) and PIXEL_BASE64 not in body(agent)
+        await agent.edits.restore([asked.id])
+        assert body(agent).startswith(before[:-1])
+
+
+@pytest.mark.asyncio
+async def test_what_waits_is_taken_back_one_by_one(tmp_path: Path) -> None:
+    async with world(tmp_path) as (agent, _):
+        for text in ("one", "two", "three"):
+            await say(agent, text)
+        first, second = [m.id for m in agent.conversation.path if m.role == "user"][1:]
+        with mock.patch.object(agent.edits, "_cold", lambda: False):
+            await agent.edits.drop([first], later=True)
+            await agent.edits.drop([second], later=True)
+            assert "1 message still waiting" in await agent.edits.undo()
+            assert [d.message.id for d in agent.edits.dropped()] == [first]
+            assert "still waiting" not in await agent.edits.undo()
+
+
+def exported(agent: Agent) -> str:
+    session = agent.conversation.info
+    return render(session, agent.store.content(session.id), "md")
+
+
+def results(agent: Agent) -> list[str]:
+    return [result.text for item in agent.conversation.view() if (result := item.message.tool_result) is not None]
 
 
 @pytest.mark.asyncio
@@ -102,19 +203,21 @@ async def test_what_cannot_be_dropped_says_why_in_a_line(tmp_path: Path) -> None
     async with world(tmp_path) as (agent, _):
         await say(agent, "why?")
         first = agent.conversation.path[0]
+        told = agent.edits.plan([first.id])
+        assert told.again > 0 and "your next message sends again" in told.line
         for ids in (["999999"], ["msg_nowhere"], [""]):
-            with pytest.raises(AgentError, match="No message of this conversation"):
+            with pytest.raises(AgentError, match="No such message"):
                 agent.edits.plan(ids)
         await agent.edits.drop([first.id])
-        with pytest.raises(AgentError, match="dropped already"):
+        with pytest.raises(AgentError, match="already dropped"):
             agent.edits.plan([first.id])
-        with pytest.raises(AgentError, match="Nothing of that is dropped"):
+        with pytest.raises(AgentError, match="Nothing to restore"):
             await agent.edits.restore([agent.conversation.path[1].id])
         await agent.edits.undo()
-        with pytest.raises(AgentError, match="no edit to undo"):
+        with pytest.raises(AgentError, match="Nothing to undo"):
             await agent.edits.undo()
         agent.pins.pin_message(first)
-        with pytest.raises(AgentError, match="/unpin"):
+        with pytest.raises(AgentError, match="unpin it first"):
             agent.edits.plan([first.id])
 
 
@@ -137,9 +240,9 @@ async def test_while_a_turn_runs_a_drop_waits_for_the_end_of_its_step(tmp_path: 
         agent.subscribe(press)
         await say(agent, "read notes.txt")
         assert "Dropped 1 message" in await tasks[0]
-        assert any("at the end of this step" in notice.text for notice in recorder.of(Notice))
+        assert any("when this step ends" in notice.text for notice in recorder.of(Notice))
         assert answer.id not in sent(agent)
-        assert "being answered" in refused[0] and "its tools have answered" in refused[1]
+        assert "being answered" in refused[0] and "still running its tools" in refused[1]
         before, after = [s for s in agent.conversation.steps if s.kind == "turn"][-2:]
         assert len(after.prune_ids) == 1 and not before.prune_ids
         assert after.usage is not None and after.estimated_input == pytest.approx(after.usage.input, abs=20)
@@ -155,7 +258,7 @@ async def test_what_is_dropped_later_goes_once_the_cache_is_cold(tmp_path: Path)
         assert "will be dropped" in await agent.edits.drop([first.id], later=True)
         assert [d.waiting for d in agent.edits.dropped()] == [True]
         assert body(agent) == whole
-        assert "waited to be dropped will not be" in await agent.edits.undo() and not agent.edits.dropped()
+        assert "will no longer be dropped" in await agent.edits.undo() and not agent.edits.dropped()
         await agent.edits.drop([first.id], later=True)
         session = agent.conversation.info.id
     async with world(tmp_path, session) as (agent, recorder):
@@ -196,11 +299,11 @@ async def test_what_is_dropped_is_not_pinned_and_not_folded(tmp_path: Path) -> N
             await say(agent, f"{number}: tell me a lot " + "and more " * 90)
         path = agent.conversation.path
         await agent.edits.drop([path[0].id, path[3].id])
-        with pytest.raises(AgentError, match="is dropped: restore it first"):
+        with pytest.raises(AgentError, match="is dropped"):
             agent.pins.pin_message(path[0])
         plan = await agent.edits.plan_fold(path[0].id, path[3].id)
-        assert set(plan.message_ids) == {path[1].id, path[2].id}
-        with pytest.raises(AgentError, match="All of that is dropped"):
+        assert set(plan.part_ids) == {path[1].id, path[2].id}
+        with pytest.raises(AgentError, match="all of it is dropped"):
             await agent.edits.plan_fold(path[0].id, path[0].id)
 
 
@@ -289,7 +392,9 @@ async def test_a_fork_waits_for_nothing_that_was_asked_for_in_its_source(tmp_pat
         await say(agent, "two")
         state = agent.conversation.info.state
         asked = next(m for m in agent.conversation.path if m.text == "two").id
-        agent.conversation.set_state(replace(state, drops_waiting=(asked,), handed_to=("ses_1",), handed_from="ses_2"))
+        agent.conversation.set_state(
+            replace(state, drops_waiting={asked: 1.0}, handed_to=("ses_1",), handed_from="ses_2")
+        )
         await agent.sessions.fork()
         copy = agent.conversation.info.state
-        assert (copy.drops_waiting, copy.handed_to, copy.handed_from) == ((), (), None)
+        assert (copy.drops_waiting, copy.handed_to, copy.handed_from) == ({}, (), None)

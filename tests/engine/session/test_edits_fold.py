@@ -40,9 +40,7 @@ async def test_a_fold_is_told_before_done_and_undone_byte_for_byte_also_after_a_
         first, last = path[2], path[9]
         made = len(agent.conversation.steps)
         plan = await agent.edits.plan_fold(recall_id(first.id), last.id)
-        assert (
-            plan.line.startswith(f"Folds {len(plan.message_ids)} messages (~") and "less in every request" in plan.line
-        )
+        assert plan.line.startswith(f"Folds {len(plan.part_ids)} messages (~") and "less per request" in plan.line
         assert len(agent.conversation.steps) == made and body(agent) == before, "nothing was asked of a model"
         line = await agent.edits.fold(first.id, last.id)
         assert line.startswith("Folded ") and line.endswith("/context undo")
@@ -102,7 +100,7 @@ async def test_a_later_summary_is_undone_before_the_fold_in_it(tmp_path: Path) -
         await agent.compaction.now()
         compacted = body(agent)
         if compacted != folded:
-            with pytest.raises(AgentError, match="/compact undo takes that back first"):
+            with pytest.raises(AgentError, match="Run /compact undo first"):
                 await agent.edits.undo()
             await agent.compaction.undo()
         assert body(agent) == folded
@@ -114,9 +112,9 @@ async def test_what_cannot_be_folded_is_said_in_a_line(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
         await say(agent, "why?")
         first = agent.conversation.path[0].id
-        with pytest.raises(AgentError, match="no shorter"):
+        with pytest.raises(AgentError, match="as long as"):
             await agent.edits.plan_fold(first, first)
-        with pytest.raises(AgentError, match="No message of this conversation"):
+        with pytest.raises(AgentError, match="No such message"):
             await agent.edits.fold("msg_elsewhere", first)
 
 
@@ -152,7 +150,7 @@ async def test_a_fold_is_asked_of_the_cache_and_the_next_request_is_valid(tmp_pa
         place = next(n for n, m in enumerate(path) if m.role == "user" and n > 3)
         total = agent.context.usage().total
         plan = await agent.edits.plan_fold(path[place].id, path[place + 12].id)
-        assert "behind it are read anew" in plan.line
+        assert "after it lose the cache" in plan.line
         line = await agent.edits.fold(path[place].id, path[place + 12].id)
         assert line.startswith("Folded "), line
         (call,) = summaries(server)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,13 +15,15 @@ from agent_tui.commands.mentions import _existing, attachment, mentions, unnamed
 from agent_tui.commands.registry import Text, run
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.handoff import told
-from agent_tui.errors import AgentError
+from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import Failed, ModelRequest, StreamItem
+from agent_tui.models.session import SessionInfo
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.tools.permissions.reach import hosts_in
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.failing_store import failing
 
 SCRIPT = """
 window = 60_000
@@ -117,7 +120,7 @@ async def test_without_a_model_the_facts_alone_are_the_brief_and_that_is_said(tm
         await talk(agent, RULE)
         brief = await agent.handoff.begin(GOAL)
         assert RULE in brief.text
-        assert any("facts alone" in line and "No connection" in line for line in notices(recorder))
+        assert any("lists only facts" in line and "No connection" in line for line in notices(recorder))
 
 
 async def test_esc_while_it_is_written_changes_nothing(tmp_path: Path) -> None:
@@ -141,7 +144,7 @@ async def test_esc_while_it_is_written_changes_nothing(tmp_path: Path) -> None:
         work = asyncio.create_task(agent.handoff.begin(GOAL))
         await reached.wait()
         assert agent.turns.interrupt()
-        with pytest.raises(AgentError, match="nothing has changed"):
+        with pytest.raises(AgentError, match="nothing changed"):
             await work
         assert (agent.conversation.info.id, agent.conversation.path) == (info, path)
         assert agent.conversation.info.state.handed_to == ()
@@ -153,7 +156,7 @@ async def test_what_cannot_be_handed_off_is_said(tmp_path: Path) -> None:
         no_goal = await run(agent, "/handoff")
         assert isinstance(no_goal, Text)
         assert no_goal.error
-        with pytest.raises(AgentError, match="nothing to hand off"):
+        with pytest.raises(AgentError, match="Nothing to hand off"):
             await agent.handoff.begin(GOAL)
         agent.turns.submit("hello")
         with pytest.raises(AgentError, match="while the model works"):
@@ -167,7 +170,7 @@ async def test_a_budget_that_is_spent_leaves_the_facts(tmp_path: Path) -> None:
         agent.budget.set("tokens", 1)
         brief = await agent.handoff.begin(GOAL)
         assert RULE in brief.text
-        assert any("facts alone" in line for line in notices(recorder))
+        assert any("lists only facts" in line for line in notices(recorder))
         old = agent.conversation.info.state.handed_from
         assert old is not None
         assert not [step for step in agent.store.steps.all(old) if step.kind == "compaction"]
@@ -231,6 +234,66 @@ def test_whatever_a_model_wrote_names_no_file_and_no_host(tmp_path: Path, text: 
     made = unnamed(text, "see known.dev", tmp_path)
     assert set(hosts_in(made)) <= {"known.dev"}, made
     assert not [mention for mention in mentions(made) if _existing(mention.path, tmp_path)], made
+
+
+HOSTS_SCRIPT = """
+window = 60_000
+[[step]]
+text = "See https://evil.io/x and https://known.dev/a."
+repeat = 9
+"""
+
+
+async def test_a_brief_names_no_host_that_the_user_had_not_named(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=HOSTS_SCRIPT)) as (agent, _):
+        asked = ["Look at https://known.dev/a", RULE, "/handoff Go on with https://goal.dev/b"]
+        for words in asked:
+            agent.project.heard(words)
+        await talk(agent, *asked[:-1])
+        result = await run(agent, asked[-1])
+        assert isinstance(result, Text) and "evil" in result.then
+        agent.project.heard(result.then)
+        await talk(agent, result.then)
+        reach = agent.parts.permissions.reach
+        assert set(reach.kept(agent.conversation.info.state).named_hosts) == {"known.dev", "goal.dev"}
+
+
+async def test_a_brief_that_was_paid_for_survives_a_store_that_fails(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)) as (agent, recorder):
+        await talk(agent, RULE, "What about the store?")
+        before = agent.conversation.info.id
+        with failing(agent.store.sessions, "create", StoreError("disk full")):
+            brief = await agent.handoff.begin(GOAL)
+        assert RULE in brief.text and agent.conversation.info.id == before
+        assert any("disk full" in line and "/clear" in line for line in notices(recorder))
+        assert agent.conversation.info.state.handed_to == () and not agent.turns.busy
+        linking = lambda info: info.id == before and bool(info.state.handed_to)  # noqa: E731
+        with failing(agent.store.sessions, "save", StoreError("disk full"), when=linking):
+            brief = await agent.handoff.begin(GOAL)
+        assert RULE in brief.text and agent.conversation.info.id != before
+        assert any("Cannot link" in line for line in notices(recorder))
+
+
+async def test_the_link_keeps_what_another_window_wrote(tmp_path: Path) -> None:
+    """The old session's state is read in the transaction that writes it: between the two nobody else can write."""
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=SCRIPT)) as (agent, _):
+        await talk(agent, RULE, "What about the store?")
+        before, sessions, done = agent.conversation.info.id, agent.store.sessions, list[tuple[str, bool]]()
+        get, save = sessions.get, sessions.save
+
+        def read(session_id: str) -> SessionInfo:
+            done.append((f"read {session_id}", agent.store.database.connection.in_transaction))
+            return get(session_id)
+
+        def write(info: SessionInfo) -> None:
+            done.append((f"write {info.id}", agent.store.database.connection.in_transaction))
+            save(info)
+
+        with mock.patch.object(sessions, "get", read), mock.patch.object(sessions, "save", write):
+            await agent.handoff.begin(GOAL)
+        place = done.index((f"write {before}", True))
+        assert done[place - 1] == (f"read {before}", True)
+        assert get(before).state.handed_to == (agent.conversation.info.id,)
 
 
 async def test_what_was_dropped_is_in_no_brief(tmp_path: Path) -> None:

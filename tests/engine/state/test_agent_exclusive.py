@@ -137,7 +137,7 @@ async def test_an_interrupted_switch_keeps_the_model(tmp_path: Path) -> None:
         switching = asyncio.create_task(agent.models.switch("b"))
         await made[0].asked.wait()
         assert agent.turns.interrupt()
-        with pytest.raises(AgentError, match="goes on with a"):
+        with pytest.raises(AgentError, match="stays on a"):
             await switching
         assert agent.models.spec.key == "a" and not agent.turns.busy
 
@@ -171,7 +171,7 @@ async def test_a_session_whose_model_is_gone_keeps_its_name_until_a_message_is_s
         assert named(agent) == "mine"
     async with running(parts_for(home, project, resume=session)) as (agent, seen):
         told = [n.text for n in seen.of(Notice) if n.code == "model_gone"]
-        assert told == ["mine is not configured any more; continuing with demo. /model changes it."]
+        assert told == ["mine is no longer configured; continuing with demo. Run /model to change it."]
         agent.sessions.rename("a title")
         assert named(agent) == "mine"
     async with running(parts_for(home, project, resume=session)) as (agent, _):

@@ -76,7 +76,7 @@ async def test_nothing_is_asked_of_a_session_that_is_still_opening(tmp_path: Pat
         lambda: agent.conversation.info,
         agent.context.usage,
     ):
-        with pytest.raises(AgentError, match="still opening"):
+        with pytest.raises(AgentError, match="still loading"):
             ask()
     for work in (
         agent.compaction.now(),
@@ -86,7 +86,7 @@ async def test_nothing_is_asked_of_a_session_that_is_still_opening(tmp_path: Pat
         agent.shell("true"),
         agent.sessions.fork(),
     ):
-        with pytest.raises(AgentError, match="still opening"):
+        with pytest.raises(AgentError, match="still loading"):
             await work
     assert (agent.turns.busy, agent.models.info, agent.context.in_flight, agent.turns.interrupt()) == (
         False,
@@ -109,7 +109,7 @@ async def test_an_agent_that_is_closed_while_it_opens_begins_nothing(tmp_path: P
     await agent.close()
     await starting
     assert not agent.turns.busy
-    with pytest.raises(AgentError, match="still opening"):
+    with pytest.raises(AgentError, match="still loading"):
         agent.context.usage()
 
 

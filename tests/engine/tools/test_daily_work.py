@@ -65,7 +65,7 @@ async def test_rewinding_brings_files_back_and_leaves_git_and_other_files_alone(
         assert "a - b" in (project / "src" / "calc.py").read_text()
         assert (project / "docs" / "new.md").read_text() == "changed by hand"
         lines = [n.text for n in seen.of(Notice) if n.code == "restored"]
-        assert any("new.md: changed since by others" in line for line in lines)
+        assert any("new.md: changed since by something else" in line for line in lines)
         assert not (project / "by-bash").exists() and (project / "src" / "mine.py").read_text() == "mine"
         (project / "docs" / "new.md").unlink()
         (project / "docs").rmdir()

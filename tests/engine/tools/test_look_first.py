@@ -209,7 +209,7 @@ async def test_an_interrupt_at_the_question_keeps_what_was_said(
 
 
 @pytest.mark.parametrize(
-    ("mode", "text", "times"), [("accept-edits", "made", 2), ("plan", "plan mode is read only", 1)]
+    ("mode", "text", "times"), [("accept-edits", "made", 2), ("plan", "plan mode is read-only", 1)]
 )
 async def test_a_change_of_the_mode_answers_the_question(
     tmp_path: Path, project: Path, sandbox: Sandbox, mode: Any, text: str, times: int
@@ -251,7 +251,7 @@ async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
         asked = answering(agent, allow=False)
         await say(agent, "go")
         assert asked[0].reason == (
-            "wants the network (pypi.org) · again, with the network: any host, here they cannot be told apart"
+            "wants the network (pypi.org) · again, with the network: any host, as hosts cannot be told apart here"
         )
         assert asked[0].session == ["network(registries)"] and asked[0].patterns[0] == "network(registries)"
 

@@ -28,7 +28,7 @@ async def test_plan_mode_looks_and_neither_edits_nor_commits(tmp_path: Path, pro
         await say(agent, "mend and commit")
         looked, refused = results(agent)[:2], results(agent)[2:]
         assert not any(r.is_error for r in looked) and "start" in looked[1].text
-        assert all(r.is_error and "plan mode is read only" in r.text for r in refused) and len(refused) == 5
+        assert all(r.is_error and "plan mode is read-only" in r.text for r in refused) and len(refused) == 5
         assert not seen.of(PermissionAsked)
     assert git(project, "rev-parse", "HEAD") == head and git(project, "status", "--porcelain") == ""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, user_message
+from agent_tui.models.requests import ModelRequest, Started, StreamItem
 from agent_tui.models.usage import NO_COST
+from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from tests.support.agents import TokenCounter, parts_for, running, waiting
 from tests.support.scripts import step
@@ -419,3 +422,17 @@ async def test_what_is_sent_is_what_was_shown_last_though_counts_come_in_between
     shown = [event.usage.total for event in seen[:at] if isinstance(event, ContextChanged)]
     begun = seen[at]
     assert isinstance(begun, StepStarted) and shown[-1] == begun.step.estimated_input != shown[0]
+
+
+async def test_what_holds_for_every_step_is_said_once(tmp_path: Path) -> None:
+    class Noting(DemoProvider):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+            async for item in super().stream(request):
+                yield replace(item, notes=("Thinking is off.",)) if isinstance(item, Started) else item
+
+    parts = parts_for(tmp_path / "home", tmp_path / "p", provider=lambda counter: Noting(counter, None, pace=0.0))
+    async with running(parts) as (agent, seen):
+        for text in ("one", "two", "three"):
+            agent.turns.submit(text)
+            await agent.turns.join()
+        assert [notice.text for notice in seen.of(Notice)] == ["Thinking is off."]

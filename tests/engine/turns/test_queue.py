@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import StoreError
-from agent_tui.models.events import MessagesWithdrawn, QueueChanged, TurnEnded
+from agent_tui.models.events import QueueChanged, TurnEnded
 from tests.support.agents import parts_for, running, waiting
 from tests.support.failing_store import failing
 
@@ -76,7 +76,7 @@ async def test_one_that_is_queued_goes_into_the_running_turn(tmp_path: Path) -> 
 async def test_a_failed_request_keeps_the_queue_and_its_message_can_be_sent_again(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=REFUSED)) as (agent, seen):
         agent.turns.submit("bad")
-        agent.turns.submit("next")
+        agent.turns.submit("later")
         await agent.turns.join()
         assert [e.stop_reason for e in seen.of(TurnEnded)] == ["error"]
         (unanswered, queued) = agent.waiting.listed
@@ -85,9 +85,22 @@ async def test_a_failed_request_keeps_the_queue_and_its_message_can_be_sent_agai
         before = [m.id for m in agent.conversation.path]
         assert agent.turns.send_waiting()
         await agent.turns.join()
-        assert seen.of(MessagesWithdrawn) == [MessagesWithdrawn(before)]
+        assert [m.id for m in agent.conversation.path][:1] == before, "it is answered where it stands"
         assert [m.role for m in agent.conversation.path] == ["user", "assistant"] * 2
-        assert asked(agent) == ["bad", "next"] and waiting(agent) == []
+        assert asked(agent) == ["bad", "later"] and waiting(agent) == []
+
+
+async def test_a_request_that_cannot_be_made_again_still_waits(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=REFUSED)) as (agent, _):
+        agent.turns.submit("bad")
+        await agent.turns.join()
+        with failing(agent.conversation, "set_model", StoreError("The disk is full.")) as failed:
+            assert agent.turns.send_waiting()
+            await agent.turns.join()
+        assert failed == [1] and waiting(agent, "unanswered") == ["bad"]
+        assert agent.turns.send_waiting()
+        await agent.turns.join()
+        assert asked(agent) == ["bad"] and agent.conversation.path[-1].status == "complete"
 
 
 async def test_what_got_no_answer_is_known_after_a_restart_and_can_be_dropped(tmp_path: Path) -> None:
@@ -129,14 +142,18 @@ async def test_all_that_got_no_answer_is_marked_however_often_it_failed(tmp_path
     async with running(parts_for(home, project, resume=session, script=REFUSED)) as (agent, _):
         assert waiting(agent, "unanswered") == ["bad 1", "bad 2", "bad 3"]
         assert agent.turns.take_back(named(agent, "bad 2")) == ("bad 2", [], [])
-        assert asked(agent) == ["!echo kept"] and waiting(agent, "failed") == ["bad 1", "bad 3"]
+        assert asked(agent) == ["!echo kept", "bad 1"]
+        assert (waiting(agent, "unanswered"), waiting(agent, "failed")) == (["bad 1"], ["bad 3"])
         agent.turns.submit("good")
         await agent.turns.join()
-        assert asked(agent) == ["!echo kept", "good"] and waiting(agent, "failed") == ["bad 1", "bad 3"]
+        assert asked(agent) == ["!echo kept", "bad 1", "good"] and waiting(agent) == ["bad 3"]
         assert agent.turns.send_waiting(named(agent, "bad 3"))
         await agent.turns.join()
-        assert asked(agent) == ["!echo kept", "good", "bad 3"] and waiting(agent, "failed") == ["bad 1"]
+        assert asked(agent) == ["!echo kept", "bad 1", "good", "bad 3"] and waiting(agent, "failed") == []
         assert waiting(agent, "unanswered") == ["bad 3"], "refused once more"
+        agent.turns.submit("bad 3")
+        await agent.turns.join()
+        assert asked(agent)[-2:] == ["good", "bad 3"] and waiting(agent) == [], "written again it is the same message"
 
 
 async def test_a_message_that_could_not_be_stored_goes_with_no_other(tmp_path: Path) -> None:

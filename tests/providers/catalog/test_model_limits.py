@@ -6,7 +6,8 @@ from agent_tui.models.requests import ModelSpec
 from agent_tui.models.usage import Limits
 from agent_tui.providers import limits
 from agent_tui.providers.direct import Connections
-from agent_tui.providers.limits import ServerFacts, describe, split_window
+from agent_tui.providers.limits import ServerFacts, describe
+from agent_tui.providers.listing import split_window
 from agent_tui.providers.server_facts import is_asked, server_facts
 from tests.support.loopback import Loopback, json_reply
 from tests.support.model_calls import environment

@@ -53,14 +53,14 @@ def test_what_fits_is_sent_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("data", "kind", "limits", "why"),
     [
-        (png(size=16_000_000), "image/png", CLAUDE, "12 MB is more than this model takes"),
-        (png(9_000, 200), "image/png", CLAUDE, "9,000×200 pixels are more than this model takes"),
-        (png(8_000, 8_000), "image/png", GROQ, "8,000×8,000 pixels are more than this model takes"),
+        (png(size=16_000_000), "image/png", CLAUDE, "12 MB is too large for this model"),
+        (png(9_000, 200), "image/png", CLAUDE, "9,000×200 pixels are too many for this model"),
+        (png(8_000, 8_000), "image/png", GROQ, "8,000×8,000 pixels are too many for this model"),
         (
             png(),
             "image/webp",
             replace(USUAL_IMAGES, types=frozenset({"image/png"})),
-            "image/webp is not read by this model",
+            "image/webp files are not supported by this model",
         ),
     ],
     ids=["bytes", "side", "pixels", "type"],
@@ -75,7 +75,7 @@ def test_one_that_is_too_large_is_told(data: str, kind: str, limits: ImageLimits
 def test_of_too_many_the_newest_are_sent() -> None:
     items = [said(*(image(f"{n}.png") for n in range(4)), number=1), said(image("4.png"), image("5.png"), number=2)]
     lines = shown(sendable(items, GROQ))
-    assert lines[0].startswith("[image 0.png: this model takes at most 5 images at once")
+    assert lines[0].startswith("[image 0.png: this model takes at most 5 images per request")
     assert lines[1:] == ["1.png", "2.png", "3.png", "4.png", "5.png"]
 
 
@@ -83,7 +83,7 @@ def test_together_they_keep_to_the_request() -> None:
     items = [said(image(f"{n}.png", png(size=1_000_000)), number=n) for n in range(5)]
     lines = shown(sendable(items, GROQ))
     assert [line.endswith(".png") for line in lines] == [False, False, True, True, True]
-    assert "together with the newer ones" in lines[0]
+    assert "together with the newer images" in lines[0]
 
 
 def test_among_many_only_smaller_ones_are_sent() -> None:
@@ -91,7 +91,8 @@ def test_among_many_only_smaller_ones_are_sent() -> None:
     assert shown(sendable(few, CLAUDE))[0] == "large.png"
     more = [*few, said(image("last.png"), number=1)]
     assert shown(sendable(more, CLAUDE))[0] == (
-        "[image large.png: 4,000×3,000 pixels are more than this model takes of an image among more than 20; not sent]"
+        "[image large.png: 4,000×3,000 pixels are too many for this model in a request with more than "
+        "20 images; not sent]"
     )
 
 
@@ -137,7 +138,7 @@ def test_every_body_says_what_was_left_out(model: str, api: Any) -> None:
     body = json.dumps(encode(build_call(request, info), replace(spec, api_base="http://x/v1"), target, "k").body)
     for name in ("photo.png", "tool.png"):
         assert f"[image {name}: " in body
-    assert body.count("more than this model takes; not sent]") == 2
+    assert body.count("too large for this model; not sent]") == 2
     assert len(body) < size
     assert png() in body
 

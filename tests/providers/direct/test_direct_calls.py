@@ -304,7 +304,7 @@ async def test_a_socks_proxy_without_its_package_says_what_to_install(
 async def test_an_address_that_is_none_is_told_before_anything_is_sent(connections: Connections, base: str) -> None:
     failure = (await ask(spec_at(base), connections)).failure
     assert failure.kind == "invalid_request"
-    assert failure.message.startswith("api_base of the model is no address of an API")
+    assert failure.message.startswith("api_base of the model is not the address of an API")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.context.view import CLEARED_SUFFIX, cleared_message, clipped_message
+from agent_tui.context.cuts import CLEARED_SUFFIX, cleared_message, clipped_message
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,

@@ -286,10 +286,10 @@ def caused(outer: Exception, inner: Exception) -> Exception:
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (caused(_Http(500, "x"), BadStatusLine("SSH-2.0")), "bad_answer", "no answer of a model"),
-        (caused(_Http(500, "x"), BadStatusLine("b'\\x15\\x03\\x01'")), "bad_answer", "speaks https"),
-        (_Http(400, "<html>The plain HTTP request was sent to HTTPS port"), "bad_answer", "speaks https"),
-        (_Http(400, "Client sent an HTTP request to an HTTPS server."), "bad_answer", "speaks https"),
+        (caused(_Http(500, "x"), BadStatusLine("SSH-2.0")), "bad_answer", "not a model's answer"),
+        (caused(_Http(500, "x"), BadStatusLine("b'\\x15\\x03\\x01'")), "bad_answer", "expects https"),
+        (_Http(400, "<html>The plain HTTP request was sent to HTTPS port"), "bad_answer", "expects https"),
+        (_Http(400, "Client sent an HTTP request to an HTTPS server."), "bad_answer", "expects https"),
         (ValueError("x"), "invalid_request", "refused"),
         (
             InternalServerError(500, "OpenAIException - Connection error."),
@@ -325,7 +325,7 @@ OWN = "http://127.0.0.1:8000/v1"
             "The server at http://127.0.0.1:8000 refused the key",
             "Check the key in WORK_KEY.",
         ),
-        ("openai", OWN, None, "The server at http://127.0.0.1:8000 refused the key", "in api_key_env of the model"),
+        ("openai", OWN, None, "The server at http://127.0.0.1:8000 refused the key", "set api_key_env of the model"),
         ("openai", "https://api.openai.com/v1", None, "openai refused the key", "set OPENAI_API_KEY"),
         ("litellm_proxy", OWN, "WORK_KEY", "The server at http://127.0.0.1:8000 refused", "in WORK_KEY."),
         ("groq", "https://eu.groq.example", "WORK_KEY", "groq refused the key", "in WORK_KEY."),
@@ -355,12 +355,12 @@ def test_a_server_of_ones_own_is_never_called_openai(status: int) -> None:
         (ModelSpec("m", "openai/x"), "No API key for openai: set OPENAI_API_KEY, or run `agent-tui auth set openai`."),
         (
             ModelSpec("m", "openai/x", api_base="https://llm.example/v1"),
-            "No API key for the server at https://llm.example: set OPENAI_API_KEY, or name the variable that holds it "
-            "in api_key_env.",
+            "No API key for the server at https://llm.example: set OPENAI_API_KEY, or set api_key_env "
+            "of the model to the variable that holds it.",
         ),
         (
             ModelSpec("m", "openai/x", api_base="https://llm.example/v1", api_key_env="WORK_KEY"),
-            "No API key for the server at https://llm.example: set WORK_KEY, which api_key_env of the model names.",
+            "No API key for the server at https://llm.example: set WORK_KEY, the variable in api_key_env of the model.",
         ),
     ],
 )

@@ -178,7 +178,7 @@ async def test_a_smaller_window_is_learned_kept_and_forgotten(
     # The only message there is cannot be made shorter by asking again; what the provider said is what is told.
     assert len(calls(server)) <= 2
     told = capsys.readouterr().err
-    assert "m has a window of 6,000 tokens (not 16,384), says its server." in told
+    assert "The server says m has a window of 6,000 tokens (not 16,384)." in told
     assert "is larger than" in told
     # As the next start finds it.
     usage = await product_.context()

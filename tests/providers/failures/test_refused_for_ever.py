@@ -152,7 +152,7 @@ async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_
     summary = await product.run("look", images=[picture])
     assert (product.code, summary["text"]) == (0, "Fine.")
     (told,) = [note["text"] for note in summary["notices"] if note["code"] == "media_refused"]
-    assert "shot.png" in told and "Asked once more" in told
+    assert "shot.png" in told and "Retrying." in told
     await product.run("and now?")
     sent = [call.json for call in calls(server)]
     assert [shown(one) for one in sent] == [True, False, False], "another process knows it, too"

@@ -81,7 +81,7 @@ async def test_an_encoding_nobody_asked_for_is_named(
 ) -> None:
     answer = await ask(worker, server, Reply(b"\x00" * 100, headers={"Content-Encoding": encoding}), api)
     assert encoding in answer.failure.message
-    assert "not asked for" in answer.failure.message
+    assert "not requested" in answer.failure.message
 
 
 @async_test
@@ -127,7 +127,7 @@ async def test_an_answer_without_end_is_stopped_and_kept(worker: WorkerClient, s
     first, more = endless(api, "word " * 2_000)
     answer = await ask(worker, server, Reply([first, *[more] * 40]), api, max_output=100)
     assert len(answer.text) == room
-    assert "longer than the 100 tokens asked for" in answer.failure.message
+    assert "longer than 100 tokens" in answer.failure.message
     assert "What arrived is kept" in answer.failure.message
     assert not answer.failure.retryable
 
@@ -172,7 +172,7 @@ async def test_signs_of_life_do_not_count_for_ever(worker: WorkerClient, server:
     answer = await ask(worker, server, Reply(Dripping()), api, content_timeout=0.7)
     assert answer.text == "wörd "
     assert answer.failure.kind == "timeout"
-    assert "nothing of the answer came for 0.7 s" in answer.failure.message
+    assert "no part of the answer arrived for 0.7 s" in answer.failure.message
     assert "agent.content_timeout" in answer.failure.message
 
 
@@ -305,7 +305,7 @@ async def test_an_event_that_is_none_ends_the_answer_as_an_error(worker: WorkerC
     answer = await ask(worker, server, Reply(stream))
     assert answer.text == "kept"
     assert answer.ends == 1
-    assert "not of its own protocol" in answer.failure.message + answer.failure.detail
+    assert "breaks its own protocol" in answer.failure.message + answer.failure.detail
 
 
 @given(st.lists(st.binary(max_size=6).map(lambda b: b.translate(bytes([10, 13, 97, 98] * 64)))))
@@ -363,7 +363,7 @@ def test_unpacking_takes_any_bytes(data: bytes, size: int) -> None:
                 for got in unpacker.feed(data[at : at + size]):
                     assert len(got) <= PIECE
         except BoundError as error:
-            assert "cannot be unpacked" in str(error)
+            assert "Cannot decompress" in str(error)
 
 
 def test_files_strung_together_and_bare_deflate_are_unpacked() -> None:

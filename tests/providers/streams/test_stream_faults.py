@@ -187,7 +187,7 @@ async def test_an_answer_without_a_word_is_no_success(
     server.serve(api.path, Reply(body))
     answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
     assert (answer.failure.kind, answer.failure.retryable) == ("empty_answer", True)
-    assert "without a word" in answer.failure.message and "api_base" in answer.failure.message
+    assert "sent an empty answer" in answer.failure.message and "api_base" in answer.failure.message
 
 
 @every_api

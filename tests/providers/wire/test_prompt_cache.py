@@ -82,11 +82,11 @@ def test_all_markers_say_how_long_it_is_to_be_kept(name: str, ttl: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("openai/gpt-5", "models.m: cache_ttl: openai lets nobody say how long it keeps gpt-5"),
-        ("gemini/gemini-3-pro-preview", "gemini lets nobody say"),
-        ("openrouter/moonshotai/kimi-k2", "openrouter lets nobody say"),
-        ("litellm_proxy/claude-sonnet-4-5", "litellm_proxy lets nobody say"),
-        ("demo", "demo lets nobody say"),
+        ("openai/gpt-5", "models.m: cache_ttl works only for Claude, not for gpt-5 of openai"),
+        ("gemini/gemini-3-pro-preview", "of gemini. Remove it"),
+        ("openrouter/moonshotai/kimi-k2", "of openrouter. Remove it"),
+        ("litellm_proxy/claude-sonnet-4-5", "of litellm_proxy. Remove it"),
+        ("demo", "of demo. Remove it"),
     ],
 )
 def test_a_life_that_cannot_be_chosen_is_refused_in_one_line(name: str, line: str) -> None:
@@ -127,7 +127,9 @@ def test_a_request_is_compared_where_that_is_asked_for_and_nowhere_else() -> Non
 )
 def test_diagnostics_that_cannot_be_had_are_refused_in_one_line(model: ModelConfig) -> None:
     settings = Settings(default_model="m", models={"m": replace(model, cache_diagnostics=True)})
-    with pytest.raises(ConfigError, match=r"models\.m: cache_diagnostics: only Anthropic's own API, called directly"):
+    with pytest.raises(
+        ConfigError, match=r"models\.m: cache_diagnostics works only with Anthropic's own API, called directly"
+    ):
         ModelCatalogue(settings).default()
 
 

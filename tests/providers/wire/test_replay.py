@@ -205,7 +205,9 @@ def test_a_cleared_result_changes_the_prefix_of_what_came_after_it() -> None:
 
 def test_a_loop_that_began_with_another_model_runs_without_thinking() -> None:
     items = loop(target("openai", "gpt-5"), ReasoningPart("t"))
-    assert plan_replay(items, OLD_CLAUDE).thinking_off == "thinking off for one step: the model was changed"
+    assert (
+        plan_replay(items, OLD_CLAUDE).thinking_off == "Thinking is off until your next message: the model was changed."
+    )
 
 
 def test_a_loop_that_began_without_thinking_goes_on_without_it_unless_the_model_adapts() -> None:

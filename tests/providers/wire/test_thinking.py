@@ -86,7 +86,7 @@ def test_levels_per_provider(model: str, effort: Effort, expected: dict[str, Any
 def test_without_room_thinking_is_off_for_the_step_and_the_user_is_told() -> None:
     found = thinking("anthropic/claude-sonnet-4-5", "high", max_output=1_500)
     assert found.off and not found.kwargs
-    assert found.notes == ("thinking off for one step: no room for it below the maximum output",)
+    assert found.notes == ("Thinking is off: the maximum output leaves no room for it.",)
 
 
 def test_a_model_that_cannot_reason_is_not_asked_to() -> None:

@@ -112,6 +112,6 @@ async def test_without_the_library_one_line_says_how_to_get_it(
 ) -> None:
     (context.root / "a.pdf").write_bytes(pdf("Hello"))
     monkeypatch.setattr("agent_tui.tools.builtin.pdf.LIBRARY", "no_such_library")
-    with pytest.raises(ToolError, match=r"pip install 'agent-tui\[pdf\]'.*pdftotext") as error:
+    with pytest.raises(ToolError, match=r"pip install 'pypdf>=6'.*pdftotext") as error:
         await read(context, "a.pdf")
     assert "\n" not in str(error.value)

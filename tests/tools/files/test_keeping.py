@@ -131,7 +131,7 @@ async def test_the_history_survives(project: Project, command: str, packed: bool
     log, refs, files = git(root, "log", "--all", "--format=%H %s"), git(root, "show-ref"), project.files()
     said = await project.run(command)
     if not (packed and command.endswith("objects/??")):
-        assert "[the repository's history was put back: " in said
+        assert "[the repository's history was restored: " in said
     assert "damaged" not in (checked := git(root, "fsck", "--full", "--no-dangling")) and "missing" not in checked
     assert git(root, "log", "--all", "--format=%H %s") == log
     assert set(git(root, "show-ref").split()) >= set(refs.split())
@@ -168,7 +168,7 @@ async def test_what_git_does_by_itself_stays(project: Project, tmp_path: Path, c
     shutil.copytree(project.root, twin, symlinks=True)
     _bash(twin, command)
     said = await project.run(command)
-    assert "put back" not in said
+    assert "restored" not in said
     for query in (("for-each-ref", "--format=%(refname)"), ("symbolic-ref", "-q", "HEAD"), ("ls-files",)):
         assert _asked(project.root, query) == _asked(twin, query)
     count = ("count-objects", "-v")
@@ -198,7 +198,7 @@ async def test_worktrees_and_submodules_survive_too(project: Project, tmp_path: 
         git(folder, "status")
     tree = make_project(tmp_path / "tree")
     said = await tree.run(f"rm -rf {project.root}/.git/worktrees/tree/HEAD {project.root}/.git/refs; rm -rf *")
-    assert "put back" in said and tree.rewind("m1") == []
+    assert "restored" in said and tree.rewind("m1") == []
     git(tmp_path / "tree", "commit", "-q", "--allow-empty", "-m", "goes on")
     git(project.root, "commit", "-q", "--allow-empty", "-m", "goes on")
 
@@ -242,7 +242,7 @@ async def test_a_command_in_the_background_is_undone_when_it_has_ended(project: 
     assert project.context.jobs is not None
     (job,) = project.context.jobs.all()
     assert await job.ended(60)
-    assert "history was put back" in job.look()
+    assert "history was restored" in job.look()
     assert git(project.root, "log", "--format=%H") == log
     assert project.rewind("m1") == []
     assert project.files() == before
@@ -253,14 +253,14 @@ async def test_what_is_too_much_is_said_once_and_left_out(
 ) -> None:
     monkeypatch.setattr(kept, "FILES", 2)
     said = await project.run("rm a.txt")
-    assert "/rewind does not bring back what commands change in this project: there are more than 2 files" in said
+    assert "/rewind cannot undo what commands change in this project: there are more than 2 files" in said
     assert "/rewind" not in await project.run("rm new.txt")
     monkeypatch.setattr(history, "OBJECT_BYTES", 10)
     other = make_project(tmp_path / "more" / "project")
     shutil.copytree(project.root, other.root, dirs_exist_ok=True)
     log = git(other.root, "log", "--format=%H")
     said = await other.run("rm -rf .git/objects")
-    assert "put back" in said, "further names of the objects outlive a removal"
+    assert "restored" in said, "further names of the objects outlive a removal"
     assert git(other.root, "log", "--format=%H") == log
 
 
@@ -276,7 +276,7 @@ async def test_the_history_cannot_be_buried(project: Project, monkeypatch: pytes
     )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert "history was put back: " in said and "[the repository's history could not" not in said
+    assert "history was restored: " in said and "[the repository's history could not" not in said
     assert peak < 150_000_000
     git(project.root, "fsck", "--full", "--no-dangling", "HEAD")
     assert git(project.root, "log", "--branches", "--tags", "--format=%H %s") == log
@@ -286,5 +286,5 @@ async def test_an_interrupted_command_is_undone_too(project: Project) -> None:
     context = replace(project.context, config=replace(project.context.config, bash_timeout=0.5))
     project.snapshots.message_id = "m1"
     done = await BashTool().run({"command": "rm -rf .git a.txt; sleep 100"}, context)
-    assert "timed out" in done.text and "history was put back" in done.text
+    assert "timed out" in done.text and "history was restored" in done.text
     assert project.rewind("m1") == [] and (project.root / "a.txt").exists()

@@ -72,8 +72,8 @@ async def test_what_others_changed_since_is_left_and_named(project: Project, tmp
     (project.context.root / "turned").symlink_to(tmp_path / "elsewhere")
     lines = apply_restore(project.plan("m1"))
     assert [line.rpartition("/")[2] for line in lines] == [
-        "a: changed since by others; left as it is",
-        "turned: a link leads elsewhere now; left as it is",
+        "a: changed since by something else; left as is",
+        "turned: a link points elsewhere now; left as is",
     ]
     assert (project.text("a"), project.text("b"), project.text("gone")) == ("theirs", None, None)
     assert (tmp_path / "elsewhere").read_text() == "ours"

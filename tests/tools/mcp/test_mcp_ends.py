@@ -49,7 +49,7 @@ async def test_a_bad_server_harms_no_other(tmp_path: Path) -> None:
         assert set(found.values()) == {"failed"}
         assert detail(manager, "missing") == "/nowhere/at-all: no such program or folder"
         assert "not-there" in detail(manager, "folder")
-        assert detail(manager, "broken") == "the server ended, saying: the config is wrong: [secret]"
+        assert detail(manager, "broken") == "the server exited, saying: the config is wrong: [secret]"
         assert "no answer within 0.5 s" in detail(manager, "silent")
         assert "both command and url" in detail(manager, "both")
         assert "NOT_SET_ANYWHERE is not set" in detail(manager, "unset")
@@ -75,11 +75,11 @@ async def test_a_server_killed_in_mid_call_gives_an_error_and_comes_back(tmp_pat
     async with running(tmp_path, {"test": stdio(), "other": stdio()}) as manager:
         await manager.settled()
         names = [t.schema.name for t in manager.tools()]
-        with pytest.raises(ToolError, match="test failed: the server ended, saying: about to die"):
+        with pytest.raises(ToolError, match="test failed: the server exited, saying: about to die"):
             await call(manager, context, "mcp__test__die")
         assert [t.schema.name for t in manager.tools()] == names
         await state(manager, "test", "starting")
-        assert "connecting again" in detail(manager, "test")
+        assert "reconnecting" in detail(manager, "test")
         with pytest.raises(ToolError, match="is starting"):
             await call(manager, context, "mcp__test__add", a=1, b=1)
         await manager.settled()
@@ -133,7 +133,7 @@ async def test_a_killed_host_is_started_again_and_leaves_no_server_behind(
         task = asyncio.create_task(hanging)
         await started.rung()
         os.kill(host, signal.SIGKILL)
-        with pytest.raises(ToolError, match="tool host ended"):
+        with pytest.raises(ToolError, match="tool host exited"):
             await task
         await ended(pid)
         await state(manager, "bad", "starting")

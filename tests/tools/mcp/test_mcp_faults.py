@@ -44,7 +44,7 @@ async def test_what_breaks_the_protocol_is_the_fault_of_that_answer_alone(tmp_pa
         ]
         assert (
             detail(manager, "faulty")
-            == "3 tools; left out, not valid: one without a name, bad_schema, one without a name"
+            == "3 tools; left out as invalid: one without a name, bad_schema, one without a name"
         )
         with pytest.raises(ToolError, match=r"too many today \(code 'E_LIMIT'\)"):
             await call(manager, context, "mcp__faulty__refuse")

@@ -58,6 +58,6 @@ async def test_http_refusals_are_said_in_words(tmp_path: Path) -> None:
         async with running(tmp_path, {"web": server}) as manager:
             await manager.settled()
             assert states(manager) == {"web": "failed"} and asked
-            assert "wants authorization (HTTP 401)" in detail(manager, "web")
+            assert "needs authorization (HTTP 401)" in detail(manager, "web")
     finally:
         listening.close()

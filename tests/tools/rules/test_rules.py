@@ -19,7 +19,7 @@ from agent_tui.tools.rules.rule import KNOWN, checked_rules
 from tests.support.cli import REPOSITORY
 from tests.support.tool_context import permissions_of
 
-README = (REPOSITORY / "README.md").read_text("utf-8")
+PAGE = (REPOSITORY / "docs/permissions.md").read_text("utf-8")
 
 
 def test_every_tool_there_is_can_be_named() -> None:
@@ -41,7 +41,7 @@ def test_every_tool_there_is_can_be_named() -> None:
         ("git*", "names no tool"),
         ("todo(x)", "todo takes no pattern; write `todo`"),
         ("github__push(main)", "takes no pattern; write `github__push`"),
-        ("bash(", "neither `tool` nor `tool(pattern)`"),
+        ("bash(", "must be `tool` or `tool(pattern)`"),
     ],
 )
 def test_a_rule_that_names_no_tool_is_an_error_with_the_nearest(rule: str, said: str) -> None:
@@ -77,8 +77,8 @@ def test_a_remembered_rule_for_a_tool_that_is_gone_allows_nothing_and_stops_noth
     assert permissions.decide("bash", Intent("command", "x", command="x")).action == "ask"
 
 
-def test_the_examples_of_the_readme_do_what_they_say(tmp_path: Path) -> None:
-    blocks = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", README, re.DOTALL)]
+def test_the_examples_of_the_docs_do_what_they_say(tmp_path: Path) -> None:
+    blocks = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
     (rules,) = [block["permissions"] for block in blocks if "permissions" in block]
     (tmp_path / "src").mkdir()
 

@@ -75,7 +75,7 @@ async def until(context: ToolContext, word: str) -> str:
 async def test_it_is_held_and_what_it_may_not_is_undone_and_said(context: ToolContext) -> None:
     await start(context, "touch /usr/x; echo evil > .envrc; echo $TMPDIR; env | grep -c API_KEY; exit 1")
     said = (await JobsTool().run({"id": "b1", "wait": PATIENCE}, context)).text
-    assert "[sandbox: /usr/x: not allowed here" in said and ".envrc taken away again" in said
+    assert "[sandbox: /usr/x: not allowed here" in said and ".envrc removed" in said
     assert not (context.root / ".envrc").exists() and "exit code 1]" in said
 
 

@@ -163,7 +163,7 @@ def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pyte
     (tmp_path / ".agent-tui").mkdir()
     (tmp_path / ".agent-tui" / "config.toml").write_text(text)
     paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
-    with pytest.raises(ConfigError, match="your own configuration only"):
+    with pytest.raises(ConfigError, match="only your own configuration"):
         load_settings(Options(), paths, tmp_path, trusted=True)
     assert load_settings(Options(), paths, tmp_path, trusted=False).sandbox.mode == "auto"
     paths.config.mkdir()

@@ -128,10 +128,12 @@ def test_landlock_alone_has_none_and_says_so(policy: SandboxPolicy) -> None:
     assert spec("look", policy, ports=True)["own_network"] is True
     assert spec("look", policy)["network"] is False
     assert "no network, not even on this machine" in alone.enforces("look", "allow", "own")
-    assert "no network but ports on 127.0.0.1 that the command itself opens" in apart.enforces("look", "allow", "own")
+    assert "no network except ports on 127.0.0.1 that the command itself opens" in apart.enforces(
+        "look", "allow", "own"
+    )
     assert spec("work", with_loopback(policy, "deny"), ports=True)["network"] is False
     assert "no network, not even on this machine" in alone.enforces("work", "ask", "own")
-    assert "no network but ports of its own on 127.0.0.1 and ::1" in apart.enforces("work", "ask", "own")
+    assert "no network except ports of its own on 127.0.0.1 and ::1" in apart.enforces("work", "ask", "own")
     assert "no network, not even on this machine" in apart.enforces("work", "ask", "deny")
     assert "network open" in apart.enforces("work", "allow", "own")
 
@@ -142,7 +144,7 @@ def test_where_addresses_are_told_apart_the_machines_ports_are_opened_only_when_
     assert '(allow network-outbound (remote ip "localhost:*"))' in profile("work", with_loopback(policy, "machine"))
     assert "network-" not in profile("look", with_loopback(policy, "machine"))
     assert "no network, not even on this machine" in seatbelt.enforces("work", "ask", "own")
-    assert "no network but this machine's own ports" in seatbelt.enforces("work", "ask", "machine")
+    assert "no network except this machine's own ports" in seatbelt.enforces("work", "ask", "machine")
 
 
 @pytest.mark.parametrize(
@@ -167,12 +169,12 @@ def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopb
 @pytest.mark.parametrize(
     ("backend", "loopback", "words_"),
     [
-        (Landlock(7, ports=True), "own", "no network but ports of its own"),
-        (Landlock(7, ports=True), "machine", "no network but ports of its own"),
-        (Landlock(7), "own", 'cannot open ports on 127.0.0.1: bubblewrap, or [sandbox] network = "allow"'),
+        (Landlock(7, ports=True), "own", "no network except ports of its own"),
+        (Landlock(7, ports=True), "machine", "no network except ports of its own"),
+        (Landlock(7), "own", 'cannot open ports on 127.0.0.1; to allow it: bubblewrap, or [sandbox] network = "allow"'),
         (Landlock(7), "deny", "no network, not even on this machine"),
-        (Seatbelt("x"), "own", 'cannot open ports on 127.0.0.1: [sandbox] loopback = "machine"'),
-        (Seatbelt("x"), "machine", "no network but this machine's own ports"),
+        (Seatbelt("x"), "own", 'cannot open ports on 127.0.0.1; to allow it: [sandbox] loopback = "machine"'),
+        (Seatbelt("x"), "machine", "no network except this machine's own ports"),
     ],
 )
 def test_doctor_says_what_a_test_runner_will_find(backend: Backend, loopback: Loopback, words_: str) -> None:

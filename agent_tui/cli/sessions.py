@@ -1,0 +1,228 @@
+"""Stored sessions from the shell: listed, searched, checked, repaired, deleted, exported."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from agent_tui import terminal_output
+from agent_tui.cli.arguments import add_command
+from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
+from agent_tui.paths import project_root, user_paths
+from agent_tui.text.clean import clean_line, one_line
+from agent_tui.text.numbers import age, plural
+
+
+def add_sessions(commands: Any) -> None:
+    """Adds ``sessions`` and ``export`` to the subcommands."""
+    sessions = add_command(
+        commands,
+        "sessions",
+        "list, search, delete, check and repair sessions",
+        "",
+        '--all --search "release notes"',
+        "delete ID",
+    )
+    sessions.add_argument("--all", action="store_true", help="include all projects")
+    sessions.add_argument("--search", metavar="WORDS", help="find sessions where you or the model said all the words")
+    sessions.add_argument("--json", action="store_true", help="print JSON")
+    sessions.set_defaults(run=_sessions)
+    actions = sessions.add_subparsers()
+    delete = add_command(actions, "delete", "delete a session permanently", "ID", "ID --yes")
+    delete.add_argument("id", metavar="ID", help="the session's id")
+    delete.add_argument("-y", "--yes", action="store_true", help="don't ask")
+    delete.set_defaults(run=_delete)
+
+    _add_check(actions)
+
+    export = add_command(
+        commands,
+        "export",
+        "export a session as JSON, Markdown or HTML",
+        "ID > session.json",
+        "ID --format html -o session.html",
+    )
+    export.add_argument("id", metavar="ID", help="the session's id")
+    export.add_argument("--format", choices=("json", "md", "html"), default="json", help="default: json")
+    export.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write to FILE; default, and -: standard output"
+    )
+    export.add_argument("--force", action="store_true", help="overwrite an existing file")
+    export.set_defaults(run=_export)
+
+
+def _add_check(actions: Any) -> None:
+    """Adds both to the actions of ``sessions``."""
+    check = add_command(actions, "check", "list what is damaged in the database (exit code 1 if anything)", "", "ID")
+    check.add_argument("id", nargs="?", metavar="ID", help="only this session")
+    check.add_argument("--json", action="store_true", help="print JSON")
+    check.set_defaults(run=_check)
+    repair = add_command(actions, "repair", "repair the database; the damaged one is kept beside it", "", "ID")
+    repair.add_argument("id", nargs="?", metavar="ID", help="repair only this session, as a copy in the same database")
+    repair.set_defaults(run=_repair)
+
+
+def _check(values: argparse.Namespace) -> int:
+    from agent_tui.store.repair import as_json, check, open_for_reading
+
+    with open_for_reading(user_paths().database) as store:
+        report = check(store, values.id)
+        if store.problem is not None and store.damaged:
+            report.file.insert(0, store.problem)
+        elif store.problem is not None:
+            terminal_output.complain(one_line(store.problem))
+    terminal_output.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
+    return EXIT_OK if report.sound else EXIT_ERROR
+
+
+def _repair(values: argparse.Namespace) -> None:
+    (_repair_one if values.id else _repair_all)(values.id)
+
+
+def _repair_one(session_id: str) -> None:
+    from agent_tui.store.repair import repair_session
+    from agent_tui.store.store import BUSY_TIMEOUT, Store
+
+    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+        made = repair_session(store, session_id)
+    if made is None:
+        terminal_output.tell(f"{session_id} is not damaged; nothing was changed.")
+        return
+    info, content = made
+    for line in content.missing:
+        terminal_output.tell(f"lost: {line}")
+    terminal_output.say(info.id)
+    terminal_output.tell(f"Copied everything readable; the damaged session is still there as {info.parent_session}.")
+
+
+def _repair_all(_: None) -> None:
+    from agent_tui.store.repair import repair_file
+
+    path = user_paths().database
+    made = repair_file(path)
+    if made is None:
+        terminal_output.tell("Nothing is damaged; nothing was changed.")
+        return
+    terminal_output.say(_text(made.report))
+    terminal_output.tell(f"Repaired the database; the damaged one is kept as {made.kept}.")
+
+
+def _text(report: Any) -> str:
+    from agent_tui.store.repair import lines
+
+    return "\n".join(clean_line(line) for line in lines(report))
+
+
+def _tell(problem: str | None) -> None:
+    """Why only a copy of the sessions is shown."""
+    if problem is not None:
+        terminal_output.complain(one_line(problem, 400))
+
+
+def _sessions(values: argparse.Namespace) -> None:
+    from agent_tui.store.export_data import session_row
+    from agent_tui.store.repair import open_for_reading
+
+    project = None if values.all else str(project_root(Path.cwd()))
+    if values.search is not None:
+        _search(values.search, project, values.json)
+        return
+    with open_for_reading(user_paths().database) as store:
+        found = store.sessions.all(project, empty=False)
+        _tell(store.problem)
+    if values.json:
+        terminal_output.say_json([session_row(info) for info in found])
+        return
+    for info in found:
+        where = f"  {clean_line(info.project)}" if values.all else ""
+        title = one_line(info.title or info.preview or "(untitled)", 60)
+        fork = " (fork)" if info.copied else ""
+        count = plural(info.messages, "message")
+        terminal_output.say(f"{info.id}  {age(info.updated):>8}  {count:>13}  {title}{fork}{where}")
+    if not found:
+        terminal_output.tell(
+            "No sessions in this project yet. Run `agent-tui sessions --all` to list those of all projects."
+            if project
+            else "No sessions yet."
+        )
+
+
+def _search(query: str, project: str | None, as_json: bool) -> None:
+    from contextlib import closing
+
+    from agent_tui.store.export_data import hit_row
+    from agent_tui.store.repair import open_for_reading
+    from agent_tui.text.search import search_words
+
+    if not search_words(query):
+        raise ConfigError("--search needs at least one word.")
+    with open_for_reading(user_paths().database) as store:
+        _tell(store.problem)
+        with closing(store.search.reader()) as reader:
+            found = [hit for hit in reader.hits(query, project) if hit.session.messages]
+    if as_json:
+        terminal_output.say_json([hit_row(hit) for hit in found])
+        return
+    for hit in found:
+        info = hit.session
+        where = f"  {clean_line(info.project)}" if project is None else ""
+        title = one_line(info.title or info.preview or "(untitled)", 60)
+        terminal_output.say(f"{info.id}  {age(hit.created or info.updated):>8}  {title}{where}")
+        if hit.message_id is not None:
+            left = ", on another branch" if hit.left_behind else ""
+            terminal_output.say(f"    {'you' if hit.role == 'user' else 'model'}{left}: {clean_line(hit.line)}")
+    if not found:
+        terminal_output.tell(
+            f"No session{'' if project is None else ' of this project'} has these words."
+            f"{'' if project is None else ' Add --all to search all projects.'}"
+        )
+
+
+def _delete(values: argparse.Namespace) -> None:
+    from agent_tui.store.store import BUSY_TIMEOUT, Store
+
+    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+        info = store.sessions.get(values.id)
+        if not values.yes:
+            if not sys.stdin.isatty():
+                raise ConfigError("Deleting cannot be undone. Add --yes to confirm.")
+            title = one_line(info.title or "untitled", 60)
+            every = plural(store.messages.tree_size(info.id)[0], "message")
+            answer = terminal_output.ask(f"Delete {info.id} ({title}, {every}) permanently? [y/N] ")
+            if answer.strip().lower() not in ("y", "yes"):
+                terminal_output.tell("Kept.")
+                return
+        store.delete(info.id)
+    terminal_output.tell(f"Deleted {info.id}.")
+
+
+def _export(values: argparse.Namespace) -> None:
+    from agent_tui.commands.export import render
+    from agent_tui.store.repair import open_for_reading
+    from agent_tui.store.salvage import lacks
+
+    with open_for_reading(user_paths().database) as store:
+        info, content = store.whole(values.id)
+        _tell(store.problem)
+    text = render(info, content, values.format)
+    if content.missing:
+        terminal_output.complain(f"this session is damaged; missing: {one_line(lacks(content.missing), 400)}.")
+    if values.output is None or str(values.output) == "-":
+        terminal_output.say(text.removesuffix("\n"))
+        return
+    _write_export(values.output, text, force=values.force)
+
+
+def _write_export(path: Path, text: str, *, force: bool) -> None:
+    """Writes to a file that is not there yet; over one only where that was asked for. What is no file (``/dev/null``, a
+    pipe) holds nothing that could be lost. Raises AgentError."""
+    mode = "w" if force or (path.exists() and not path.is_file()) else "x"
+    try:
+        with path.open(mode, encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} already exists; nothing was written. Add --force to overwrite it.") from None
+    except OSError as error:
+        raise AgentError(f"Cannot write {path}: {error.strerror or error}.") from error

@@ -1,0 +1,26 @@
+"""A session as a file: JSON for programs, Markdown and one HTML page for people."""
+
+from __future__ import annotations
+
+from agent_tui.errors import StoreError
+from agent_tui.models.session import SessionInfo
+from agent_tui.store.salvage import Content
+
+FORMATS = ("json", "md", "html")
+
+
+def render(info: SessionInfo, content: Content, form: str) -> str:
+    """A stored session as text in one of ``FORMATS``. Raises ``StoreError`` for any other."""
+    if form == "json":
+        from agent_tui.store.export_data import export_session, to_json
+
+        return to_json(export_session(info, content)) + "\n"
+    if form == "md":
+        from agent_tui.commands.export.markdown import to_markdown
+
+        return to_markdown(info, content)
+    if form == "html":
+        from agent_tui.commands.export.page import to_html
+
+        return to_html(info, content)
+    raise StoreError(f"unknown export format {form!r}: one of {', '.join(FORMATS)}")

@@ -1,0 +1,153 @@
+"""The context step by step as a drawing for a page: stacked columns below the limit, cliffs where it was compacted."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from itertools import groupby
+
+from agent_tui.commands.export.prose import escape
+from agent_tui.context.accounting.inputs import CompactionSettings
+from agent_tui.context.accounting.next_input import budget
+from agent_tui.context.past import given_again
+from agent_tui.context.timeline import Column, Folded, Timeline, in_words
+from agent_tui.models.rows import ROW_KINDS
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.text.numbers import money, percent, plural, tokens
+
+MOST_COLUMNS = 160
+"""Steps next to each other share one where there are more."""
+WIDTH, HEIGHT = 10_000, 2_400
+"""Of the drawing, in its own units: the page stretches it, its words stand beside it."""
+GAP = 0.18
+"""Of a column's place, that is free beside it."""
+WIDEST = WIDTH // 16
+"""A column of few stands in the middle of its place."""
+FAR_OFF = 4
+"""Where the highest column is less than one of so many parts of the limit, the scale ends at the column."""
+MOST_MARKS = 12
+"""More compactions than these are not marked one by one: the cliffs show them."""
+MOST_TICKS = 5
+
+
+def chart(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Container[str]) -> str:
+    """The figure; empty where fewer than two steps say how large they were. ``path`` are the ids of the conversation's
+    messages."""
+    timeline = Timeline(steps, records)
+    timeline.add_up()
+    columns = timeline.columns(MOST_COLUMNS, path)
+    totals = [column.total for column in columns if column.total]
+    if len(totals) < 2:
+        return ""
+    turns = [step for step in steps if step.kind == "turn"]
+    limits = [_limit(turns[column.number - 1]) for column in columns]
+    known = [limit for limit in limits if limit]
+    near = bool(known) and max(totals) * FAR_OFF >= max(known)
+    top, ticks = _scale(max([*totals, *(known if near else [])]))
+    drawn = "".join(_drawn(columns, top))
+    line = _limit_line(limits, top) if near else ""
+    words = in_words(timeline, totals[-1], path)
+    if known and not near:
+        words += f" The limit is {tokens(known[-1], False)}."
+    labels = "".join(f"<span>{tokens(tick, False)}</span>" for tick in reversed(ticks))
+    last = columns[-1].last
+    return (
+        f'<figure class="chart"><figcaption>{escape(words)}</figcaption>\n'
+        f'<div class="plot"><div class="axis">{labels}</div>'
+        f'<svg role="img" aria-label="{escape(words)}" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none">'
+        f"{_grid(len(ticks))}{drawn}{line}</svg></div>\n"
+        f'<div class="steps"><span>step 1</span><span>step {last:,}</span></div>\n'
+        f'<ul class="legend">{_legend(columns, known[-1] if near else 0)}</ul></figure>\n'
+    )
+
+
+def _limit(step: Step) -> int | None:
+    """The limit that held for a step, where it would have been compacted; None where nobody knew the window."""
+    given = given_again(step, CompactionSettings())
+    model = given["model"]
+    return budget(model.limits, given["settings"], model.spec.compact_at).limit
+
+
+def _scale(most: int) -> tuple[int, list[int]]:
+    """Returns the number that the axis ends with, and all that stand beside it."""
+    step = 1
+    while most > step * (MOST_TICKS - 1):
+        digits = str(step)
+        step = step * 5 // 2 if digits[0] == "2" else step * 2
+    count = -(-most // step)
+    return count * step, [step * tick for tick in range(count + 1)]
+
+
+def _grid(ticks: int) -> str:
+    places = (HEIGHT * tick // (ticks - 1) for tick in range(ticks))
+    return "".join(f'<path class="grid" d="M0 {place}H{WIDTH}"/>' for place in places)
+
+
+def _drawn(columns: Sequence[Column], top: int) -> Iterator[str]:
+    edges = _edges(len(columns))
+    marks: list[str] = []
+    crowded = sum(len(column.folds) for column in columns) > MOST_MARKS
+    for number, column in enumerate(columns):
+        x, place, below = edges[number], edges[number + 1] - edges[number], 0
+        width = min(WIDEST, int(place * (1 - GAP)))
+        left = x + (place - width) // 2
+        yield f"<g{' class=left' if column.left else ''}><title>{escape(_told(column))}</title>"
+        for row, size in column.stack:
+            bottom, below = _height(below, top), below + size
+            y = _height(below, top)
+            yield f'<rect class="row-{row}" x="{left}" y="{y}" width="{width}" height="{bottom - y}"/>'
+        yield "</g>"
+        for fold in () if crowded else column.folds:
+            if not fold.undone:
+                marks.append(f'<path class="mark" d="M{x} 0V{HEIGHT}"><title>{escape(_what(fold))}</title></path>')
+    yield from marks
+
+
+def _told(column: Column) -> str:
+    steps = f"Step {column.number:,}" if column.first == column.last else f"Steps {column.first:,}–{column.last:,}"
+    told = [steps, f"{tokens(column.total, False)} tokens"]
+    told += [f"{percent(100 * column.read, 0)} from the cache"] if column.read is not None else []
+    told += [money(column.cost)] if column.cost is not None else []
+    told += ["left by a rewind"] if column.left else []
+    return " · ".join([*told, *(_what(fold) for fold in column.folds)])
+
+
+def _what(fold: Folded) -> str:
+    known = fold.before is not None and fold.after is not None
+    sizes = f" {tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}" if known else ""
+    return f"{fold.what}{sizes}{' (undone)' if fold.undone else ''}"
+
+
+def _edges(count: int) -> list[int]:
+    """Where so many columns begin, and where the last of them ends."""
+    return [WIDTH * number // count for number in range(count + 1)]
+
+
+def _height(size: int, top: int) -> int:
+    """The place of a number of tokens, from above."""
+    return HEIGHT - HEIGHT * size // top
+
+
+def _limit_line(limits: Sequence[int | None], top: int) -> str:
+    """The limit over the columns: another model has another one."""
+    path, at = "", 0
+    for limit, run in groupby(limits):
+        start, at = at, at + len(list(run))
+        if limit:
+            edges = _edges(len(limits))
+            path += f"M{edges[start]} {_height(limit, top)}H{edges[at]}"
+    return f'<path class="limit" d="{path}"/>'
+
+
+def _legend(columns: Sequence[Column], limit: int) -> str:
+    rows = dict.fromkeys(row for column in columns for row, _ in column.stack)
+    kinds = [kind for kind in ROW_KINDS.values() if kind.id in rows]
+    items = [
+        f'<li><i class="row-{kind.id}"></i>{escape(kind.label[:1].upper() + kind.label[1:])}</li>' for kind in kinds
+    ]
+    items += [f'<li><i class="limit"></i>Limit {tokens(limit, False)}</li>'] if limit else []
+    folds = [fold for column in columns for fold in column.folds if not fold.undone]
+    if folds:
+        done = {what: sum(fold.what == what for fold in folds) for what in dict.fromkeys(fold.what for fold in folds)}
+        words = ", ".join(what if count == 1 else f"{what} {plural(count, 'time')}" for what, count in done.items())
+        items.append(f'<li><i class="mark"></i>{escape(words[:1].upper() + words[1:])}</li>')
+    return "".join(items)

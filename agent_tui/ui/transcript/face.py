@@ -1,0 +1,68 @@
+"""What an empty chat shows: the name, first steps, the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from agent_tui.text.clean import drawable
+from agent_tui.ui.first_frame import NAME, WORDMARK
+from agent_tui.ui.flow.layout import Decoration, Flow
+from agent_tui.ui.flow.paint import Piece
+from agent_tui.ui.transcript.blocks import MARGIN, Block
+
+STEP_CELLS, STEP_GAP = 20, 3
+"""The least column of what is sent, and the cells before what it does."""
+
+
+class Step(NamedTuple):
+    """A first step: what is sent, and what comes of it."""
+
+    text: str
+    what: str
+
+
+class FaceBlock(Block):
+    """What an empty chat shows. A click on a line does what it says."""
+
+    key = "face"
+
+    def __init__(self, where: str, notes: Sequence[str], steps: Sequence[Step], last: str, *, small: bool) -> None:
+        self.where, self.last, self.small = drawable(where), drawable(last), small
+        self.notes = [drawable(note) for note in notes]
+        self.steps = [Step(drawable(step.text), drawable(step.what)) for step in steps]
+
+    def pieces(self, is_open: bool) -> list[Piece]:
+        return [Piece(self._flows, gap=1, rows=5 + len(self.steps) + len(self.notes))]
+
+    def _flows(self) -> list[Flow]:
+        name = [Flow(NAME, base="title", first=MARGIN)] if self.small else MARK
+        space = [] if self.small else [Flow(silent=True)]
+        out = [*name, *space, Flow(self.where, base="muted", first=MARGIN, wrap="cut")]
+        out += [Flow(note, base="muted", first=MARGIN, rest=MARGIN) for note in self.notes]
+        ways = [*self._step_flows(), *self._last_flows()]
+        if not self.where:
+            return name
+        return [*out, *(space or [Flow(silent=True)] if ways else []), *ways]
+
+    def _step_flows(self) -> list[Flow]:
+        if not self.steps:
+            return []
+        out = []
+        column = max(STEP_CELLS, *(len(step.text) + STEP_GAP for step in self.steps))
+        for number, step in enumerate(self.steps, 1):
+            text = f"{step.text:<{column}}{step.what}"
+            runs = [(column, "", None), (len(text), "muted", None)]
+            lead: Decoration = (*MARGIN, (f"{number}  ", "running strong"))
+            out.append(Flow(text, runs, first=lead, wrap="cut", action=("press", str(number))))
+        return out
+
+    def _last_flows(self) -> list[Flow]:
+        lead: Decoration = (*MARGIN, ("⏎  ", "running strong"))
+        return [Flow(self.last, first=lead, wrap="cut", action=("press", ""))] if self.last else []
+
+
+MARK = [
+    Flow(agent + rest, [(len(agent), "bullet", None), (len(agent + rest), "", None)], first=MARGIN, wrap="cut")
+    for agent, rest in WORDMARK
+]

@@ -1,0 +1,134 @@
+"""The text of a question, whole: what is to be allowed, a plan, a change as it will be."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from rich.cells import cell_len, chop_cells
+
+from agent_tui.text.clean import spelled
+from agent_tui.text.numbers import plural
+from agent_tui.ui.flow.diff import ROWS, diff_flows, shown_diff
+from agent_tui.ui.flow.layout import Line
+from agent_tui.ui.flow.palette import Palette
+from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.widgets.drawn_lines import Lines
+from agent_tui.ui.widgets.rows import RowList
+
+NEAR = 24
+"""A word of a command is cut only when it is longer than this many characters."""
+
+
+class Body(RowList, can_focus=False):
+    """A text, whole: long lines are wrapped, never cut. ``color`` says which colour a line has."""
+
+    def __init__(self, text: str, color: Callable[[str], str] = lambda line: "foreground") -> None:
+        super().__init__(classes="body")
+        self._color = color
+        self.lines: list[tuple[str, str]] = []
+        self._wrapped = 0
+        self.set_text(text)
+
+    def set_text(self, text: str) -> None:
+        """Another text; foreign text is spelled out."""
+        self.text = spelled(text).expandtabs(4).rstrip("\n")
+        width, self._wrapped = self._wrapped, 0
+        self.wrap(width)
+
+    def wrap(self, width: int) -> None:
+        if width == self._wrapped or width <= 0:
+            return
+        self._wrapped = width
+        self.lines = [
+            (piece, self._color(line))
+            for line in (self.text.split("\n") if self.text else ())
+            for piece in pieces_of(line, max(1, width - 1))
+        ]
+        self.set_count(len(self.lines))
+
+    def selectable(self, index: int) -> bool:
+        return False
+
+    def on_resize(self) -> None:
+        self.wrap(self.scrollable_content_region.width)
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        text, color = self.lines[index]
+        return [(text, paint(color))]
+
+
+def pieces_of(line: str, width: int) -> list[str]:
+    """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near."""
+    pieces: list[str] = []
+    at = 0
+    while not pieces or at < len(line):
+        head = line[at : at + 4 * width]
+        if cell_len(head) > width:
+            head = chop_cells(head, width)[0] or head[:1]
+            blank = head.rfind(" ", max(0, len(head) - NEAR)) + 1
+            head = head[:blank] if blank else head
+        pieces.append(head)
+        at += len(head)
+    return pieces
+
+
+class DiffBody(Body):
+    """A change, as the transcript shows one. Of a long one only what is looked at gets its colours."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self._diff = shown_diff(text, path, spelled, whole=True)
+        self._starts: list[int] = [0]
+        self._drawn: dict[int, list[Line]] = {}
+        self._palette: Palette | None = None
+        super().__init__(text)
+
+    def wrap(self, width: int) -> None:
+        if width == self._wrapped or width <= 0:
+            return
+        self._wrapped = width
+        self._drawn.clear()
+        heights = [
+            sum(flow.height(width) for flow in diff_flows(self._diff, start, start + ROWS, (), colored=False))
+            for start in range(0, len(self._diff.lines), ROWS)
+        ]
+        self._starts = list(accumulate(heights, initial=0))
+        self.set_count(self._starts[-1])
+
+    def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if self._palette is None or self._palette.variables is not paint.variables:
+            self._palette = Palette(paint.variables, self.rich_style)
+            self._drawn.clear()
+        part = bisect_right(self._starts, index) - 1
+        if part not in self._drawn:
+            flows = diff_flows(self._diff, part * ROWS, (part + 1) * ROWS, ())
+            self._drawn[part] = [line for flow in flows for line in flow.lay(0, self._wrapped, self._palette)]
+        line = self._drawn[part][index - self._starts[part]]
+        line.pad(width, line.fill)
+        return [(text, style) for text, style, _ in line.segments]
+
+
+class More(Lines):
+    """Follows ``text``; ``way`` is what has to be pressed before the key, empty where nothing has to."""
+
+    def __init__(self, text: RowList) -> None:
+        super().__init__()
+        self._text = text
+        self.way = ""
+
+    def on_mount(self) -> None:
+        for what in ("scroll_y", "virtual_size"):
+            self.watch(self._text, what, self._moved, init=False)
+
+    def _moved(self) -> None:
+        self.refresh()
+
+    def say_way(self, way: str) -> None:
+        self.way = way
+        self.refresh()
+
+    def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
+        if (below := self._text.below) > 0:
+            return [(f"… +{plural(below, 'line')} · {self.way}PgDn", paint("accent"))]
+        return [(f"The end of {plural(self._text.count, 'line')} · {self.way}PgUp for more", paint("muted"))]

@@ -1,0 +1,112 @@
+"""Where keys are said to be, and where one that is typed goes: into the keyring, or nowhere but this run."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agent_tui.config import ModelConfig, Settings
+from agent_tui.engine.model_list import ModelList
+from agent_tui.errors import ConfigError
+from agent_tui.models.requests import ModelSpec
+from agent_tui.providers import keys
+from tests.support.agents import parts_for, running
+from tests.support.fake_agent import LISTED
+
+NEW = "anthropic/claude-opus-4-5"
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A keyring in memory."""
+    found: dict[str, str] = {}
+    monkeypatch.delenv("PYTHON_KEYRING_BACKEND", raising=False)
+    monkeypatch.setitem(
+        sys.modules,
+        "keyring",
+        SimpleNamespace(
+            get_keyring=lambda: SimpleNamespace(priority=5),
+            get_password=lambda service, name: found.get(name),
+            set_password=lambda service, name, key: found.__setitem__(name, key),
+        ),
+    )
+    return found
+
+
+async def test_a_key_is_kept_and_used_or_used_until_one_leaves(
+    tmp_path: Path, kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = ModelConfig("openai/x", api_base="https://llm.example/v1")
+    settings = Settings(default_model="demo", models={"own": own})
+    async with running(parts_for(tmp_path / "home", tmp_path, settings=settings)) as (agent, _):
+        models = agent.models
+        await models.look()
+        assert models.list.key_of("anthropic") is None
+        missing = models.missing_key(NEW)
+        assert missing is not None and (missing.owner, missing.variable) == ("anthropic", "ANTHROPIC_API_KEY")
+        for typed in ("", " \n", "sk one", "sk-\u00fc", "sk-\x1b[0m"):
+            with pytest.raises(ConfigError):
+                await models.take_key(NEW, typed)
+        assert models.missing_key(NEW) is not None and not kept
+        assert await models.take_key(NEW, " sk-mine\n") == "Stored the key for anthropic in the system keyring."
+        assert kept == {"anthropic": "sk-mine", "providers": "anthropic"} and models.missing_key(NEW) is None
+        assert models.list.key_of("anthropic") == "key given in this session"
+        assert "until you quit" in await models.take_key("own", "sk-other") and "openai" not in kept
+        monkeypatch.setattr(keys, "UNLOCKED", 0.01)
+        locked = threading.Event()
+        monkeypatch.setattr(sys.modules["keyring"], "set_password", lambda *_: locked.wait())
+        said = await models.take_key("gemini/gemini-2.5-pro", "sk-third")
+        locked.set()
+        assert "until you quit" in said and "does not answer" in said
+        assert models.missing_key("gemini/gemini-2.5-pro") is None
+
+
+async def test_a_locked_keyring_and_an_empty_list_hold_nothing_up(
+    kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = threading.Event()
+    monkeypatch.setattr(sys.modules["keyring"], "get_password", lambda *_: locked.wait())
+    monkeypatch.setattr(keys, "SAID", 0.01)
+    own = [ModelSpec("mine", "openai/gpt-5")]
+    listed = ModelList(lambda: own, list, lambda name: False, listed=dict)
+    await listed.look()
+    locked.set()
+    assert listed.groups()[0].title == "Configured"
+    assert [choice.name for choice in listed.search("mine")] == ["mine"]
+    assert [choice.name for choice in listed.usable()] == ["mine", "demo"]
+
+
+async def test_what_can_be_called_comes_before_what_lacks_a_key_and_what_is_gone_last(
+    kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-x")
+    listed = ModelList(list, list, lambda name: False, listed=lambda: LISTED)
+    await listed.look()
+    found = [choice.name for choice in listed.search("opus")]
+    assert found == ["groq/opus-on-chips-1", "anthropic/claude-opus-5-5", "anthropic/claude-opus-3"]
+    assert listed.groups()[0].note == "key in GROQ_API_KEY"
+    assert [choice.name for choice in listed.search("sunnet")] == []
+
+
+async def test_a_name_finds_its_provider_first_also_without_signs_and_the_model_in_use_is_there() -> None:
+    listed = dict(LISTED)
+    template = next(iter(LISTED.values()))
+    for provider in ("azure", "openai"):
+        for plain in ("gpt-5.9", "gpt-5"):
+            name = f"{provider}/{plain}"
+            listed[name] = replace(template, name=name, provider=provider)
+    mine = ModelSpec("openai/tiny-chat", "openai/tiny-chat")
+    models = ModelList(list, list, lambda name: False, listed=lambda: listed, kept=_nothing, current=lambda: mine)
+    await models.look()
+    for typed in ("gpt5", "gpt-5", "GPT5"):
+        assert [one.name for one in models.search(typed)][:2] == ["openai/gpt-5", "azure/gpt-5"], typed
+    assert models.groups()[0].choices[0].name == models.search("tiny")[0].name == mine.key
+
+
+async def _nothing() -> frozenset[str]:
+    return frozenset()

@@ -1,0 +1,62 @@
+"""The empty chat: its first steps, the way back to the last session, and that it makes room."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agent_tui.models.events import MessageAdded
+from agent_tui.models.messages import user_message
+from agent_tui.models.session import SessionInfo
+from agent_tui.ui.chat.face import DEMO_STEPS, STEPS
+from agent_tui.ui.transcript.face import FaceBlock, Step
+from tests.support.app import running
+from tests.support.fake_agent import FakeAgent
+
+NAME = "█▀█ █▄█ ██▄"
+
+
+async def test_a_newcomer_is_led_by_numbers_that_are_no_keys_of_their_own(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    async with running(tmp_path, agent, (60, 20)) as run:
+        at_first = run.shown()
+        assert NAME in at_first and "1  " in at_first and "⏎" not in at_first
+        first = next(line for line in at_first.splitlines() if line.startswith("  1  ")).split("  ")[2].strip()
+        await run.type("1")
+        assert f"Enter sends: {first}" in run.shown()
+        await run.type("0 lines")
+        assert "Enter sends" not in run.shown(), "a text that begins with a number is a text"
+        await run.pilot.press("ctrl+c")
+        await run.type("1")
+        await run.pilot.press("enter")
+        await run.until(lambda: agent.called("submit"))
+        assert first in str(agent.called("submit"))
+        agent.publish(MessageAdded(user_message(first)))
+        await run.pilot.pause()
+        assert NAME not in run.shown(), "it makes room for the first message"
+        await run.type("1")
+        assert "Enter sends" not in run.shown()
+
+
+@pytest.mark.parametrize("size", [(60, 20), (30, 12)])
+async def test_enter_goes_on_with_the_last_session(tmp_path: Path, size: tuple[int, int]) -> None:
+    agent = FakeAgent(tmp_path)
+    root = str(agent.root)
+    agent.store.listed = [SessionInfo(f"ses_{n}", root, f"talk \x1b[2J{n}", messages=2) for n in range(4)]
+    async with running(tmp_path, agent, size) as run:
+        shown = run.shown()
+        assert "⏎  resume “talk" in shown and "1  " not in shown, "steps are for who is new"
+        await run.pilot.press("enter")
+        await run.until(lambda: agent.called("resume"))
+        assert agent.called("resume") == ["ses_0"]
+
+
+@pytest.mark.parametrize("steps", [STEPS, DEMO_STEPS, [("a much longer first step than the others", "what comes")]])
+def test_what_a_step_does_stands_apart_from_the_step(steps: Sequence[tuple[str, str]]) -> None:
+    block = FaceBlock("here", (), [Step(*step) for step in steps], "", small=False)
+    lines = [flow.text for piece in block.pieces(False) for flow in piece.flows()]
+    for text, what in steps:
+        assert any(re.fullmatch(rf"{re.escape(text)} {{3,}}{re.escape(what)}", line) for line in lines), text

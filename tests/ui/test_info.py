@@ -1,0 +1,117 @@
+"""What commands have to say opens in one dialog, where it is found, copied and changed by keys."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from agent_tui.engine.about import REMEMBERED
+from agent_tui.engine.model_control import MissingKey
+from agent_tui.ui.screens.info import InfoScreen
+from agent_tui.ui.screens.key import KeyScreen
+from agent_tui.ui.screens.text import TextScreen
+from tests.support.app import running
+from tests.support.fake_agent import FakeAgent
+from tests.support.real_app import Chat, Home, make_home
+
+PACKAGE = Path(__file__).resolve().parents[2] / "agent_tui"
+TITLES = (".border_title", ".border_subtitle")
+
+
+async def opened(chat: Chat, line: str) -> InfoScreen:
+    await chat.say(line)
+    await chat.until(lambda: isinstance(chat.app.screen, InfoScreen) and chat.app.screen.query("#rows"))
+    assert isinstance(chat.app.screen, InfoScreen)
+    return chat.app.screen
+
+
+async def test_rules_and_budgets_are_changed_where_they_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None
+) -> None:
+    home: Home = make_home(tmp_path, monkeypatch)
+    home.configure('[permissions]\ndeny = ["bash(rm *)"]\n')
+    async with home.chat() as chat:
+        agent = chat.app.chat.holder.agent
+        assert agent is not None
+        await opened(chat, "/permissions")
+        await chat.shows("● ask", "bash(rm *)", "a allow")
+        await chat.press("down", "down", "enter")
+        await chat.shows("Permission mode: plan", "● plan")
+        assert agent.mode.now == "plan"
+        await chat.press("a", *"bash(npm test*)", "escape")
+        await chat.hides("bash(npm")
+        assert REMEMBERED not in {where for _, _, where in agent.project.permission_rules()}, "Esc adds nothing"
+        await chat.press("a", *"bash([b]npm[/b] test*)", "enter")
+        await chat.shows("Allowed in this project", "allow         bash([b]npm[/b] test*)")
+        await chat.press("a", *"nonsense((", "enter")
+        await chat.hides("Allowed in this project")
+        assert [rule for _, rule, where in agent.project.permission_rules() if where == REMEMBERED] == [
+            "bash([b]npm[/b] test*)"
+        ]
+        await chat.press("end", "d")
+        await chat.shows("Removed bash([b]npm")
+        assert [rule for _, rule, _ in agent.project.permission_rules()] == ["bash(rm *)"], (
+            "one of the configuration stays"
+        )
+        await chat.press("escape")
+        await opened(chat, "/budget")
+        await chat.press("down", "enter", *"5", "enter")
+        await chat.shows("Session: $0 of $5.00")
+        assert agent.conversation.info.state.budget == {"session": 5.0}
+        await chat.press("d")
+        await chat.shows("no limit (budget.session_usd)")
+        await chat.press("enter", *"a lot", "enter")
+        await chat.shows("Not an amount: use 5")
+        assert agent.conversation.info.state.budget == {"session": None}
+        await chat.press("escape")
+        await chat.until(lambda: not isinstance(chat.app.screen, InfoScreen))
+
+
+async def test_it_is_found_in_and_copied_and_longer_answers_open_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = FakeAgent(tmp_path)
+    async with running(tmp_path, agent, size=(60, 20)) as run:
+        copied: list[str] = []
+        monkeypatch.setattr(run.app, "copy_to_clipboard", copied.append)
+        run.app.prompt.set_text("/status")
+        await run.pilot.press("enter")
+        await run.screen(InfoScreen)
+        assert "Title" in run.shown() and "Thinking" in run.shown()
+        await run.pilot.press("slash", *"thinking", "enter")
+        await run.until(lambda: "Title" not in run.shown())
+        assert "Thinking" in run.shown()
+        await run.pilot.press("slash", *"zebra")
+        await run.until(lambda: "Nothing matches." in run.shown())
+        await run.pilot.press("escape")
+        await run.until(lambda: "Title" in run.shown())
+        await run.pilot.press("c")
+        (text,) = copied
+        assert text.startswith("Session\n  Title") and "Sandbox" in text and "│" not in text
+        await run.pilot.press("escape")
+        await run.until(lambda: not isinstance(run.app.screen, TextScreen))
+        run.app.prompt.set_text("/trust show")
+        await run.pilot.press("enter")
+        await run.screen(InfoScreen)
+        await run.pilot.press("y")
+        await run.until(lambda: not isinstance(run.app.screen, InfoScreen) and "Trusted." in run.shown())
+        run.app.prompt.set_text("/context why")
+        await run.pilot.press("enter")
+        await run.screen(TextScreen)
+        assert "/context why" in run.shown() and "/ find" in run.shown()
+        for screen in (
+            TextScreen("[/red] of [b]all[/b]", "text"),
+            KeyScreen(run.app.chat.holder.agent, "[/b]", MissingKey("[/red] of [b]all[/b]", "KEY")),  # type: ignore[arg-type]
+        ):
+            await run.app.push_screen(screen)
+            await run.until(lambda: "[/red] of [b]all[/b]" in run.shown())
+
+
+def test_the_title_of_a_frame_is_never_markup() -> None:
+    for path in sorted((PACKAGE / "ui").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).endswith(TITLES):
+                made = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "Content"
+                assert made or isinstance(node.value, ast.Constant | ast.IfExp), f"{path.name}:{node.lineno}"
