@@ -96,7 +96,7 @@ async def test_one_that_is_named_or_clicked_is_shown(tmp_path: Path, monkeypatch
         await r.pilot.press("escape")
         await r.until(lambda: len(r.app.screen_stack) == 1)
         r.app.open_screen("picture", "third[/]")
-        await r.until(lambda: "There is no picture that is called third[/] in this conversation." in r.shown())
+        await r.until(lambda: "No picture named third[/] in this conversation." in r.shown())
 
 
 async def test_why_it_is_coarse_is_said_as_far_as_there_is_room_and_never_cut(
@@ -155,7 +155,7 @@ async def test_a_damaged_one_is_a_sentence(tmp_path: Path, monkeypatch: pytest.M
         broken = AttachmentPart("bad\x1b]0;x\x07.png", "image/png", data=raw)
         r.app.transcript.add_message(Message("u2", "user", [TextPart("this"), broken]))
         r.app.open_screen("picture", "bad")
-        await r.until(lambda: "It is not shown: it is damaged or no image" in r.shown())
+        await r.until(lambda: "Cannot be shown: it is damaged or not an image" in r.shown())
         assert told == [] and "\x1b" not in r.shown() and "\x07" not in r.shown()
 
 

@@ -370,7 +370,7 @@ async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
             await run.pilot.pause()
 
         await press()
-        await run.until(lambda: "PgDn shows it" in run.shown() or "No room to show it" in run.shown())
+        await run.until(lambda: "PgDn shows the rest" in run.shown() or "No room to show it" in run.shown())
         assert not run.agent.called("answer_permission")
         await press()
         await run.until(lambda: run.agent.called("answer_permission"))
@@ -401,11 +401,11 @@ async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path, way: str) 
         await shown(run, question(display=LONG))
         run.clock.now += 1
         await run.pilot.press("y")
-        await run.until(lambda: "PgDn shows it" in run.shown())
+        await run.until(lambda: "PgDn shows the rest" in run.shown())
         while "· PgDn" in run.shown():
             await run.pilot.press(way)
             await run.pilot.pause()
-        await run.until(lambda: "PgDn shows it" not in run.shown() and "Allow bash?" in run.shown())
+        await run.until(lambda: "PgDn shows the rest" not in run.shown() and "Allow bash?" in run.shown())
         await run.pilot.press("home")
         await run.pilot.pause()
         run.clock.now += 1

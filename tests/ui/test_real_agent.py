@@ -174,7 +174,7 @@ async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Ho
         await chat.say("write it")
         asked = await chat.seen.next(PermissionAsked)
         assert asked.tool == "write"
-        await chat.shows("Allow write?", "yes.txt", "+written", "Yes, this once", "Waiting for your permission")
+        await chat.shows("Allow write?", "yes.txt", "+ written", "Yes, this once", "Waiting for your permission")
         assert not (home.project / "yes.txt").exists()
         await chat.look()
         await chat.press("y")

@@ -90,7 +90,7 @@ def scale(raw: bytes, limits: ImageLimits) -> Scaled:
 
     Turned as its camera meant it; of a moving image the first picture. Raises PictureError.
     """
-    return guarded(lambda: _scale(raw, limits), "damaged or no image, and too large to be sent as it is")
+    return guarded(lambda: _scale(raw, limits), "damaged or not an image, and too large to be sent as it is")
 
 
 def guarded(work: Callable[[], T], otherwise: str) -> T:
@@ -245,7 +245,7 @@ Size: TypeAlias = tuple[int, int]
 """Pixels, wide and high, as they are seen."""
 Rgb: TypeAlias = tuple[int, int, int]
 WHITE: Rgb = (255, 255, 255)
-_DAMAGED = "damaged or no image"
+_DAMAGED = "damaged or not an image"
 _LOOKED_AT = 200
 """Dots of a side that are looked at in order to choose colours."""
 _SHOWN_QUALITIES = (85, 70, 50)

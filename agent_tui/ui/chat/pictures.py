@@ -116,8 +116,8 @@ class Pictures(Part):
         numbers = [n for n, part in enumerate(parts) if key_of(part) == which]
         numbers = numbers or [n for n, part in enumerate(parts) if wanted in part.name.lower()]
         if not numbers:
-            named = f" that is called {one_line(which, 60)}" if parts and which else ""
-            self._view.say("warning", f"No picture{named} in this conversation.")
+            named = f"No picture named {one_line(which, 60)}" if parts and which else "No pictures"
+            self._view.say("warning", f"{named} in this conversation.")
             return
         if self._screen is not None and self._screen.is_attached:
             return

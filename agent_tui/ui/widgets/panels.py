@@ -163,8 +163,8 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
             self.ask_for_words(choice)
         elif choice.allow and not self._whole and choice is not self._warned:
             self._warned = choice
-            where = "You have not seen the end: PgDn shows it" if self._body.size.height else "No room to show it"
-            self._question.tell(f"{where}, {choice.key or 'Enter'} again allows")
+            where = "PgDn shows the rest" if self._body.size.height else "No room to show it"
+            self._question.tell(f"{where}; {choice.key or 'Enter'} again allows")
             self.guard.appeared()  # a key that is held, or pressed twice at once, has not read that
         else:
             self._answer(choice.allow, choice.pattern, "")
