@@ -1,5 +1,5 @@
-"""Asks what to do when a turn stopped at something that the user can change: a budget, a key, a full context. Once that
-is changed the turn goes on where it stopped, and nothing is typed again."""
+"""Asks what to do when a turn stopped at something that the user can change: a budget, a key, a wrong model, a full
+context. Once that is changed the turn goes on where it stopped, and nothing is typed again."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
+from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, resolve_key
 from agent_tui.providers.failure_lines import unpaid
 from agent_tui.providers.keys import keyring_ready
+from agent_tui.providers.listing import nearest
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 
@@ -121,8 +123,8 @@ class Stops:
                 elif self._asked is not None and not self._answering and self._models.spec.key != self._model:
                     self._state.events.spawn(self._go_on(self._asked), "stop")
             case TurnEnded(reason, failure) if self._state.parts.permissions.can_ask:
-                full = failure is not None and failure.kind in ("auth", "context_overflow")
-                if reason == "budget" or (reason == "error" and full):
+                asks = failure is not None and failure.kind in ("auth", "not_found", "context_overflow")
+                if reason == "budget" or (reason == "error" and asks):
                     self._session = self._state.conversation.info.id
                     self._state.events.spawn(self._ask(failure, self._turns, self._session), "stop")
 
@@ -139,6 +141,8 @@ class Stops:
             question = self._budget(acts)
         elif failure.kind == "auth":
             question = await self._key(failure, acts)
+        elif failure.kind == "not_found":
+            question = await self._unknown_model(acts)
         else:
             question = await self._full(acts)
         now = (self._turns, self._state.conversation.info.id)
@@ -249,6 +253,30 @@ class Stops:
             return False
         await self._models.switch(spec.key)
         return True
+
+    # A wrong model
+
+    async def _unknown_model(self, acts: dict[Way, Act | None]) -> str:
+        """What the provider does not know: proposed is the name that is most like it, of those that can be used."""
+        spec = self._models.spec
+        await self._models.look()
+        near = await asyncio.to_thread(self._callable_like, spec)
+        if near:
+            meant = near[0]
+
+            async def use(_: str) -> bool:
+                await self._models.switch(meant)
+                return True
+
+            acts[Way("y", f"Continue with {meant}")] = use
+        acts[Way("t", "Try again")] = self._again
+        acts[OTHER_MODEL] = acts[STOP] = None
+        called = Called(spec.model.split("/", 1)[0], spec.api_base, spec.api_key_env)
+        return f"{called.first_place} does not know {one_line(spec.model, 60)}"
+
+    def _callable_like(self, spec: ModelSpec) -> list[str]:
+        own = [one.key for one in self._models.all() if one.model != spec.model]
+        return [name for name in nearest(spec.model, own) if self._models.missing_key(name) is None]
 
     # A full context
 

@@ -17,7 +17,17 @@ from textual.pilot import Pilot
 from textual.selection import Selection
 from textual.strip import Strip
 
-from agent_tui.models.events import JobsChanged, PartDelta, PermissionAsked, StepStarted, ToolOutput, ToolStarted
+from agent_tui.engine.stops import OTHER_MODEL, STOP
+from agent_tui.models.events import (
+    JobsChanged,
+    PartDelta,
+    PermissionAsked,
+    StepStarted,
+    StopAsked,
+    ToolOutput,
+    ToolStarted,
+    Way,
+)
 from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CacheMiss, Step
@@ -152,6 +162,15 @@ async def question(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     agent.publish(showcase.choice())
 
 
+def stopped(question: str, *ways: Way) -> Scene:
+    """The question after a turn that stopped."""
+
+    async def scene(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
+        agent.publish(StopAsked("ask_1", question, (*ways, OTHER_MODEL, STOP)))
+
+    return scene
+
+
 async def jobs(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     agent.background.known = showcase.background()
     agent.publish(JobsChanged(2))
@@ -262,6 +281,27 @@ SCENES: dict[str, Scene] = {
     "permission": permission,
     "permission-long": permission_long,
     "plan": plan,
+    "stopped-budget": stopped(
+        "The session's budget of $0.50 is too small: $0.42 spent, the next call may take $0.21",
+        Way("y", "Raise it to $2.00 and continue"),
+        Way("o", "Another amount…", asks="An amount, e.g. $2.00, or off"),
+    ),
+    "stopped-key": stopped(
+        "Anthropic refused the key",
+        Way("k", "Enter a key and store it in the system keyring", asks="The key for Anthropic", secret=True),
+        Way("s", "Enter a key for this run only", asks="The key for Anthropic", secret=True),
+        Way("t", "Try again"),
+    ),
+    "stopped-model": stopped(
+        "Anthropic does not know anthropic/claude-sonet-5-5",
+        Way("y", "Continue with anthropic/claude-sonnet-5-5"),
+        Way("t", "Try again"),
+    ),
+    "stopped-full": stopped(
+        "The context is full: ~201k of 200k tokens",
+        Way("c", "Compact now and continue"),
+        Way("d", "Drop the result of bash (~41k tokens) and continue"),
+    ),
     "question": question,
     "context": opening("context"),
     "context-open": context_open,

@@ -251,12 +251,12 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
         likely = amount(line, call.usd)
         wanted += f" uncached, ~{likely} otherwise" if likely not in wanted else ""
     return (
-        f"Stopped before a call that could exceed {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
+        f"Stopped at {SETTINGS[line.name]} = {amount(line, line.limit or 0)}: "
         f"{spent} used {_SPAN[line.name]}{held}, {what} {wanted} ({size}). {_ways(line)}"
     )
 
 
-WAYS = "What helps: "
+WAYS = "To continue: "
 
 
 def without_ways(text: str) -> str:
@@ -266,9 +266,9 @@ def without_ways(text: str) -> str:
 
 def _ways(line: BudgetLine) -> str:
     if line.name == "run":
-        return f"{WAYS}a higher --budget, -m with a cheaper model, a shorter session."
-    more = f"a higher {SETTINGS[line.name]} (/budget {line.name} N in this session)"
-    return f"{WAYS}{more}, a cheaper model (/model), a smaller input (/compact)."
+        return f"{WAYS}raise --budget, use a cheaper model (-m), or start a shorter session."
+    more = f"raise {SETTINGS[line.name]} (/budget {line.name} N for this session)"
+    return f"{WAYS}{more}, use a cheaper model (/model), or send less (/compact)."
 
 
 _NUMBER = r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)"

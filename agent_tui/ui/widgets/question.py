@@ -328,7 +328,9 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         long = lines > shown > 1
         self._more.set_height(int(long))
         self._body.styles.height = shown - 1 if long and shown == room else shown
-        self._body.styles.margin = (int(air), 0, int(air and not long), 0)
+        # Without a text the empty line is between the question and the choices.
+        bare = not self._body.text and not short and room > 0
+        self._body.styles.margin = (int(air or bare), 0, int(air and not long), 0)
         self._more.styles.margin = (0, 0, int(air), 0)
 
     def _header_rows(self, width: int, short: bool) -> int:

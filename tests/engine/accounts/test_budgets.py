@@ -281,7 +281,7 @@ async def test_a_subagent_stops_at_its_session_s_budget(tmp_path: Path) -> None:
         spent = agent.context.usage().session
         assert spent.by_kind["subagent"].calls > 2 and spent.cost.known <= 0.03
         answer = next(m.tool_result for m in agent.conversation.path if m.tool_result is not None)
-        assert answer.is_error and "Stopped before a call that could exceed budget.session_usd = $0.0300" in answer.text
+        assert answer.is_error and "Stopped at budget.session_usd = $0.0300" in answer.text
 
 
 async def test_a_summary_is_not_paid_for_beyond_the_budget(tmp_path: Path) -> None:

@@ -32,7 +32,10 @@ class Locked(DemoProvider):
     """Answers for one key alone; the demo model needs none."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        if request.spec.model != "demo" and request.spec.api_key != GOOD:
+        if request.spec.model == "openai/gpt-5-mimi":
+            yield Failed(Failure("not_found", "openai does not know the model.", status=404))
+            return
+        if request.spec.model == "openai/x" and request.spec.api_key != GOOD:
             yield Failed(Failure("auth", "openai refused the key.", status=401))
             return
         async for item in super().stream(request):
@@ -48,6 +51,7 @@ def opened(
             "paid": ModelConfig("demo", prices={"input": 3.0, "output": 15.0}),
             "locked": ModelConfig("openai/x"),
             "free": ModelConfig("demo"),
+            "typo": ModelConfig("openai/gpt-5-mimi"),
         },
         permissions=PermissionsConfig(mode="auto"),
         context=ContextConfig(auto_compact=False),
@@ -230,6 +234,27 @@ async def test_without_a_keyring_or_credit_only_what_helps_is_offered(tmp_path: 
         assert (question.question, keys(question)) == ("demo has no credit left", ["t", "m", "n"])
         await answered(agent, question, "t")
         assert reasons(seen) == ["error", "end"] and said(agent) == ["hello"]
+
+
+async def test_a_model_the_provider_does_not_know_is_replaced_by_one_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", GOOD)
+    async with opened(tmp_path, model="typo") as (agent, seen):
+        question = await asked(agent, seen, "hello")
+        assert question.question.endswith(" does not know openai/gpt-5-mimi")
+        assert (keys(question), question.ways[0].label) == (["y", "t", "m", "n"], "Continue with openai/gpt-5-mini")
+        await answered(agent, question, "y")
+        assert reasons(seen) == ["error", "end"] and said(agent) == ["hello"]
+        assert agent.models.spec.model == "openai/gpt-5-mini"
+
+
+async def test_without_a_model_like_it_that_can_be_used_none_is_proposed(tmp_path: Path) -> None:
+    async with opened(tmp_path, model="typo") as (agent, seen):
+        question = await asked(agent, seen, "hello")
+        assert keys(question) == ["t", "m", "n"]
+        await agent.models.switch("free")
+        await seen.until(lambda: reasons(seen) == ["error", "end"])
 
 
 async def test_of_a_full_context_the_largest_message_is_dropped_and_the_turn_goes_on(tmp_path: Path) -> None:
