@@ -69,7 +69,7 @@ SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "con
 EPILOG = """\
 examples:
   agent-tui                              start a chat
-  agent-tui -c                           continue this project's newest session
+  agent-tui -c                           continue this project's last chat
   agent-tui -p "why does main.py fail?"  print the answer and exit
   git diff | agent-tui -p "review this"  add what is piped in to the prompt
 

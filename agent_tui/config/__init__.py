@@ -256,7 +256,7 @@ class Flag(NamedTuple):
 
 FLAGS: tuple[Flag, ...] = (
     Flag("model", "text", _SESSION, "a configured model, demo, or a name such as openai/gpt-5", "NAME", "m"),
-    Flag("continue", "switch", _SESSION, "continue this project's newest session", None, "c", "continue_newest"),
+    Flag("continue", "switch", _SESSION, "continue this project's last chat", None, "c", "continue_newest"),
     Flag("resume", "text", _SESSION, "resume a session; without ID, pick one from a list", "ID", "r", optional=True),
     Flag("session", "text", _SESSION, "continue the session with this ID, or start it", "ID"),
     Flag(

@@ -63,7 +63,7 @@ class Binder:
         try:
             return self._parts.catalogue.find(gone)
         except ConfigError as error:
-            if not self._parts.can_fall_back:
+            if not self._parts.is_chat:
                 raise ConfigError(f"The model of this session is gone; choose another with -m. {error}") from error
             log.warning("%s", error)
         spec = instead()

@@ -34,7 +34,7 @@ from agent_tui.models.events import (
     SessionChanged,
     TurnStarted,
 )
-from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
+from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo, SessionKind
 from agent_tui.store.locks import SessionLock
 from agent_tui.store.salvage import lacks
 from agent_tui.store.store import Store
@@ -48,11 +48,13 @@ log = logging.getLogger(__name__)
 
 
 class OpenSession:
-    """Holds the current conversation and its lock. A session that is open elsewhere is opened read-only."""
+    """Holds the current conversation and its lock. One that is open elsewhere is opened read-only; a run opened in a
+    chat is a chat from then on."""
 
-    def __init__(self, store: Store, project: str) -> None:
+    def __init__(self, store: Store, project: str, is_chat: bool) -> None:
         self._store = store
         self._project = project
+        self._is_chat = is_chat
         self._current: Conversation | None = None
         self._lock: SessionLock | None = None
         self.lost: StoreError | None = None
@@ -70,7 +72,7 @@ class OpenSession:
             return self.open(resume)
         if session is not None:
             return self._open_named(session)
-        found = self._store.sessions.newest(self._project) if newest else None
+        found = self._store.sessions.newest(self._project, runs=not self._is_chat) if newest else None
         return self.open(found.id) if found is not None else self.open_new()
 
     def _open_named(self, session: str) -> Conversation:
@@ -89,8 +91,7 @@ class OpenSession:
         cut in it counts as it will when it is continued."""
         store = self._store
         info = store.sessions.get(session_id) if session_id else store.sessions.newest(self._project)
-        if info is None:
-            info = SessionInfo("", self._project)
+        info = info or SessionInfo("", self._project)
         self._current = Conversation(store, info, read_only=True)
         if info.id and not store.locks.in_use(info.id):
             self._current.stop_unfinished()
@@ -99,8 +100,8 @@ class OpenSession:
 
     def open_new(self, session_id: str | None = None) -> Conversation:
         """Begins a session, of the id given or of a new one; what waits to be sent comes along."""
-        info = self._store.sessions.create(self._project, "", session_id=session_id)
-        return self._enter(info, carry=True)
+        kind: SessionKind = "user" if self._is_chat else "run"
+        return self._enter(self._store.sessions.create(self._project, "", None, kind, session_id), carry=True)
 
     def open(self, session_id: str) -> Conversation:
         """Makes a stored session current. Raises StoreError when there is none of that id."""
@@ -110,6 +111,9 @@ class OpenSession:
         conversation = self._enter(info)
         if not conversation.read_only:
             conversation.end_open_calls()
+            if self._is_chat and info.kind == "run":
+                conversation.info.kind = "user"
+                self._store.sessions.save(conversation.info)
         return conversation
 
     def _enter(self, info: SessionInfo, carry: bool = False) -> Conversation:
@@ -159,8 +163,7 @@ class OpenSession:
         current = self.current
         current.save()
         info = self._store.fork(current.info.id, message_id or current.info.head_id)
-        if current.info.title and not info.title:
-            info.title = current.info.title
+        info.title = info.title or current.info.title
         return self._enter(info, carry=True)
 
 
@@ -184,7 +187,7 @@ class SessionControl:
         background: Background,
     ) -> None:
         self._state = state
-        self.opened = OpenSession(state.parts.store, str(state.parts.root))
+        self.opened = OpenSession(state.parts.store, str(state.parts.root), state.parts.is_chat)
         self._binder = binder
         self._context = context
         self._waiting = waiting

@@ -71,8 +71,8 @@ class AgentParts:
     model_key: str | None = None
     run_budget: float | None = None
     """Dollars that may be spent in all."""
-    can_fall_back: bool = True
-    """A session whose model is gone goes on with another, because somebody reads that it does."""
+    is_chat: bool = True
+    """Somebody reads what is told: a session whose model is gone goes on with another."""
     keep_index: bool = False
     """What is said is put into the index of texts, in the background."""
     resume: str | None = None

@@ -12,7 +12,8 @@ from agent_tui.models.messages import JSON, Message, Role
 from agent_tui.models.requests import Effort
 from agent_tui.records import dataclass
 
-SessionKind = Literal["user", "subagent"]
+SessionKind = Literal["user", "run", "subagent"]
+"""A chat, what ``-p`` began and nobody has opened in a chat, or the work of a subagent."""
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -84,7 +85,7 @@ class SessionInfo:
     @property
     def copied(self) -> bool:
         """True when it was begun as a copy of another, and has that one's messages and steps."""
-        return self.parent_session is not None and self.kind == "user"
+        return self.parent_session is not None and self.kind != "subagent"
 
 
 @dataclass(slots=True, frozen=True)

@@ -80,9 +80,10 @@ class SessionRows:
         *,
         empty: bool = True,
         subagents: bool = False,
+        runs: bool = True,
     ) -> list[SessionInfo]:
         """Sessions, newest first: of one project or of all. ``empty`` includes sessions without a message, not even one
-        that waits, ``subagents`` those that worked for a tool call."""
+        that waits, ``subagents`` those that worked for a tool call, ``runs`` those of ``-p``."""
         where, values = ["1"], []
         if project is not None:
             where.append("project = ?")
@@ -95,6 +96,8 @@ class SessionRows:
             )
         if not subagents:
             where.append("kind <> 'subagent'")
+        if not runs:
+            where.append("kind <> 'run'")
         try:
             rows = self._db.all(
                 f"SELECT {COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
@@ -103,7 +106,8 @@ class SessionRows:
         except StoreLockedError:
             raise
         except StoreError:
-            return self._readable_sessions(project, empty, subagents)[:limit]
+            hidden = {*(() if subagents else ("subagent",)), *(() if runs else ("run",))}
+            return [info for info in self._readable_sessions(project, empty) if info.kind not in hidden][:limit]
         return infos_of(rows)
 
     def _readable_rows(self) -> list[Any]:
@@ -118,20 +122,18 @@ class SessionRows:
             raise damaged(self._db.path, "cannot read any session")
         return [row[1:] for row in rows if isinstance(row[1], str)]
 
-    def _readable_sessions(self, project: str | Path | None, empty: bool, subagents: bool) -> list[SessionInfo]:
-        """Returns the sessions that ``all`` gives, read from a damaged table."""
+    def _readable_sessions(self, project: str | Path | None, empty: bool) -> list[SessionInfo]:
+        """Returns the sessions of every kind, read from a damaged table."""
         found = [
             info
             for info in infos_of(self._readable_rows())
-            if (project is None or info.project == str(project))
-            and (empty or info.messages > 0 or info.preview)
-            and (subagents or info.kind != "subagent")
+            if (project is None or info.project == str(project)) and (empty or info.messages > 0 or info.preview)
         ]
         return sorted(found, key=lambda info: (info.updated, info.id), reverse=True)
 
-    def newest(self, project: str | Path) -> SessionInfo | None:
-        """The session of a project last worked on that has a message in it."""
-        found = self.all(project, limit=1, empty=False)
+    def newest(self, project: str | Path, *, runs: bool = True) -> SessionInfo | None:
+        """The session of a project last worked on that has a message in it; without ``runs`` none of ``-p``."""
+        found = self.all(project, limit=1, empty=False, runs=runs)
         return found[0] if found else None
 
     def save(self, info: SessionInfo) -> None:
@@ -145,7 +147,7 @@ class SessionRows:
                 self.require_message(info.id, info.head_id)
             count = row[1] if info.head_id == row[0] else self._length(info.id, info.head_id)
             self._db.run(
-                "UPDATE session SET title = ?, model = ?, head_id = ?, messages = ?, state = ?, updated = ? "
+                "UPDATE session SET title = ?, model = ?, head_id = ?, messages = ?, state = ?, updated = ?, kind = ? "
                 "WHERE id = ?",
                 (
                     encode(info.title),
@@ -154,6 +156,7 @@ class SessionRows:
                     count,
                     state_text(info.state),
                     info.updated,
+                    info.kind,
                     info.id,
                 ),
             )

@@ -45,6 +45,7 @@ class FakeSessions(SessionRows):
         *,
         empty: bool = True,
         subagents: bool = False,
+        runs: bool = True,
     ) -> list[SessionInfo]:
         return [s for s in self._store.listed if project is None or s.project == project][:limit]
 

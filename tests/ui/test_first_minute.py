@@ -45,7 +45,10 @@ async def test_a_newcomer_is_led_by_numbers_that_are_no_keys_of_their_own(tmp_pa
 async def test_enter_goes_on_with_the_last_session(tmp_path: Path, size: tuple[int, int]) -> None:
     agent = FakeAgent(tmp_path)
     root = str(agent.root)
-    agent.store.listed = [SessionInfo(f"ses_{n}", root, f"talk \x1b[2J{n}", messages=2) for n in range(4)]
+    talks = [SessionInfo(f"ses_{n}", root, f"talk \x1b[2J{n}", messages=2) for n in range(4)]
+    unanswered = SessionInfo("ses_hi", root, "hi", messages=1)
+    only_a_command = SessionInfo("ses_ls", root, messages=4, preview="!ls")
+    agent.store.listed = [unanswered, only_a_command, *talks]
     async with running(tmp_path, agent, size) as run:
         shown = run.shown()
         assert "⏎  resume “talk" in shown and "1  " not in shown, "steps are for who is new"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 NEW_HERE = 3
 """Who has fewer sessions than this is shown first steps."""
+LOOKED_AT = 10
+"""Sessions among which the last one with an answer is looked for."""
 DEMO_STEPS: Sequence[tuple[str, str]] = (
     ("take the tour", "see what it can do, in two minutes"),
     ("/model", "choose a model or set a key"),
@@ -57,7 +59,8 @@ class Face(Part):
 
         sessions, demo = agent.store.sessions, is_demo(agent)
         known = sessions.all(limit=NEW_HERE, empty=False)
-        last = next(iter(sessions.all(str(agent.root), limit=1, empty=False)), None)
+        recent = sessions.all(str(agent.root), limit=LOOKED_AT, empty=False, runs=False)
+        last = next((info for info in recent if info.messages > 1 and not info.preview.startswith("!")), None)
         self._steps = () if len(known) >= NEW_HERE else DEMO_STEPS if demo else STEPS
         self._last = last.id if last is not None and last.id != agent.conversation.info.id else ""
         notes = ["This is the built-in demo model: no key, no network. Everything else is real."] if demo else []

@@ -187,7 +187,7 @@ async def test_without_a_screen_a_session_whose_model_is_gone_is_refused(tmp_pat
         await agent.turns.join()
         session = agent.conversation.info.id
     parts = parts_for(home, project, resume=session)
-    parts.can_fall_back = False
+    parts.is_chat = False
     agent = Agent(parts)
     try:
         with pytest.raises(ConfigError, match="'mine'") as error:
