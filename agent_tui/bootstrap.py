@@ -268,9 +268,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         Place(root, cwd, added, [output, temporary, *extensions.skills.folders], [paths.config, paths.data]),
         GivenRules(
             settings.permissions,
-            remembered=store.rules.allowed(root, trust.identity),
+            remembered=store.rules.of(root, trust.identity),
             brought=_brought_rules(options, paths, root, trusted),
-            save=lambda rule: store.rules.add(root, trust.identity, rule),
+            save=lambda rule, which: store.rules.add(root, trust.identity, rule, which),
         ),
         Holding(
             jail.holds,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_tui.engine.agent import Agent
+    from agent_tui.tools.rules.standing import Which
 
 MODE_HELP = {
     "ask": "asks before edits and commands",
@@ -42,6 +43,11 @@ _SOURCES: dict[str, tuple[str, tuple[str, ...]]] = {
     OTHERS: ("Rules of another repository at this path (unused)", ("d",)),
 }
 """The titles of rules that can be taken back here, and the key for that."""
+_GIVEN: dict[str, tuple[Which, str]] = {
+    "allow": ("allow", "Allowed"),
+    "ask": ("ask", "Always asks"),
+    "deny": ("deny", "Denied"),
+}
 
 
 def _permission_choices(agent: Agent) -> Iterable[tuple[str, str]]:
@@ -54,15 +60,17 @@ def _permission_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 _RULES = (
     Action("enter", "set mode", "/permissions {row}", "MODE"),
     Action("a", "allow", "/permissions allow {typed}", typed="RULE", hint="what to allow, e.g. bash(npm test*)"),
+    Action("k", "ask", "/permissions ask {typed}", typed="RULE", hint="what to ask about, e.g. bash(git push*)"),
+    Action("n", "deny", "/permissions deny {typed}", typed="RULE", hint="what to deny, e.g. read(secrets/**)"),
     Action("d", "remove", "/permissions remove {row}", "RULE"),
 )
 
 
-@command("permissions", args="[mode] | allow RULE | remove RULE", choices=_permission_choices)
+@command("permissions", args="[mode] | allow|ask|deny RULE | remove RULE", choices=_permission_choices)
 async def permissions(agent: Agent, args: str) -> CommandResult:
     """Show or set what the agent may do without asking.
 
-    Modes: ask, accept-edits, plan (read only), auto; Shift+Tab cycles through the first three. Rules you allow here
+    Modes: ask, accept-edits, plan (read only), auto; Shift+Tab cycles through the first three. Rules you give here
     or with "always" are remembered for the project until you run /permissions remove RULE.
     """
     args = MODES_ELSEWHERE.get(args, args)
@@ -79,12 +87,13 @@ async def permissions(agent: Agent, args: str) -> CommandResult:
         if agent.project.remove_permission_rule(rule):
             return Text(f"Removed {rule}.")
         return Text(f"No such rule: {rule}.", error=True)
-    if what == "allow" and rule:
-        agent.project.allow(rule)
-        return Text(f"Allowed in this project: {rule}.")
+    if rule and what in _GIVEN:
+        which, said = _GIVEN[what]
+        agent.project.add_permission_rule(which, rule)
+        return Text(f"{said} in this project: {rule}.")
     if args:
         modes = " | ".join(mode for mode in PERMISSION_MODES if mode != "bypass")
-        return Text(f"Usage: /permissions [{modes} | allow RULE | remove RULE]", error=True)
+        return Text(f"Usage: /permissions [{modes} | allow|ask|deny RULE | remove RULE]", error=True)
     now = agent.mode.now
     modes_shown = [mode for mode in MODE_HELP if mode != "bypass" or mode == now]
     sections = [

@@ -33,6 +33,8 @@ from agent_tui.store.store import Store
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, size
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
+from agent_tui.tools.rules.rule import checked_rules
+from agent_tui.tools.rules.standing import Which
 
 
 class Project:
@@ -80,16 +82,20 @@ class Project:
         rules = permission_rules(parts.settings, parts.store, parts.root, identity, session.brought)
         return [*rules, *(("allow", rule, SESSION) for rule in session.for_session)]
 
-    def allow(self, rule: str) -> None:
-        """Allows what a rule says from now on, in this project. Raises ConfigError for what is no rule."""
-        self._parts.permissions.rules.remember([rule])
+    def add_permission_rule(self, which: Which, rule: str) -> None:
+        """Allows, asks about or denies what a rule says from now on, in this project, whatever a rule that was given
+        here said of it. Raises ConfigError for what is no rule."""
+        checked_rules([rule], f"permissions.{which}")
+        self.remove_permission_rule(rule)
+        self._parts.permissions.rules.remember([rule], which)
 
     def remove_permission_rule(self, rule: str) -> bool:
         """Forgets a rule that was remembered, or holds for the session; False when there was none. Rules of the
         configuration are changed there."""
+        given = self._parts.store.rules.of(self._parts.root, self._trusting.folder.identity)
         stored = self._parts.store.rules.remove(self._parts.root, rule)
-        if stored:
-            self._parts.permissions.rules.forget(rule)
+        for which in (which for which, text in given if text == rule):
+            self._parts.permissions.rules.forget(rule, which)
         return self._parts.permissions.rules.forget_for_session(rule) or stored
 
     def tools(self) -> list[ToolRow]:
@@ -204,7 +210,7 @@ def permission_rules(
     settings: Settings, store: Store, root: Path, identity: str, brought: Collection[str] = ()
 ) -> list[Row]:
     """(decision, rule, source) of every permission rule, those of the configuration first, of which ``brought`` came
-    with the project, and last those that were allowed in another repository at this path, which are not in force."""
+    with the project, and last those that were given in another repository at this path, which are not in force."""
     rules = settings.permissions
     configured = [("deny", rules.deny), ("ask", rules.ask), ("allow", rules.allow)]
     rows: list[Row] = [
@@ -212,8 +218,8 @@ def permission_rules(
         for decision, texts in configured
         for rule in texts
     ]
-    rows += [("allow", rule, REMEMBERED) for rule in store.rules.allowed(root, identity)]
-    return rows + [("asked", rule, OTHERS) for rule in store.rules.of_others(root, identity)]
+    rows += [(which, rule, REMEMBERED) for which, rule in store.rules.of(root, identity)]
+    return rows + [("asked", rule, OTHERS) for _, rule in store.rules.of_others(root, identity)]
 
 
 def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = "") -> list[Row]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agent_tui.models.calibration import Calibration
 from agent_tui.models.codec import dumps, from_dict
@@ -41,6 +41,9 @@ class TrustRow:
     identity: str
     content: str | None
 
+
+RuleKind = Literal["allow", "ask", "deny"]
+"""What a permission rule says to do."""
 
 FACTS = ("token_count", "calibration", "trusted", "permission_rule", "learned_limit", "replay_fact")
 """The tables of what is known beside any session."""
@@ -118,35 +121,36 @@ class Trust:
 
 
 class Rules:
-    """Permission rules the user allowed for good."""
+    """Permission rules that the user gave for good: what is allowed, asked about or denied."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def allowed(self, project: str | Path, identity: str) -> list[str]:
-        """The rules the user allowed for good in a repository (``project.brought`` tells it from others at the same
-        path), oldest first."""
+    def of(self, project: str | Path, identity: str) -> list[tuple[RuleKind, str]]:
+        """The rules given for good in a repository (``project.brought`` tells it from others at the same path), each
+        with what it says to do, oldest first."""
         return self._rules("project = ? AND identity = ?", encode(str(project)), identity)
 
-    def of_others(self, project: str | Path, identity: str) -> list[str]:
-        """Rules that were allowed in other repositories at the same path, oldest first; they do not hold."""
+    def of_others(self, project: str | Path, identity: str) -> list[tuple[RuleKind, str]]:
+        """Rules that were given in other repositories at the same path, oldest first; they do not hold."""
         return self._rules("project = ? AND identity <> ?", encode(str(project)), identity)
 
-    def _rules(self, where: str, *values: object) -> list[str]:
-        rows = self._db.all(f"SELECT rule FROM permission_rule WHERE {where} ORDER BY n", values)
+    def _rules(self, where: str, *values: object) -> list[tuple[RuleKind, str]]:
+        rows = self._db.all(f"SELECT decision, rule FROM permission_rule WHERE {where} ORDER BY n", values)
         with self._db.decoding("a permission rule"):
-            return [decode(row[0]) for row in rows]
+            return [(row[0] if row[0] in ("allow", "ask") else "deny", decode(row[1])) for row in rows]
 
-    def add(self, project: str | Path, identity: str, rule: str) -> None:
-        """Allows something for good in a repository, once."""
+    def add(self, project: str | Path, identity: str, rule: str, decision: RuleKind = "allow") -> None:
+        """Keeps a rule in a repository, in place of one that said something else of the same."""
         with self._db.writing():
             self._db.run(
-                "INSERT OR IGNORE INTO permission_rule (project, identity, rule) VALUES (?, ?, ?)",
-                (encode(str(project)), identity, encode(rule)),
+                "INSERT INTO permission_rule (project, identity, rule, decision) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET decision = excluded.decision",
+                (encode(str(project)), identity, encode(rule), decision),
             )
 
     def remove(self, project: str | Path, rule: str) -> bool:
-        """Takes a rule back, in whichever repository at that path it was allowed; False when there was none."""
+        """Takes a rule back, in whichever repository at that path it was given; False when there was none."""
         with self._db.writing():
             gone = self._db.run(
                 "DELETE FROM permission_rule WHERE project = ? AND rule = ?", (encode(str(project)), encode(rule))

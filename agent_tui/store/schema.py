@@ -265,6 +265,8 @@ OTHER_KINDS: Migration = (
         WHERE CASE typeof(data) WHEN 'text' THEN json_valid(data) END""",
 )
 
+_RULES_THAT_REFUSE: Migration = ("ALTER TABLE permission_rule ADD COLUMN decision TEXT NOT NULL DEFAULT 'allow'",)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -281,6 +283,7 @@ MIGRATIONS: list[Migration] = [
     _REPORTS_AS_THEY_CAME,
     _COUNTS_BY_KIND,
     OTHER_KINDS,
+    _RULES_THAT_REFUSE,
 ]
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from agent_tui.bootstrap import make_agent
+from agent_tui.commands import registry
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.about import BROUGHT, CONFIGURATION, REMEMBERED, SESSION
 from agent_tui.engine.agent import Agent
+from agent_tui.errors import ConfigError
 from agent_tui.options import Options
 from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
@@ -205,9 +207,9 @@ def test_rules_of_an_earlier_version_hold_where_their_repository_is_known(root: 
         )
     connection.close()
     with Store.open(file) as store:
-        assert store.rules.allowed(root, identity) == ["bash(make)"]
-        assert store.rules.allowed("/never/trusted", "any") == []
-        assert store.rules.of_others("/never/trusted", "any") == ["bash(make)"]
+        assert store.rules.of(root, identity) == [("allow", "bash(make)")]
+        assert store.rules.of("/never/trusted", "any") == []
+        assert store.rules.of_others("/never/trusted", "any") == [("allow", "bash(make)")]
 
 
 async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_path(
@@ -251,7 +253,7 @@ async def test_rules_are_told_by_where_they_come_from(
         '[permissions]\nask = ["bash(git push*)"]\nallow = ["bash(make)"]\n'
     )
     agent = await make_agent(Options(model="demo", trust=True, allow=["bash(ls *)"]))
-    agent.project.allow("bash(npm test*)")
+    agent.project.add_permission_rule("allow", "bash(npm test*)")
     agent.parts.permissions.rules.allow_for_session("edit(./**)")
     assert {rule: (decision, where) for decision, rule, where in agent.project.permission_rules()} == {
         "bash(rm *)": ("deny", CONFIGURATION),
@@ -261,4 +263,33 @@ async def test_rules_are_told_by_where_they_come_from(
         "bash(npm test*)": ("allow", REMEMBERED),
         "edit(./**)": ("allow", SESSION),
     }
+    agent.store.close()
+
+
+async def test_a_rule_that_is_given_here_holds_at_once_and_at_the_next_start(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_TUI_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(root)
+
+    async def decided(agent: Agent, words: str = "") -> str:
+        """What happens to the command ``make`` after a line of /permissions."""
+        if words:
+            await registry.run(agent, f"/permissions {words}")
+        return agent.parts.permissions.decide("bash", Intent("command", "make", command="make")).action
+
+    agent = await make_agent(Options(model="demo", trust=True, permission_mode="auto"))
+    assert await decided(agent) == "allow"
+    assert await decided(agent, "deny bash(make)") == "deny"
+    assert await decided(agent, "ask bash(make)") == "ask", "one rule, which says something else now"
+    agent.store.close()
+    agent = await make_agent(Options(model="demo", permission_mode="auto"))
+    assert await decided(agent) == "ask"
+    assert await decided(agent, "deny bash(make)") == "deny"
+    assert await decided(agent, "remove bash(make)") == "allow"
+    for wrong in ("deny bsh(make)", "ask todo(x)", "deny bash("):
+        before = agent.project.permission_rules()
+        with pytest.raises(ConfigError) as refused:
+            await registry.run(agent, f"/permissions {wrong}")
+        assert "\n" not in str(refused.value) and agent.project.permission_rules() == before
     agent.store.close()

@@ -214,6 +214,7 @@ def as_of_older_kinds(path: Path) -> None:
     for name, data in connection.execute("SELECT id, data FROM fixed_set").fetchall():
         older = json.dumps([{**part, "counts": counts} for part in json.loads(data)])
         connection.execute("UPDATE fixed_set SET data = ? WHERE id = ?", (older, name))
+    connection.execute("ALTER TABLE permission_rule DROP COLUMN decision")
     connection.execute(f"PRAGMA user_version = {schema.MIGRATIONS.index(schema.OTHER_KINDS)}")
     connection.commit()
     connection.close()
@@ -255,6 +256,7 @@ def test_rows_that_are_no_json_do_not_stop_what_is_forgotten(path: Path) -> None
         store.database.run("UPDATE step SET data = x'ff00' WHERE n = (SELECT min(n) FROM step)")
         store.database.run("UPDATE step SET data = '{\"growth\":' WHERE n = (SELECT max(n) FROM step)")
     connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE permission_rule DROP COLUMN decision")
     connection.execute(f"PRAGMA user_version = {schema.MIGRATIONS.index(schema.OTHER_KINDS)}")
     connection.commit()
     connection.close()

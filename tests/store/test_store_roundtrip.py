@@ -74,7 +74,7 @@ def test_a_session_row_comes_back_exactly(
         store.trust.put(project, "which", "{}")
         assert store.trust.get(project) == TrustRow("which", "{}")
         store.rules.add(project, "repo", title)
-        assert store.rules.allowed(project, "repo") == [title]
+        assert store.rules.of(project, "repo") == [("allow", title)]
         learned = store.measured.learn(model, project, lambda before: O200K)
         assert store.measured.calibration(model, project) == learned == O200K
         store.snapshots.add(info.id, "m", project, b"\x00\xff", 0o644)

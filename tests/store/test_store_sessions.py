@@ -135,11 +135,12 @@ def test_the_first_snapshot_of_a_file_under_a_message_counts(store: Store) -> No
 def test_permission_rules_are_kept_in_order_and_can_be_taken_back(store: Store) -> None:
     for rule in ("bash(git status*)", "edit(src/**)", "bash(git status*)"):
         store.rules.add("/a", "repo", rule)
-    assert store.rules.allowed("/a", "repo") == ["bash(git status*)", "edit(src/**)"]
-    assert store.rules.allowed("/b", "repo") == []
+    assert store.rules.of("/a", "repo") == [("allow", "bash(git status*)"), ("allow", "edit(src/**)")]
+    assert store.rules.of("/b", "repo") == []
     assert store.rules.remove("/a", "edit(src/**)")
     assert not store.rules.remove("/a", "edit(src/**)")
-    assert store.rules.allowed("/a", "repo") == ["bash(git status*)"]
+    store.rules.add("/a", "repo", "bash(git status*)", "deny")
+    assert store.rules.of("/a", "repo") == [("deny", "bash(git status*)")]
     assert store.trust.get("/a") is None
 
 

@@ -651,8 +651,8 @@ class FakeProject(Project):
     def permission_rules(self) -> list[tuple[str, str, str]]:
         return [("allow", "bash(git status*)", REMEMBERED)]
 
-    def allow(self, rule: str) -> None:
-        self._agent.calls.append(("allow", rule))
+    def add_permission_rule(self, which: str, rule: str) -> None:
+        self._agent.calls.append((which, rule))
 
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"

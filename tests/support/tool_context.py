@@ -79,7 +79,12 @@ def make_project(base: Path) -> Path:
 
 
 def permissions_of(root: Path, config: PermissionsConfig, **more: Any) -> Permissions:
-    """Those of a session in ``root``; ``more`` is whatever they take, in any of their parts."""
+    """Those of a session in ``root``; ``more`` is whatever they take, in any of their parts. ``remembered`` are rules
+    that allow, and ``save`` takes the text of one."""
+    if "remembered" in more:
+        more["remembered"] = [("allow", rule) for rule in more["remembered"]]
+    if save := more.pop("save", None):
+        more["save"] = lambda rule, _: save(rule)
 
     def part(kind: type[Part], **first: object) -> Part:
         given = {field.name: more.pop(field.name) for field in fields(kind) if field.name in more}  # type: ignore[arg-type]

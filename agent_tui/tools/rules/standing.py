@@ -50,9 +50,9 @@ class GivenRules:
     ``save`` stores a new one."""
 
     config: PermissionsConfig
-    remembered: Iterable[str] = ()
+    remembered: Iterable[tuple[Which, str]] = ()
     brought: Collection[str] = ()
-    save: Callable[[str], None] = lambda rule: None
+    save: Callable[[str, Which], None] = lambda rule, which: None
 
 
 class SessionRules:
@@ -64,7 +64,9 @@ class SessionRules:
         self.brought = given.brought
         self._deny = checked_rules(config.deny, "permissions.deny")
         self._ask = checked_rules(config.ask, "permissions.ask")
-        self._allow = [*checked_rules(config.allow, "permissions.allow"), *map(parse_rule, given.remembered)]
+        self._allow = checked_rules(config.allow, "permissions.allow")
+        for which, text in given.remembered:
+            self._list(which).append(parse_rule(text))
         self._own = [parse_rule(rule) for rule in config.allow if rule not in given.brought]
         self._looking_tools = checked_servers_tools(config.mcp_read_only, "permissions.mcp_read_only")
         self._session: list[Rule] = []
@@ -73,18 +75,19 @@ class SessionRules:
 
     # What is added and taken away
 
-    def remember(self, texts: Iterable[str]) -> None:
-        """Allows what rules say from now on, and stores them for the project."""
+    def remember(self, texts: Iterable[str], which: Which = "allow") -> None:
+        """Allows, asks about or denies what rules say from now on, and stores them for the project."""
         for text in texts:
             rule = parse_rule(text)
-            self._bound[rule] = configuration(self._root)
-            if rule not in self._allow:
-                self._allow.append(rule)
-                self._save(text)
+            if which == "allow":
+                self._bound[rule] = configuration(self._root)
+            if rule not in self._list(which):
+                self._list(which).append(rule)
+                self._save(text, which)
 
-    def forget(self, text: str) -> bool:
+    def forget(self, text: str, which: Which = "allow") -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
-        return _removed(self._allow, text)
+        return _removed(self._list(which), text)
 
     def allow_for_session(self, text: str) -> None:
         """Allows what a rule says until the program ends."""
@@ -120,6 +123,9 @@ class SessionRules:
 
     def of(self, which: Which) -> Sequence[Rule]:
         """All of a kind, without those of the session."""
+        return self._list(which)
+
+    def _list(self, which: Which) -> list[Rule]:
         return {"deny": self._deny, "ask": self._ask, "allow": self._allow}[which]
 
     def for_tool(self, which: Which, tool: str, matches: Callable[[Rule], bool]) -> Rule | None:
