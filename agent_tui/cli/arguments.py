@@ -263,7 +263,7 @@ _agent_tui() {{
         --permission-mode) COMPREPLY=($(compgen -W "ask accept-edits plan auto bypass" -- "$current")); return;;
         --config) COMPREPLY=($(compgen -f -- "$current")); return;;
         --add-dir) COMPREPLY=($(compgen -d -- "$current")); return;;
-        sessions) COMPREPLY=($(compgen -W "delete check repair --all --search --json" -- "$current")); return;;
+        sessions) COMPREPLY=($(compgen -W "list delete check repair --all --search --json" -- "$current")); return;;
         -r|--resume|export|delete|check|repair)
             COMPREPLY=($(compgen -W "$(agent-tui sessions 2>/dev/null | cut -d' ' -f1)" -- "$current")); return;;
     esac

@@ -10,7 +10,7 @@ from typing import Any
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import add_command
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
-from agent_tui.paths import project_root, user_paths
+from agent_tui.paths import private_dir, project_root, user_paths, write_new
 from agent_tui.text.clean import clean_line, one_line
 from agent_tui.text.numbers import age, plural
 
@@ -25,11 +25,9 @@ def add_sessions(commands: Any) -> None:
         '--all --search "release notes"',
         "delete ID",
     )
-    sessions.add_argument("--all", action="store_true", help="include all projects")
-    sessions.add_argument("--search", metavar="WORDS", help="find sessions where you or the model said all the words")
-    sessions.add_argument("--json", action="store_true", help="print JSON")
-    sessions.set_defaults(run=_sessions)
+    _add_listing(sessions)
     actions = sessions.add_subparsers()
+    _add_listing(add_command(actions, "list", "list sessions, as without a word", "", "--all"))
     delete = add_command(actions, "delete", "delete a session permanently", "ID", "ID --yes")
     delete.add_argument("id", metavar="ID", help="the session's id")
     delete.add_argument("-y", "--yes", action="store_true", help="don't ask")
@@ -47,10 +45,21 @@ def add_sessions(commands: Any) -> None:
     export.add_argument("id", metavar="ID", help="the session's id")
     export.add_argument("--format", choices=("json", "md", "html"), default="json", help="default: json")
     export.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to FILE; default, and -: standard output"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write to FILE; default, and -: standard output (a page goes to a file instead of a terminal)",
     )
     export.add_argument("--force", action="store_true", help="overwrite an existing file")
     export.set_defaults(run=_export)
+
+
+def _add_listing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--all", action="store_true", help="include all projects")
+    parser.add_argument("--search", metavar="WORDS", help="find sessions where you or the model said all the words")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_sessions)
 
 
 def _add_check(actions: Any) -> None:
@@ -209,6 +218,13 @@ def _export(values: argparse.Namespace) -> None:
     text = render(info, content, values.format)
     if content.missing:
         terminal_output.complain(f"this session is damaged; missing: {one_line(lacks(content.missing), 400)}.")
+    if values.output is None and values.format == "html" and sys.stdout.isatty():
+        try:
+            written = write_new(private_dir(user_paths().exports), info.id, ".html", text)
+        except OSError as error:
+            raise AgentError(f"Cannot write the page: {error.strerror or error}. Use -o FILE.") from error
+        terminal_output.say(f"Exported to {written}.")
+        return
     if values.output is None or str(values.output) == "-":
         terminal_output.say(text.removesuffix("\n"))
         return

@@ -218,6 +218,11 @@ def age(then: float, now: float | None = None) -> str:
     return f"{days // 7} w" if days < 365 else f"{days // 365} y"
 
 
+def changes(added: int, removed: int) -> str:
+    """Lines of a diff: ``+3 −1``."""
+    return f"+{added:,} −{removed:,}"
+
+
 def signed(number: int) -> str:
     """A difference with its sign: ``+1,204``, ``−87``, ``±0``."""
     return "±0" if not number else f"{number:+,}".replace("-", "−")

@@ -6,6 +6,7 @@ import subprocess
 import tomllib
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -136,6 +137,8 @@ def test_sessions_are_listed_newest_first(cli: Cli) -> None:
     assert set(rows[0]) == {"id", "title", "project", "model", "created", "updated", "messages"}
     text = cli.run("sessions").out
     assert text.index(second) < text.index(first)
+    assert cli.run("sessions", "list").out == text
+    assert cli.run("sessions", "list", "--json", "--all").json == rows
 
 
 def test_sessions_are_searched_by_what_was_said(cli: Cli, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +176,17 @@ def test_exports(cli: Cli, session: str, form: str, start: str) -> None:
     file = cli.project / f"out.{form}"
     assert cli.run("export", session, "--format", form, "-o", str(file)).code == 0
     assert file.read_text("utf-8").startswith(start)
+
+
+def test_a_page_is_not_poured_into_a_terminal(cli: Cli, session: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("agent_tui.cli.sessions.sys", terminal)
+    for name in (f"{session}.html", f"{session}-2.html"):
+        file = cli.paths.exports / name
+        assert cli.run("export", session, "--format", "html").out == f"Exported to {file}.\n"
+        assert file.read_text("utf-8").startswith("<!doctype html>")
+    assert cli.run("export", session, "--format", "md").out.startswith("# hello")
+    assert cli.run("export", session, "--format", "html", "-o", "-").out.startswith("<!doctype html>")
 
 
 def test_exported_json_is_complete(cli: Cli, session: str) -> None:

@@ -44,6 +44,17 @@ async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_pa
         assert type(run.app.screen).__name__ == "ContextScreen"
 
 
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
+async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with running(tmp_path, size=size) as run:
+        await run.pilot.press(*"/comp")
+        await run.until(lambda: "/compact" in run.shown())
+        row = next(line for line in run.shown().splitlines() if "/compact" in line)
+        said = "Summarise the older part of the conversation to make room"
+        assert said[: size[0] - 25] in row
+        assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
+
+
 async def test_enter_in_the_popup_runs_a_command_that_needs_nothing(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/clea")

@@ -330,18 +330,18 @@ def test_a_command_breaks_between_words() -> None:
     assert pieces_of("python -m calc --now", 12) == ["python -m ", "calc --now"]
 
 
-def _asked(*patterns: str, **display: str) -> PermissionAsked:
+def _asked(*patterns: str, **display: Any) -> PermissionAsked:
     return PermissionAsked("r1", "c1", "edit", "edit long.py", {**display}, list(patterns))
 
 
 async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.publish(
-            _asked("edit(a)", "edit(b)", "edit(c)", "edit(d)", kind="diff", text="-a\n+b", summary="+1 -1")
+            _asked("edit(a)", "edit(b)", "edit(c)", "edit(d)", kind="diff", text="-a\n+b", added=1, removed=1)
         )
         await run.until(lambda: "edit(c)" in run.shown())
         shown = run.shown()
-        assert "Allow edit?  long.py  +1 -1" in shown
+        assert "Allow edit?  long.py  +1 −1" in shown
         # A choice is remembered as it is named, and names nothing that it does not remember.
         assert [line.split("Always allow ")[1].split(" in ")[0] for line in shown.splitlines() if "Always" in line] == [
             "edit(a)",

@@ -22,7 +22,7 @@ from agent_tui.text.cells import shorten_path, whole_parts, wrapped
 from agent_tui.text.numbers import lines_in
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.ui.app import AgentApp
-from agent_tui.ui.flow.layout import Flow
+from agent_tui.ui.flow.layout import Flow, wrap
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.prompt.placeholders import Placeholders
 from agent_tui.ui.transcript.blocks import plain_pieces
@@ -231,3 +231,21 @@ def test_a_command_of_the_users_that_printed_nothing_says_so_once(said: str) -> 
     (piece,) = block.pieces(True)
     (flow,) = piece.make()
     assert flow.text == "output · no output" and not block.foldable
+
+
+@given(
+    st.lists(st.sampled_from(["/compact undo", "run", "it", "~/notes/", "kept", "…", "日本"]), max_size=30),
+    st.integers(16, 60),
+)
+def test_a_command_stays_on_one_line_with_its_word(words: list[str], width: int) -> None:
+    text = " ".join(words)
+    lines = [text[start:end] for start, end in wrap(text, width)]
+    assert "".join(lines) == text
+    assert sum(line.count("/compact undo") for line in lines) == words.count("/compact undo")
+
+
+def test_a_long_path_is_cut_between_its_folders() -> None:
+    path = "/home/ann/.local/share/agent-tui/exports/ses_01a20ad4bb5de38aaa61eb.html"
+    lines = [path[start:end] for start, end in wrap(path, 50)]
+    assert lines == ["/home/ann/.local/share/agent-tui/exports/", "ses_01a20ad4bb5de38aaa61eb.html"]
+    assert "".join(path[start:end] for start, end in wrap(path * 3_000, 50))[: len(path)] == path

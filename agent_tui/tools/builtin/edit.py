@@ -420,5 +420,4 @@ def _patch_display(plan: _PatchPlan) -> Metadata:
     text = "\n".join(texts)
     if len(text) > MAX_CHARACTERS:
         text = text[:MAX_CHARACTERS] + "\n[… the rest of the diff is left out]"
-    summary = f"+{added} -{removed}"
-    return {"kind": "diff", "text": text, "summary": summary, "path": names, "added": added, "removed": removed}
+    return {"kind": "diff", "text": text, "path": names, "added": added, "removed": removed}

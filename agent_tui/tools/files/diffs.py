@@ -26,8 +26,8 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # with its newline, where it has one
 
 
 def diff_display(before: str, after: str, path: str) -> Metadata:
-    """Returns the changes from ``before`` to ``after``, as ``{"kind": "diff", "text", "summary", "path", "added",
-    "removed"}``; control characters are pictured."""
+    """Returns the changes from ``before`` to ``after``, as ``{"kind": "diff", "text", "path", "added", "removed"}``;
+    control characters are pictured."""
     lines, added, removed = unified(before, after)
     text = "\n".join(lines)
     if len(text) > MAX_CHARACTERS:
@@ -35,7 +35,6 @@ def diff_display(before: str, after: str, path: str) -> Metadata:
     return {
         "kind": "diff",
         "text": pictured(text),
-        "summary": f"+{added} -{removed}",
         "path": pictured(path),
         "added": added,
         "removed": removed,

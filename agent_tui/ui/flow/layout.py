@@ -20,11 +20,14 @@ _WIDE = (
     "\u1100-\u11ff\u2e80-\u303f\u3040-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uff60\U00020000-\U0003ffff"
 )
 _CLOSING = "、。，．！？）」』】〉》：；"
-_TOKEN = re.compile(rf"[{_WIDE}][{_CLOSING}]*\s*|[^\s{_WIDE}]+\s*|\s+")
+_COMMAND = r"(?<!\S)/[a-z][a-z-]* [a-z]\S*\s*"
+"""A slash command and the word behind it: nobody types one of them alone."""
+_TOKEN = re.compile(rf"{_COMMAND}|[{_WIDE}][{_CLOSING}]*\s*|[^\s{_WIDE}]+\s*|\s+")
 
 
 def wrap(text: str, width: int) -> list[tuple[int, int]]:
-    """Ranges of characters, one a line, broken at spaces (and between ideographs); words longer than a line are cut.
+    """Ranges of characters, one a line, broken at spaces (and between ideographs); words longer than a line are cut,
+    paths between their folders.
     ``\\n`` ends a line. Spaces at a break belong to the line before it, which may thus be wider than ``width``."""
     return [piece for start, end in _lines(text) for piece in _wrap_line(text, start, end, max(1, width))]
 
@@ -64,7 +67,7 @@ def _wrap_line(text: str, start: int, end: int, width: int) -> list[tuple[int, i
                 out.append((begin, at))
                 begin, used = at, 0
             if size > width:
-                parts = chop_cells(bare, width)
+                parts = _cut(bare, width)
                 for part in parts[:-1]:
                     out.append((begin, at + len(part)))
                     at += len(part)
@@ -74,6 +77,23 @@ def _wrap_line(text: str, start: int, end: int, width: int) -> list[tuple[int, i
         used += size + len(word) - len(bare)
     out.append((begin, end))
     return out
+
+
+def _cut(word: str, width: int) -> list[str]:
+    """The pieces of a word that is longer than a line; a path is cut between its folders where that leaves no line
+    half empty."""
+    if "/" not in word:
+        return chop_cells(word, width)
+    parts: list[str] = []
+    begin = 0
+    while begin < len(word):
+        part = chop_cells(word[begin : begin + width], width)[0]
+        folders = part.rfind("/") + 1
+        if begin + len(part) < len(word) and folders > len(part) // 2:
+            part = part[:folders]
+        parts.append(part)
+        begin += len(part)
+    return parts
 
 
 Run: TypeAlias = tuple[int, str, str | None]

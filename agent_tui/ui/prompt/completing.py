@@ -31,7 +31,7 @@ class Completions(RowList, can_focus=False):
         self.made_for: Query | None = None
         self.marked = False
         """False until a row is gone to, where nothing was typed that a row fits: Enter then takes none."""
-        self._label_width = 0
+        self._label_width = self._names_width = self._detail_width = 0
 
     @property
     def open(self) -> bool:
@@ -46,6 +46,8 @@ class Completions(RowList, can_focus=False):
         self.proposals, self.made_for = proposals, query
         self.marked = query is None or query.kind != "command" or not query.text.endswith(" ")
         self._label_width = max((cell_len(one_line(p.label, 60)) for p in proposals), default=0)
+        self._names_width = max((cell_len(one_line(p.label, 60).split(" ", 1)[0]) for p in proposals), default=0)
+        self._detail_width = max((cell_len(one_line(p.detail)) for p in proposals), default=0)
         self.set_class(bool(proposals), "-open")
         self.styles.height = min(8, len(proposals)) if proposals else 0
         self.set_count(len(proposals), 0)
@@ -68,7 +70,11 @@ class Completions(RowList, can_focus=False):
         front = paint("primary" if here else "foreground", bold=here)
         if not proposal.detail:
             return [mark, (shorten(label, width - 3), front)]
-        room = min(self._label_width, max(12, width // 2))
+        # What a command does says more than what it takes: the name and its description are whole first.
+        spare = max(12, self._names_width + 2, width - self._detail_width - 5)
+        room = min(self._label_width, max(12, width // 2), spare)
+        if label.startswith("/") and cell_len(label) > room:
+            label = f"{label.split(' ', 1)[0]} …"
         return [
             mark,
             (fit(label, room), front),

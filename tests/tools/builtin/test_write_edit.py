@@ -37,7 +37,7 @@ async def test_several_edits_apply_in_order_and_are_shown_as_a_diff(context: Too
     assert "THREE\n" in file.read_text() and "line 25" not in file.read_text()
     assert outcome.text == "Edited a: 3 replacements."
     assert outcome.display == {
-        "kind": "diff", "path": "a", "added": 1, "removed": 2, "summary": "+1 -2",
+        "kind": "diff", "path": "a", "added": 1, "removed": 2,
         "text": "@@ -1,7 +1,7 @@\n line 0\n line 1\n line 2\n-line 3\n+THREE\n line 4\n line 5\n line 6\n"
         "@@ -23,7 +23,6 @@\n line 22\n line 23\n line 24\n-line 25\n line 26\n line 27\n line 28",
     }  # fmt: skip
