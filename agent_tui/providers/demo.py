@@ -82,12 +82,13 @@ def body(question: str, results: Sequence[Message], number: int, seed: int, reck
     for message in results:
         if (result := message.tool_result) is not None:
             lines = result.text.splitlines()
-            verdict = "could not be used" if result.is_error else f"gave {plural(len(lines), 'line')}"
-            parts.append(f"`{result.name}` {verdict}. It begins like this:\n")
+            verdict = "failed" if result.is_error else f"returned {plural(len(lines), 'line')}, starting with"
+            parts.append(f"`{result.name}` {verdict}:\n")
             parts.append("```text\n" + cut("\n".join(lines[:6]), 400).replace("```", "'''") + "\n```\n")
     parts.append(
-        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*, a script: no key, no network, "
-        "no real answer. Around me all is real: `take the tour` shows it, `/model` chooses a model that answers.\n"
+        f"You wrote **{plural(len(question.split()), 'word')}**. I am the *demo model*, a script without a key or "
+        "a network, so this is no real answer. Everything around me is real: `take the tour` shows it, and `/model` "
+        "chooses a model that can answer.\n"
     )
     parts.append(OPENERS[seed % len(OPENERS)])
     examples = EXAMPLES if reckoned is None else (*EXAMPLES, example_of(reckoned))
@@ -167,11 +168,11 @@ def words_in(message: Message) -> str:
 
 OPENERS = (
     "Three things to try:\n\n- `/context` shows what the next request will cost, row by row\n"
-    "- `read README.md` makes me call a real tool\n- `tell me a lot` fills my small window, until it is compacted\n",
+    "- `read README.md` makes me call a real tool\n- `tell me a lot` fills my small window until it is compacted\n",
     "Where the number in the status line comes from:\n\n1. what was **sent** last time, as the model counted it\n"
     "2. plus what it **answered**\n3. plus an estimate of what is *new* since then\n",
     "> A context window is not a database. What is in it costs tokens in *every* request.\n\n"
-    "That is why old tool results go first when it gets full:\n\n- they are long\n- they can be read again\n"
+    "That is why old tool results go first when the window fills up:\n\n- they are long\n- they can be read again\n"
     "  - with the same tool\n  - at any time\n",
 )
 
@@ -183,13 +184,13 @@ EXAMPLES = (
 
 TABLE = (
     "| row | measured | what it is |\n|---|:-:|---|\n| system prompt | no | the same in every request |\n"
-    "| messages | yes | by difference between two steps |\n| free | yes | what is left before compaction |\n"
+    "| messages | yes | from the difference between two steps |\n| free | yes | what is left before compaction |\n"
 )
 
 CLOSERS = (
     "Anything else?",
-    "I do what these say: `read FILE`, `edit FILE`, `ask me`, `fill the window`, `tell me a lot`.",
-    "My reasoning of this turn is dropped at your next message; `/context` will say so.",
+    "I understand `read FILE`, `edit FILE`, `ask me`, `fill the window` and `tell me a lot`.",
+    "My reasoning in this turn is dropped with your next message; `/context` will say so.",
 )
 
 

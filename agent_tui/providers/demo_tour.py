@@ -42,15 +42,17 @@ def on_tour(question: str, messages: Sequence[Message], offered: set[str], recko
         return _look(after, offered)
     if stop == 2:
         there = any(NOTE in result.text for result in _results(messages[:since]))
-        return _change(NOTE, after, offered, "2 of 4 · Changes are asked for and shown", NEXT_LINE, new=not there)
+        return _change(NOTE, after, offered, "2 of 4 · You approve every change", NEXT_LINE, new=not there)
     if stop == 3 or ASK.fullmatch(asked) or THINK.fullmatch(asked):
         return _ask(after, offered, on=stop == 3)
     if stop == LAST or FILL.fullmatch(asked):
         return _fill(messages, after, offered, reckoned, on=stop == LAST)
     if stop > LAST:
-        return Answer("The tour is over.", "That was the tour. `take the tour` begins it again; `/model` goes to work.")
+        return Answer(
+            "The tour is over.", "That was the tour. `take the tour` starts it again; `/model` chooses a real model."
+        )
     if (named := EDIT.fullmatch(asked)) is not None:
-        return _change(named[1], after, offered, f"What became of `{named[1]}`", "", new=False)
+        return _change(named[1], after, offered, f"Changes to `{named[1]}`", "", new=False)
     return None
 
 
@@ -82,20 +84,20 @@ def _look(after: Sequence[Message], offered: set[str]) -> Answer:
     results = _results(after)
     if not results and "list" in offered:
         return Answer(
-            "The user wants the tour. It begins with what I can see from here, so I look at the folder first.",
-            "Welcome. First I look at where we are.\n\n",
+            "The user wants the tour. I start with what I can see from here: the folder.",
+            "Welcome! Let me look around first.\n\n",
             [("list", json.dumps({"path": "."}))],
         )
     found = LISTED.search(results[0].text) if len(results) == 1 and not results[0].is_error else None
     if found and "read" in offered:
-        return Answer(f"`{found[0]}` can be read. I read it.", "", [("read", json.dumps({"path": found[0]}))])
+        return Answer(f"I read `{found[0]}` next.", "", [("read", json.dumps({"path": found[0]}))])
     seen = f" and `{results[1].name}`" if len(results) > 1 else ""
     return Answer(
-        "I have looked around. Now I say what the user has seen, and what to try.",
-        f"## 1 of 4 · Tools are real\n\nI called `list`{seen}, and the answer went into my window. Only the text you "
-        "read here is written by a script; tools, files, permissions and numbers are what a real model gets.\n\n"
-        "Type `/context`: every row of what I am sent, counted to the token, and what each message cost. "
-        "The same number stands in the line below the prompt, also while you type.\n" + NEXT_LINE,
+        "I have looked around. Now I explain what the user saw and what to try.",
+        f"## 1 of 4 · Tools are real\n\nI called `list`{seen}, and the results are now in my context window. "
+        "Only the text you read here comes from a script; tools, files, permissions and numbers are what a real model "
+        "gets.\n\nType `/context`: it lists everything I am sent, counted to the token, and what each message cost. "
+        "The same total stands in the line below the prompt and follows what you type.\n" + NEXT_LINE,
     )
 
 
@@ -105,28 +107,28 @@ def _change(path: str, after: Sequence[Message], offered: set[str], heading: str
     names = [result.name for result in results]
     last = results[-1] if results else None
     if not {"read", "write", "edit"} <= offered:
-        return Answer("I have no tools that change files.", f"## {heading}\n\nI may not change files here.\n{end}")
+        return Answer("I have no tools that change files.", f"## {heading}\n\nI can't change files here.\n{end}")
     if last is None:
         if new:
-            return _write(path, "I write a note that nobody will miss. I have to be allowed to.")
-        return Answer(f"Before I change `{path}` I read it.", "", [("read", json.dumps({"path": path}))])
+            return _write(path, "I write a small note that can be deleted later. The user is asked first.")
+        return Answer(f"I read `{path}` before I change it.", "", [("read", json.dumps({"path": path}))])
     if names == ["write"] and last.is_error and "read" in last.text:
-        return Answer("The note is there already. I read it first.", "", [("read", json.dumps({"path": path}))])
+        return Answer("The file exists already, so I read it first.", "", [("read", json.dumps({"path": path}))])
     if last.name == "read" and last.is_error:
-        return _write(path, "There is no such file, so I write it.")
+        return _write(path, "The file does not exist yet, so I create it.")
     if last.name == "read" or (last.name == "write" and not last.is_error and path == NOTE):
         text = "\n".join(re.findall(r"^ *\d+\t(.*)$", last.text, re.M)) if last.name == "read" else DRAFT
         if edit := _edit_of(path, text):
             return Answer("Now a small edit, so that the user sees a diff.", "", [("edit", json.dumps(edit))])
     done = [result.name for result in results if not result.is_error and result.name in ("write", "edit")]
     said = (
-        f"You were asked before anything was written, and saw it as a diff: {' and '.join(f'`{n}`' for n in done)} "
-        f"changed `{path}`. `/rewind` puts files back together with the conversation, `/permissions` says what is "
-        "asked, and Shift+Tab changes how much."
+        f"You were asked before anything was written, and saw each change as a diff: "
+        f"{' and '.join(f'`{n}`' for n in done)} changed `{path}`. `/rewind` puts files back together with the "
+        "conversation, `/permissions` shows what needs your permission, and Shift+Tab changes that."
         if done
         else f"`{path}` is unchanged. A real model gets the same answer: “{_first_line(last.text)}”"
     )
-    return Answer("The files are as the user wanted them. I say what happened.", f"## {heading}\n\n{said}\n{end}")
+    return Answer("The files are done. I sum up what happened.", f"## {heading}\n\n{said}\n{end}")
 
 
 def _write(path: str, why: str) -> Answer:
@@ -167,10 +169,10 @@ def _ask(after: Sequence[Message], offered: set[str], *, on: bool) -> Answer:
     head = "## 3 of 4 · Reasoning is kept\n\n" if on else ""
     return Answer(
         "The user has answered. I know why I asked: my thoughts from before are still with me.",
-        f"{head}{chosen}{' ' if chosen else ''}\n\nWhat I thought is the line above: Ctrl+T opens it. Providers sign "
-        "what a model thinks, and one that does not get it back forgets why it did what it did. It is stored whole, "
-        "goes back as long as the provider reads it, has a row of its own in `/context`, and before something would "
-        f"lose it you are told.\n{NEXT_LINE if on else ''}",
+        f"{head}{chosen}{' ' if chosen else ''}\n\nMy reasoning is in the line above; Ctrl+T opens it. Providers sign "
+        "what a model thinks, and a model that does not get it back forgets why it did what it did. Here it is stored "
+        "whole, sent back as long as the provider accepts it and counted in its own row of `/context`, and you are "
+        f"warned before anything would lose it.\n{NEXT_LINE if on else ''}",
     )
 
 
@@ -201,17 +203,17 @@ def _fill(
             chunk=FAST,
         )
     if compacted:
-        kept = " The summary took the place of the chapters." if "hapter" in summary else ""
+        kept = " The summary replaced the chapters." if "hapter" in summary else ""
         said = (
-            f"My window of 16 000 tokens was full, and a real compaction made room in the middle of my work.{kept} "
-            "Open its line above: what went, what stayed, and the summary. Nothing is lost: `/compact undo` takes it "
-            "back, and `/context` says what it saved."
+            f"My window of 16,000 tokens was full, so a real compaction made room while I worked.{kept} Open its "
+            "line above to see what went, what stayed and the summary. Nothing is lost: `/compact undo` brings it "
+            "back, and `/context` shows what it saved."
         )
     else:
-        said = "This window is too large to be filled here. `/compact` shows the same by hand."
+        said = "This window is too large to fill here; run `/compact` to see the same."
     return Answer(
         "The window was filled and compacted. That is the last stop.",
-        f"## 4 of 4 · Compaction\n\n{said}\n\nThat was the tour. `/model` lists real models and says where a key goes; "
+        f"## 4 of 4 · Compaction\n\n{said}\n\nThat was the tour. `/model` lists real models and takes your key; "
         "`/help` has the rest.",
     )
 

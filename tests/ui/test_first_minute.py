@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.events import MessageAdded
+from agent_tui.models.events import MessageAdded, Notice
 from agent_tui.models.messages import user_message
 from agent_tui.models.session import SessionInfo
 from agent_tui.ui.chat.face import DEMO_STEPS, STEPS
@@ -55,6 +55,20 @@ async def test_enter_goes_on_with_the_last_session(tmp_path: Path, size: tuple[i
         await run.pilot.press("enter")
         await run.until(lambda: agent.called("resume"))
         assert agent.called("resume") == ["ses_0"]
+
+
+async def test_what_is_wrong_with_the_model_stands_with_the_first_steps_and_goes_with_them(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    async with running(tmp_path, agent, (80, 24)) as run:
+        said = Notice("warning", "No API key for openai: set OPENAI_API_KEY.", "model_problem")
+        agent.publish(said)
+        await run.until(lambda: "! No API key for openai" in run.shown())
+        shown = run.shown()
+        assert shown.count("No API key") == 1 and shown.index("No API key") < shown.index("1  ")
+        agent.publish(MessageAdded(user_message("hello")))
+        await run.until(lambda: "No API key" not in run.shown())
+        agent.publish(said)
+        await run.until(lambda: "No API key for openai" in run.shown())
 
 
 @pytest.mark.parametrize("steps", [STEPS, DEMO_STEPS, [("a much longer first step than the others", "what comes")]])

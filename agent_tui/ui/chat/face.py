@@ -44,7 +44,7 @@ class Face(Part):
         super().__init__(view)
         self._entry: Entry | None = None
         self._steps: Sequence[tuple[str, str]] = ()
-        self._last = ""
+        self._last = self._problem = ""
         self._hinted = False
 
     def begin(self) -> None:
@@ -69,9 +69,20 @@ class Face(Part):
             notes,
             [Step(*step) for step in self._steps],
             _way_back(last) if last is not None and self._last else "",
+            self._problem,
             small=is_small(*self.app.size),
         )
         self._entry = self._view.transcript.show_block(block)
+
+    def warn(self, problem: str) -> bool:
+        """Says with the first steps what is wrong with the model; False once the conversation has begun."""
+        agent = self._agent
+        if self._entry is None or agent is None:
+            return False
+        self._problem = problem
+        self._view.transcript.take_away(self._entry)
+        self.show(agent)
+        return True
 
     def leave(self) -> None:
         """The conversation has begun."""
@@ -85,6 +96,7 @@ class Face(Part):
 
     def draw(self, agent: Agent) -> None:
         """The model is another one: what is said of it, too."""
+        self._problem = ""
         if self._entry is not None:
             self._view.transcript.take_away(self._entry)
             self.show(agent)

@@ -139,6 +139,8 @@ class Router(Part):
             case Notice(_, _, "empty_answer"):
                 # The answer itself says so, here and when the session is opened again.
                 pass
+            case Notice(_, text, "model_problem") if session.face.warn(text):
+                self._told.add(text)
             case Notice(level, text, code):
                 self._told.add(text)
                 view.say(level, without_ways(text) if code in ASKED else text)

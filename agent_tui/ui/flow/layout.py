@@ -257,7 +257,9 @@ class Flow:
                     return
 
     def _finish(self, line: Line, right: str, width: int, palette: Palette) -> None:
-        at = width - 1 - cell_len(right)
+        # Where the eye is: above the end of the prose, not at the far side of a wide screen.
+        prose = min(width, cells_in(self.first[: self.bare]) + MAX_PROSE)
+        at = min(width - 1 - cell_len(right), max(prose - 1 - cell_len(right), line.cells + 2))
         if right and at > line.cells:
             line.pad(at, palette(self.fill))
             line.add(right, palette(f"{self.fill} label"))

@@ -27,19 +27,24 @@ class FaceBlock(Block):
 
     key = "face"
 
-    def __init__(self, where: str, notes: Sequence[str], steps: Sequence[Step], last: str, *, small: bool) -> None:
+    def __init__(
+        self, where: str, notes: Sequence[str], steps: Sequence[Step], last: str, problem: str = "", *, small: bool
+    ) -> None:
         self.where, self.last, self.small = drawable(where), drawable(last), small
-        self.notes = [drawable(note) for note in notes]
+        self.notes, self.problem = [drawable(note) for note in notes], drawable(problem)
         self.steps = [Step(drawable(step.text), drawable(step.what)) for step in steps]
 
     def pieces(self, is_open: bool) -> list[Piece]:
-        return [Piece(self._flows, gap=1, rows=5 + len(self.steps) + len(self.notes))]
+        return [Piece(self._flows, gap=1, rows=6 + len(self.steps) + len(self.notes))]
 
     def _flows(self) -> list[Flow]:
         name = [Flow(NAME, base="title", first=MARGIN)] if self.small else MARK
         space = [] if self.small else [Flow(silent=True)]
         out = [*name, *space, Flow(self.where, base="muted", first=MARGIN, wrap="cut")]
         out += [Flow(note, base="muted", first=MARGIN, rest=MARGIN) for note in self.notes]
+        if self.problem:
+            lead: Decoration = (*MARGIN, ("! ", "warning"))
+            out += [*space, Flow(self.problem, first=lead, rest=(*MARGIN, ("  ", "")))]
         ways = [*self._step_flows(), *self._last_flows()]
         if not self.where:
             return name

@@ -38,7 +38,7 @@ async def test_each_stop_shows_what_it_says(tmp_path: Path) -> None:
         assert last(agent).startswith("## 3 of 4") and "/budget" in last(agent), "it answers to the choice"
         assert any(part.type == "reasoning" for message in agent.conversation.path for part in message.parts)
         await say(agent, "next")
-        assert last(agent).startswith("## 4 of 4") and "16 000 tokens was full" in last(agent)
+        assert last(agent).startswith("## 4 of 4") and "16,000 tokens was full" in last(agent)
         (record,) = agent.conversation.own_records
         assert record.summary_id
 
