@@ -111,8 +111,8 @@ async def test_an_undo_below_the_limit_pauses_nothing(tmp_path: Path) -> None:
         (line,) = await undone(agent, seen)
         assert line.startswith("Compaction undone: ") and not agent.conversation.info.state.compaction_paused
         assert "paused" not in agent.context.usage().why
-        await fill(agent, seen)
-        await turn(agent, seen, "why?")
+        await fill(agent, seen, 0.9)
+        await turn(agent, seen, "a long one: " + "and more of it " * 500)
         assert outcomes(seen)[-1] == "done", "it compacts by itself as before"
 
 
