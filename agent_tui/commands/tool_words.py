@@ -11,7 +11,7 @@ from agent_tui.models.messages import FEEDBACK, INTERRUPTED_RESULT, NO_OUTPUT, R
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import drawable_output
 from agent_tui.text.diff import read_diff
-from agent_tui.text.numbers import changes, duration, lines_in, plural
+from agent_tui.text.numbers import duration, lines_changed, lines_in, plural
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import ToolResultPart
@@ -182,7 +182,7 @@ def result_facts(result: ToolResultPart, excerpted: bool = False) -> Iterator[st
     elif answer := display.get("answer"):
         yield shorten(drawable_output(str(answer)), LONG_FACT)
     elif kind == "diff":
-        yield changes(*changed_lines(result))
+        yield lines_changed(*changed_lines(result))
     elif result.name == "read" and (read := _lines_read(display)):
         yield read
     elif result.name in _COUNTED and isinstance(counted := display.get("summary"), str):

@@ -218,7 +218,7 @@ def age(then: float, now: float | None = None) -> str:
     return f"{days // 7} w" if days < 365 else f"{days // 365} y"
 
 
-def changes(added: int, removed: int) -> str:
+def lines_changed(added: int, removed: int) -> str:
     """Lines of a diff: ``+3 −1``."""
     return f"+{added:,} −{removed:,}"
 

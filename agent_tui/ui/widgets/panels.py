@@ -24,7 +24,7 @@ from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented
 from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten, shorten_path, whole_parts
 from agent_tui.text.clean import spelled
-from agent_tui.text.numbers import changes, lines_in, plural
+from agent_tui.text.numbers import lines_changed, lines_in, plural
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.bodies import Body, DiffBody, pieces_of
@@ -81,7 +81,7 @@ class _PermissionHeader(Lines):
         subject = spelled(summary, line=True)
         if display.get("kind") == "diff":
             added, removed = display.get("added"), display.get("removed")
-            known = f"  {changes(added, removed)}" if isinstance(added, int) and isinstance(removed, int) else ""
+            known = f"  {lines_changed(added, removed)}" if isinstance(added, int) and isinstance(removed, int) else ""
             room = width - len(known)
             return (shorten_path if about_a_path(self.asked.tool) else shorten)(subject, room) + known
         body = " ".join(str(display.get("text") or "")[:MAX_COMPARED].split())
