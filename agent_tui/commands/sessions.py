@@ -234,7 +234,7 @@ async def export(agent: Agent, args: str) -> CommandResult:
         rest = args
         fmt = {".json": "json", ".html": "html", ".htm": "html"}.get(Path(rest).suffix.lower(), "md")
     info, content = agent.store.whole(agent.conversation.info.id)
-    text = await asyncio.to_thread(render, info, content, fmt)
+    text = await asyncio.to_thread(render, info, content, fmt, agent.models.known_keys)
     try:
         if rest:
             written = await write_told(text, agent.cwd / Path(rest).expanduser())

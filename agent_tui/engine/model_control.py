@@ -141,6 +141,11 @@ class ModelControl:
         first = next((variable for variable in variables if os.environ.get(variable, "").strip()), None)
         return "" if first is None else f"{first} is also set and takes precedence at the next start."
 
+    @property
+    def known_keys(self) -> frozenset[str]:
+        """The user's keys that stand in no variable, as far as they were used."""
+        return self._state.parts.secrets.known()
+
     async def take_key(self, name: str, typed: str) -> str:
         """Uses a key for a model and whatever shares it from now on, and keeps it in the system's keyring where that
         takes it. Returns a sentence that says where it is. Raises ConfigError for what can be no key."""

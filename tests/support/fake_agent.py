@@ -504,6 +504,7 @@ class FakeBranches(BranchControl):
 
 
 class FakeModels(ModelControl):
+    known_keys: frozenset[str] = frozenset()
     spec: ModelSpec
     info: ModelInfo | None
     effort: Effort

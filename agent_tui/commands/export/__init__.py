@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from agent_tui.errors import StoreError
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.salvage import Content
@@ -9,8 +11,9 @@ from agent_tui.store.salvage import Content
 FORMATS = ("json", "md", "html")
 
 
-def render(info: SessionInfo, content: Content, form: str) -> str:
-    """A stored session as text in one of ``FORMATS``. Raises ``StoreError`` for any other."""
+def render(info: SessionInfo, content: Content, form: str, keys: Collection[str] = ()) -> str:
+    """A stored session as text in one of ``FORMATS``. Raises ``StoreError`` for any other. What is made for people has
+    none of the ``keys``, nor those of the environment; JSON is complete."""
     if form == "json":
         from agent_tui.store.export_data import export_session, to_json
 
@@ -18,9 +21,9 @@ def render(info: SessionInfo, content: Content, form: str) -> str:
     if form == "md":
         from agent_tui.commands.export.markdown import to_markdown
 
-        return to_markdown(info, content)
+        return to_markdown(info, content, keys)
     if form == "html":
         from agent_tui.commands.export.page import to_html
 
-        return to_html(info, content)
+        return to_html(info, content, keys)
     raise StoreError(f"unknown export format {form!r}: one of {', '.join(FORMATS)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -52,9 +52,9 @@ _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _BOXES = {"completed": "[x]", "in_progress": "[ ] *(in progress)*", "pending": "[ ]"}
 
 
-def to_markdown(info: SessionInfo, content: Content) -> str:
-    """The conversation of a session as Markdown."""
-    session = Readable(info, content)
+def to_markdown(info: SessionInfo, content: Content, keys: Collection[str] = ()) -> str:
+    """The conversation of a session as Markdown; without the ``keys``."""
+    session = Readable(info, content, keys)
     facts = " · ".join(f"{name}: {_plain(value)}" for name, value in session.facts())
     blocks = [f"# {_plain(session.title)}", facts]
     for entry in session.entries():

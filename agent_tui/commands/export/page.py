@@ -9,7 +9,7 @@ import datetime
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -56,9 +56,9 @@ _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _BOXES = {"completed": "☑", "in_progress": "◐", "pending": "☐"}
 
 
-def to_html(info: SessionInfo, content: Content) -> str:
-    """The page."""
-    return "".join(_Page(Readable(info, content)).parts())
+def to_html(info: SessionInfo, content: Content, keys: Collection[str] = ()) -> str:
+    """The page; without the ``keys``."""
+    return "".join(_Page(Readable(info, content, keys)).parts())
 
 
 class _Page:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -164,8 +164,8 @@ class Event:
 class Readable:
     """A stored session for people."""
 
-    def __init__(self, info: SessionInfo, content: Content) -> None:
-        hide = redactor()
+    def __init__(self, info: SessionInfo, content: Content, keys: Collection[str] = ()) -> None:
+        hide = redactor(keys)
         self.info, self.content = info, content
         self._tidy: Callable[[str], str] = lambda text: hide(clean(text))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agent_tui.commands import registry
 from agent_tui.config import BudgetConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
@@ -179,6 +180,18 @@ async def test_a_refused_key_is_asked_for_and_used_at_once(key: str, keyring: di
         assert keyring.get("openai") == (GOOD if key == "k" else None)
         assert [n.code for n in seen.of(Notice) if n.code == "key_stored"] == ["key_stored"] * (key == "k")
         assert GOOD not in agent.parts.secrets(f"the key is {GOOD}")
+
+
+async def test_a_key_that_was_entered_is_in_no_export_for_people(keyring: dict[str, str], tmp_path: Path) -> None:
+    key = "hunter2-of-my-own-gateway"
+    async with opened(tmp_path, model="free") as (agent, _):
+        await agent.models.take_key("openai/x", key)
+        agent.turns.submit(f"The key is {key}, remember it")
+        await agent.turns.join()
+        for form in ("md", "html"):
+            await registry.run(agent, f"/export {form} {tmp_path}/out.{form}")
+            text = (tmp_path / f"out.{form}").read_text("utf-8")
+            assert "remember it" in text and key not in text
 
 
 @pytest.mark.parametrize("meanwhile", ["stop", "message", "session"])
