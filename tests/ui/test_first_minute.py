@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,16 @@ def test_what_a_step_does_stands_apart_from_the_step(steps: Sequence[tuple[str, 
     lines = [flow.text for piece in block.pieces(False) for flow in piece.flows()]
     for text, what in steps:
         assert any(re.fullmatch(rf"{re.escape(text)} {{3,}}{re.escape(what)}", line) for line in lines), text
+
+
+async def test_a_window_that_is_still_looked_up_is_not_called_unknown(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    async with running(tmp_path, agent, (80, 24)) as run:
+        known, agent.models.info = agent.models.info, None
+        usage = replace(agent.context.usage(), window=None, limit=None)
+        run.app.chat.session.context_changed(replace(usage, total=7_700), 0)
+        await run.pilot.pause()
+        assert "unknown" not in run.shown() and "7.7k" not in run.shown()
+        agent.models.info = known
+        run.app.chat.session.context_changed(replace(usage, total=7_700), 0)
+        await run.until(lambda: "7.7k of unknown window" in run.shown())

@@ -80,6 +80,9 @@ class SessionView(Part):
         self._view.window.set_title(f"{'✳ ' if agent.turns.busy else ''}{title or 'agent-tui'}")
 
     def context_changed(self, usage: ContextUsage, in_flight: int) -> None:
+        agent = self._view.holder.opening
+        if not usage.window and agent is not None and agent.models.info is None:
+            return  # a window that is still looked up is not unknown
         self._facts.usage, self._facts.in_flight = usage, in_flight
         if in_flight:
             self._view.status.refresh()
