@@ -103,7 +103,7 @@ def _repair_all(_: None) -> None:
     path = user_paths().database
     made = repair_file(path)
     if made is None:
-        terminal_output.tell("Nothing is damaged; nothing was changed.")
+        terminal_output.tell("No damage found; nothing was changed.")
         return
     terminal_output.say(_text(made.report))
     terminal_output.tell(f"Repaired the database; the damaged one is kept as {made.kept}.")

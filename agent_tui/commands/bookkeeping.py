@@ -164,7 +164,7 @@ def receipt(report: ContextReport) -> str:
     """How the number was made, and whether it holds, for reading."""
     usage = report.usage
     proof, holds = _proof(report)
-    how = [] if usage.calculation.last_input is not None else ["Nothing measured yet: all of it is estimated."]
+    how = [] if usage.calculation.last_input is not None else ["Nothing measured yet: the whole number is an estimate."]
     blocks = [("How this number is calculated", [*column(terms(usage)), *how])]
     if limit := limit_terms(usage):
         blocks.append(("The limit", list(column(limit))))

@@ -39,7 +39,7 @@ class EditTargets:
         ids = [message.id for message in conversation.path]
         places = [ids.index(each) for end in ends for each in stands.get(end, [end]) if each in ids]
         if not (left := [each for each in ids[min(places) : max(places) + 1] if each not in gone]):
-            raise AgentError("Nothing to fold: all of it is dropped.")
+            raise AgentError("Nothing to fold: every message in that range is dropped.")
         return left[0], left[-1]
 
     def named(self, id: str) -> Message:
@@ -110,7 +110,7 @@ class EditTargets:
                 else:
                     wanted += self._attachments_left(message, attachments[message.id])
         if not wanted:
-            raise AgentError("Nothing to drop: it is already dropped, or a summary replaced it.")
+            raise AgentError("Nothing to drop: already dropped, or replaced by a summary.")
         return wanted
 
     def _attachments_left(self, message: Message, numbers: set[int]) -> list[str]:

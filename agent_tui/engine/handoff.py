@@ -252,7 +252,7 @@ class Handoff:
         name = one_line(conversation.info.title or conversation.info.preview, SHOWN)
         blocks = [
             goal,
-            f"This goes on from an earlier session, “{name}” ({conversation.info.id}). What matters of it:",
+            f"This goes on from an earlier session, “{name}” ({conversation.info.id}). What matters from it:",
             body,
             "\n".join(["Pinned by me, word for word:", *(pictured(redact(words)) for words in pinned)])
             if pinned

@@ -165,8 +165,8 @@ class OpenSession:
 
 
 CUT_OFF = (
-    "agent-tui ended while it put files as they are on another branch: some may be as they are there. "
-    "/rewind, and Ctrl+R on that branch, goes on with it."
+    "agent-tui ended while it restored the files of another branch; some may be restored already. "
+    "To finish, run /rewind and press Ctrl+R on that branch."
 )
 
 
@@ -453,7 +453,7 @@ class BranchControl:
         """Returns to the branch that was left last. Raises AgentError where there is none."""
         end = self._conversation.info.state.back
         if end is None or end not in self._conversation.messages:
-            raise AgentError("Nothing to return to: no branch was left in this session.")
+            raise AgentError("Nothing to return to: you have not left a branch in this session.")
         return await self.go_to(end, restore_files)
 
     async def _go_to(self, head: str | None, restore_files: bool) -> Moved:

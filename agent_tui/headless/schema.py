@@ -154,7 +154,7 @@ def read_schema(source: Path | str, flag: str = "--output-schema") -> OutputSche
     except OSError as error:
         raise ConfigError(f"{flag}: {error.strerror or error}.") from None
     if len(data) > MAX_FILE:
-        raise ConfigError(f"{flag}: larger than {MAX_FILE // 1024} kB; all of it is sent with every request.")
+        raise ConfigError(f"{flag}: larger than {MAX_FILE // 1024} kB; every request sends the whole file.")
     try:
         schema = json.loads(data)
     except (ValueError, RecursionError) as error:

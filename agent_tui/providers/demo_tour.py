@@ -50,7 +50,7 @@ def on_tour(question: str, messages: Sequence[Message], offered: set[str], recko
     if stop > LAST:
         return Answer("The tour is over.", "That was the tour. `take the tour` begins it again; `/model` goes to work.")
     if (named := EDIT.fullmatch(asked)) is not None:
-        return _change(named[1], after, offered, f"What became of `{named[1]}`", "", new=False)
+        return _change(named[1], after, offered, f"Editing `{named[1]}`", "", new=False)
     return None
 
 
@@ -111,9 +111,9 @@ def _change(path: str, after: Sequence[Message], offered: set[str], heading: str
             return _write(path, "I write a note that nobody will miss. I have to be allowed to.")
         return Answer(f"Before I change `{path}` I read it.", "", [("read", json.dumps({"path": path}))])
     if names == ["write"] and last.is_error and "read" in last.text:
-        return Answer("The note is there already. I read it first.", "", [("read", json.dumps({"path": path}))])
+        return Answer("The note already exists, so I read it first.", "", [("read", json.dumps({"path": path}))])
     if last.name == "read" and last.is_error:
-        return _write(path, "There is no such file, so I write it.")
+        return _write(path, "The file does not exist yet, so I create it.")
     if last.name == "read" or (last.name == "write" and not last.is_error and path == NOTE):
         text = "\n".join(re.findall(r"^ *\d+\t(.*)$", last.text, re.M)) if last.name == "read" else DRAFT
         if edit := _edit_of(path, text):

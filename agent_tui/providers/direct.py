@@ -134,8 +134,8 @@ def _client(secure: bool, near: bool) -> httpx.AsyncClient:
         )
     except ImportError as error:
         raise NetworkSettingsError(
-            f"{_set(_PROXIES)} names a SOCKS proxy, which needs the Python package socksio: install it where agent-tui "
-            "runs, or use an HTTP proxy."
+            f"{_set(_PROXIES)} names a SOCKS proxy. Install the Python package socksio for agent-tui, or use an "
+            "HTTP proxy."
         ) from error
     except OSError as error:
         raise NetworkSettingsError(f"Cannot read the certificates that {_set(_CERTIFICATES)} names.") from error

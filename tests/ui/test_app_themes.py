@@ -102,7 +102,7 @@ async def test_a_theme_that_nothing_is_like_is_said_with_those_there_are(tmp_pat
     async with running(tmp_path) as run:
         await run.type("/theme zzz")
         await run.pilot.press("enter")
-        await run.until(lambda: "No theme is called zzz" in run.shown())
+        await run.until(lambda: "Unknown theme zzz" in run.shown())
         assert "agent-light" in run.shown()
         assert len(run.app.screen_stack) == 1
 

@@ -50,7 +50,7 @@ async def test_a_budget_is_raised_or_left_or_another_model_goes_on(home: Home, s
     async with home.chat(Options(), size=size) as chat:
         await stopped(chat, "hello")
         await chat.shows("The session's budget of $0.005 is too small", "$0 spent, the next call may take $0.0")
-        assert "What helps" not in chat.screen()
+        assert "To go on" not in chat.screen()
         await chat.press("o", *"0.001", "enter")
         await chat.shows("$0.001 is not enough")
         await chat.press("escape")

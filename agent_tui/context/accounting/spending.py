@@ -256,7 +256,7 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
     )
 
 
-WAYS = "What helps: "
+WAYS = "To go on: "
 
 
 def without_ways(text: str) -> str:

@@ -220,7 +220,7 @@ class SkillTool:
         found = self._find(args.name)
         if found is None:
             known = ", ".join(self.names()) or "none"
-            raise ToolError(f"There is no skill {plain_line(args.name, 64)!r}. There are: {known}.")
+            raise ToolError(f"Unknown skill {plain_line(args.name, 64)!r}. Available: {known}.")
         text, folder = found
         lines = lines_in(text)
         body = f"The skill's folder, to which its paths are relative: {folder}\n\n{pictured(text)}"

@@ -102,7 +102,7 @@ class Jobs:
         if id in self._jobs:
             return self._jobs[id]
         near = difflib.get_close_matches(id, self._jobs, n=3) or list(self._jobs)[-8:]
-        there = f"There are: {', '.join(near)}." if near else "There is none; they end with the session."
+        there = f"There are: {', '.join(near)}." if near else "This session has none; they end when it ends."
         raise ToolError(f"There is no background command {id[:40]!r}. {there}")
 
     async def stop(self, id: str, by: StoppedBy) -> Job:

@@ -83,7 +83,7 @@ def enter(folder: Path, make: bool = False, change: bool = False) -> int:
         if change and _is_git(descriptor) and ".git" not in map(str.casefold, folder.parts):
             # Judged was a name that means nothing to git, and a command has moved the repository there.
             os.close(descriptor)
-            raise OSError(errno.EACCES, "it belongs to a repository of git, which is changed by git alone")
+            raise OSError(errno.EACCES, "it is part of a git repository's own data; only git may change it")
     return descriptor
 
 

@@ -70,8 +70,8 @@ def _holds_denied(standing: Standing, folder: Path) -> Decision | None:
         if standing.rules.denies_reading(Path(entry.path)):
             name = os.path.relpath(entry.path, standing.root)
             message = (
-                f"Refused: it would read {name}, which a rule of the user denies. Name the files you need, or use the "
-                "grep tool, which passes such files over."
+                f"Refused: it would read {name}, and a rule of the user denies that. Name the files you need, or use "
+                "the grep tool: it skips such files."
             )
             return Decision("deny", f"a rule denies reading {name}", message)
     return None
@@ -105,7 +105,7 @@ def _git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision
 
 
 def _refused(name: str) -> Decision:
-    message = f"Refused: it would show {name}, which a rule of the user denies reading."
+    message = f"Refused: it would show {name}, and a rule of the user denies reading it."
     return Decision("deny", f"a rule denies reading {name}", message)
 
 

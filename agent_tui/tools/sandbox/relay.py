@@ -61,9 +61,7 @@ def _push(git: str, words: "list[str]") -> int:
         subprocess.run(update, input=lines.encode("utf-8", "surrogateescape"), check=False)
     hook = _said(git, "rev-parse", "--git-path", "hooks/pre-push")
     if hook and os.access(hook, os.X_OK):
-        _tell(
-            "The pre-push hook was not run: what pushes is outside the sandbox, and starts nothing of the repository."
-        )
+        _tell("Skipped the pre-push hook: the push runs outside the sandbox, so it starts nothing from the repository.")
     return code
 
 

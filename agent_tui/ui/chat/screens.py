@@ -190,7 +190,7 @@ class Screens(Part):
             self.app.push_screen(picker, self._keep_theme)
         else:
             names = ", ".join(one_line(theme, 60) for theme in sorted(picker.themes))
-            self._view.say("warning", f"No theme is called {one_line(name, 60)}. There are: {names}.")
+            self._view.say("warning", f"Unknown theme {one_line(name, 60)}. Available: {names}.")
 
     def choose_session(self, agent: Agent, search: str = "", then: Callable[[bool], None] | None = None) -> None:
         """Asks which session to go on with; ``then`` learns whether that one is open now."""

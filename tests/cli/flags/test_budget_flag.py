@@ -16,7 +16,7 @@ def test_a_run_that_would_break_its_budget_ends_before_the_call(cli: Cli) -> Non
     data = outcome.json
     assert (outcome.code, data["stop_reason"]) == (54, "budget")
     assert 0 < data["cost_usd"] <= 0.03 and data["steps"] > 1
-    assert "--budget = $0.0300" in outcome.error and "What helps:" in outcome.error
+    assert "--budget = $0.0300" in outcome.error and "To go on:" in outcome.error
     assert data["notices"][-1]["code"] == "budget"
     cli.setenv("AGENT_TUI_BUDGET", "0.001")
     assert cli.run("-p", "work", "-m", "paid").code == 54

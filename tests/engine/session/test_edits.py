@@ -303,7 +303,7 @@ async def test_what_is_dropped_is_not_pinned_and_not_folded(tmp_path: Path) -> N
             agent.pins.pin_message(path[0])
         plan = await agent.edits.plan_fold(path[0].id, path[3].id)
         assert set(plan.part_ids) == {path[1].id, path[2].id}
-        with pytest.raises(AgentError, match="all of it is dropped"):
+        with pytest.raises(AgentError, match="every message in that range is dropped"):
             await agent.edits.plan_fold(path[0].id, path[0].id)
 
 

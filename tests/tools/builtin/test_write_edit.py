@@ -228,7 +228,7 @@ async def test_a_repository_that_was_moved_is_changed_by_no_tool(tmp_path: Path)
     (context.root / "moved/config").write_text("[core]\n")
     await ReadTool().run({"path": "moved/config"}, context)
     for name in ("moved/config", "moved/hooks/pre-commit"):
-        with pytest.raises(ToolError, match="belongs to a repository of git"):
+        with pytest.raises(ToolError, match="only git may change it"):
             await WriteTool().run({"path": name, "content": "x"}, context)
     assert (context.root / "moved/config").read_text() == "[core]\n"
     (context.root / "moved").rename(context.root / ".git")  # a name that is asked about
