@@ -139,7 +139,7 @@ class Editor:
             await open_already.__aexit__(None, None, None)
         session = await self._open(cwd, mcp_servers, session_id)
         for message in session.agent.conversation.path:
-            for update in _told(message):
+            for update in _told(message, session.agent.cwd):
                 await self._client.session_update(session_id, update)
         return schema.LoadSessionResponse(modes=_modes(session), config_options=_models(session))
 
@@ -189,7 +189,7 @@ class Editor:
                     # Each update has all that is to be shown.
                     output[event.call_id] = (output.get(event.call_id, "") + event.text)[-_OUTPUT:]
                     event = ToolOutput(event.call_id, output[event.call_id])
-                for update in _updates(event):
+                for update in _updates(event, session.agent.cwd):
                     await self._client.session_update(session_id, update)
         except AgentError as error:
             raise RequestError.invalid_params({"error": str(error)}) from None
@@ -240,7 +240,7 @@ class Editor:
             tool_call_id=question.call_id or question.id,
             title=title,
             kind=_KINDS.get(question.tool, "other"),
-            content=_content(question.display, question.input),
+            content=_content(question.display, question.input, self._session(session_id).agent.cwd),
             raw_input=question.input or None,
             field_meta={"reason": question.reason} if question.reason else None,
         )
@@ -321,12 +321,12 @@ def _place(uri: str) -> str:
     return unquote(parts.path) if parts.scheme == "file" else uri
 
 
-def _content(display: Metadata, arguments: Metadata) -> list[Any]:
-    """A change as a diff, anything else as text."""
+def _content(display: Metadata, arguments: Metadata, folder: Path) -> list[Any]:
+    """A change as a diff, anything else as text. Paths are absolute, as editors want them."""
     text = str(display.get("text") or "")
     if display.get("kind") != "diff":
         return [helpers.tool_content(helpers.text_block(text))] if text else []
-    path = str(display.get("path") or arguments.get("path") or "")
+    path = str(folder / str(display.get("path") or arguments.get("path") or ""))
     old: list[str] = []
     new: list[str] = []
     fresh = False
@@ -343,7 +343,7 @@ def _content(display: Metadata, arguments: Metadata) -> list[Any]:
     return [helpers.tool_diff_content(path, "\n".join(new), None if fresh else "\n".join(old))]
 
 
-def _call(call: ToolCallPart) -> list[Any]:
+def _call(call: ToolCallPart, folder: Path) -> list[Any]:
     try:
         arguments = parse_arguments(call.arguments)
     except AgentError:
@@ -356,7 +356,7 @@ def _call(call: ToolCallPart) -> list[Any]:
             call.name,
             kind=_KINDS.get(call.name, "other"),
             status="pending",
-            locations=[schema.ToolCallLocation(path=path)] if isinstance(path, str) else None,
+            locations=[schema.ToolCallLocation(path=str(folder / path))] if isinstance(path, str) else None,
             raw_input=arguments,
         )
     )
@@ -375,29 +375,29 @@ def _status(status: object) -> schema.PlanEntryStatus:
     )  # type: ignore[return-value]
 
 
-def _result(result: ToolResultPart) -> Any:
+def _result(result: ToolResultPart, folder: Path) -> Any:
     display = result.display or {}
-    content = _content(display, {}) if display.get("kind") == "diff" else []
+    content = _content(display, {}, folder) if display.get("kind") == "diff" else []
     content = content or [helpers.tool_content(helpers.text_block(result.text))]
     return helpers.update_tool_call(
         result.call_id, status="failed" if result.is_error else "completed", content=content
     )
 
 
-def _updates(event: ControlEvent) -> list[Any]:
+def _updates(event: ControlEvent, folder: Path) -> list[Any]:
     match event:
         case PartDelta(_, delta) if delta.text and delta.kind == "text":
             return [helpers.update_agent_message_text(delta.text)]
         case PartDelta(_, delta) if delta.text and delta.kind == "reasoning":
             return [helpers.update_agent_thought_text(delta.text)]
         case StepEnded(_, message):
-            return [update for call in message.tool_calls for update in _call(call)]
+            return [update for call in message.tool_calls for update in _call(call, folder)]
         case ToolStarted(call_id, _, summary):
             return [helpers.update_tool_call(call_id, title=summary, status="in_progress")]
         case ToolOutput(call_id, text):
             return [helpers.update_tool_call(call_id, content=[helpers.tool_content(helpers.text_block(text))])]
         case MessageAdded(message) if message.tool_result is not None:
-            return [_result(message.tool_result)]
+            return [_result(message.tool_result, folder)]
         case Notice(level, text) if level != "info":
             return [helpers.update_agent_thought_text(f"{text}\n")]
         case ContextChanged(usage) if usage.window:
@@ -405,15 +405,15 @@ def _updates(event: ControlEvent) -> list[Any]:
     return []
 
 
-def _told(message: Message) -> list[Any]:
+def _told(message: Message, folder: Path) -> list[Any]:
     """A stored message, as it was told when it came."""
     if message.tool_result is not None:
-        return [_result(message.tool_result)]
+        return [_result(message.tool_result, folder)]
     if message.role == "user":
         return [helpers.update_user_message_text(message.text)] if message.text else []
     thought = [helpers.update_agent_thought_text(message.reasoning)] if message.reasoning else []
     said = [helpers.update_agent_message_text(message.text)] if message.text else []
-    return [*thought, *said, *(update for call in message.tool_calls for update in _call(call))]
+    return [*thought, *said, *(update for call in message.tool_calls for update in _call(call, folder))]
 
 
 async def serve(options: Options) -> None:

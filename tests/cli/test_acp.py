@@ -63,6 +63,7 @@ async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
         assert (cli.project / "a.txt").read_text() == "one\n"
         (diff,) = client.asked[1].content
         assert (diff.type, diff.old_text, diff.new_text) == ("diff", None, "one")
+        assert diff.path == str(cli.project / "a.txt")
         assert client.text() == "I write it.Done." * 2
         client.updates.clear()
         await agent.load_session(cwd=str(cli.project), session_id=session.session_id, mcp_servers=[])
