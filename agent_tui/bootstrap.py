@@ -177,13 +177,13 @@ def _check_model_names(layers: Sequence[Layer]) -> None:
                 raise ConfigError(f"{layer.place(key)}: {layer.name(key)}: {wrong}")
 
 
-async def make_agent(options: Options, looking: bool = False) -> Agent:
-    """Builds the agent for a process; it is not started. ``looking``: nothing will be stored, so a database that
-    cannot be written will do. Raises AgentError for what the user has to mend."""
+async def make_agent(options: Options, looking: bool = False, folder: Path | None = None) -> Agent:
+    """Builds an agent for a ``folder``, else that of the process; it is not started. ``looking``: nothing will be
+    stored, so a database that cannot be written will do. Raises AgentError for what the user has to mend."""
     paths = user_paths()
     redactor = Redactor()
     start_logging(paths.log_file, redactor)
-    cwd = Path.cwd()
+    cwd = folder or Path.cwd()
     root = project_root(cwd)
     store = _opened(options, paths.database, looking)
     await asyncio.to_thread(remove_left_behind, paths.cache / "output")

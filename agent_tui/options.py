@@ -35,6 +35,7 @@ class Options:
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
     end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
     environment say. ``budget`` is in dollars. ``output_schema`` is a file, or as text the schema itself.
+    ``permission_prompt_tool``: questions go out as lines of stream-json, and so come the answers.
     ``instructions``: what the run itself adds to the system prompt. ``variables``: of each field how many of its values
     came from its environment variable; those are the first."""
 
@@ -43,6 +44,7 @@ class Options:
     wait_for_input: bool = False
     output_format: OutputFormat = "text"
     input_format: InputFormat = "text"
+    permission_prompt_tool: str | None = None
     output_schema: Path | str | None = None
     images: list[Path] = field(default_factory=list)
     final: bool = True

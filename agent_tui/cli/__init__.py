@@ -170,7 +170,11 @@ def parse_options(arguments: Sequence[str]) -> Options:
     if headless and said.get("resume") == "":
         raise ConfigError("--resume needs an ID with -p/--print. Run `agent-tui sessions` to list them.")
     options = Options(
-        prompt=prompts[0] if prompts else "", headless=headless, can_ask=not headless, wait_for_input=wait, **said
+        prompt=prompts[0] if prompts else "",
+        headless=headless,
+        can_ask=not headless or said.get("permission_prompt_tool") is not None,
+        wait_for_input=wait,
+        **said,
     )
     _check(options)
     return options
@@ -198,6 +202,8 @@ def _check(options: Options) -> None:
         raise ConfigError(f"{options.written('budget')} {options.budget:g}: must be more than 0 dollars.")
     if options.input_format == "stream-json" and options.output_format != "stream-json":
         raise ConfigError("--input-format stream-json needs --output-format stream-json.")
+    if options.permission_prompt_tool and options.input_format != "stream-json":
+        raise ConfigError(f"{options.written('permission_prompt_tool')} needs --input-format stream-json.")
     if options.input_format == "stream-json" and options.wait_for_input:
         raise ConfigError("- and --input-format stream-json both read standard input; use one of them.")
 

@@ -64,7 +64,7 @@ def arguments_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
     return parser._actions
 
 
-SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "serve", "completions")
+SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "serve", "acp", "completions")
 
 EPILOG = """\
 examples:
@@ -82,6 +82,7 @@ commands:
   doctor         check this installation
   config         show or create the configuration file
   serve          open the chat in a browser
+  acp            serve an editor (Agent Client Protocol)
   completions    print a completion script for bash, zsh or fish
 agent-tui COMMAND --help shows the flags of a command.
 

@@ -41,7 +41,6 @@ _LISTS: Mapping[str, str] = {
 _NEAREST: Mapping[str, str] = {
     "--sandbox": "--permission-mode plan, accept-edits or auto; [sandbox] in the configuration",
     "--ask-for-approval": "--permission-mode",
-    "--permission-prompt-tool": "--permission-mode, --allow",
     "--tools": "--allow and --deny, or disabled in [tools]",
     "--system-prompt": "--append-system-prompt TEXT or --system-prompt-file FILE",
     "--append-system-prompt-file": "--append-system-prompt TEXT",

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     config.set_defaults(run=_config)
 
+    acp = add_command(commands, "acp", "serve an editor over standard input and output", "", "-m openai/gpt-5")
+    acp.add_argument("-m", "--model", metavar="NAME", help="the model of new sessions")
+    acp.set_defaults(run=_acp)
+
     completions = add_command(commands, "completions", "print a completion script for a shell", "fish | source", "zsh")
     completions.add_argument("shell", choices=("bash", "zsh", "fish"))
     completions.set_defaults(run=_completions)
@@ -147,6 +152,14 @@ def _edit(values: argparse.Namespace) -> None:
             await agent.close()
 
     terminal_output.say(asyncio.run(edit()))
+
+
+def _acp(values: argparse.Namespace) -> None:
+    if find_spec("acp") is None:
+        raise AgentError("agent-tui acp needs the agent-client-protocol package: pip install 'agent-tui[acp]'.")
+    from agent_tui.acp import serve
+
+    asyncio.run(serve(Options(model=values.model, config=values.config)))
 
 
 def _chat_flags(flags: Sequence[str]) -> Path:

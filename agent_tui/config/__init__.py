@@ -284,6 +284,13 @@ FLAGS: tuple[Flag, ...] = (
     Flag("mcp-config", "paths", _TOLD, "add MCP servers, in the format of .mcp.json; repeatable", "FILE"),
     Flag("output-format", "text", _PRINT, "default: text", choices=("text", "json", "stream-json")),
     Flag("input-format", "text", _PRINT, "stream-json: one message per line", choices=("text", "stream-json")),
+    Flag(
+        "permission-prompt-tool",
+        "text",
+        _PRINT,
+        "ask in stream-json and read the answers from standard input",
+        choices=("stdio",),
+    ),
     Flag("output-schema", "schema", _PRINT, "answer in JSON that matches this JSON Schema", "FILE"),
     Flag("image", "paths", _PRINT, "attach an image to the prompt; repeatable", "FILE", field="images"),
     Flag("ephemeral", "switch", _PRINT, "don't save the session"),

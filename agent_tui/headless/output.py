@@ -5,21 +5,15 @@ Standard output is data, standard error is narration.
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
 import json
-import sys
-import threading
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import field
-from typing import Any, BinaryIO, TextIO, assert_never
+from collections.abc import Sequence
+from typing import Any, TextIO, assert_never
 
 from agent_tui import terminal_output
 from agent_tui.commands.report_json import by_kind_json, compaction_json
 from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.engine.agent import Agent
-from agent_tui.errors import OPEN_ELSEWHERE, ConfigError
+from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
     BackendChanged,
@@ -53,11 +47,10 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import AttachmentPart, Message, Metadata, image_type
+from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import Options
-from agent_tui.records import dataclass
 from agent_tui.text.numbers import duration, tokens
 
 BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
@@ -76,6 +69,8 @@ class Printer:
         self._final = options.final
         self._verbose = options.verbose
         self._schema = options.output_schema is not None
+        self._asks = options.can_ask
+        self._two_way = options.input_format == "stream-json"
         self._out = out
         self._err = err
         self._first_step = 0
@@ -142,8 +137,16 @@ class Printer:
                     self._print(delta.text)
             case StepEnded(step, message):
                 self._step_ended(step, message)
-            case ToolStarted(_, _, summary):
+            case ToolStarted(call_id, name, summary):
                 self._narrate(summary)
+                if self._two_way:
+                    self._line({"type": "tool_start", "call_id": call_id, "name": name, "summary": summary})
+            case ToolOutput(call_id, text):
+                if self._two_way:
+                    self._line({"type": "tool_output", "call_id": call_id, "text": text})
+            case ContextEdited(record):
+                if self._two_way:
+                    self._line({"type": "context_edit", "edit": record.kind, "messages": record.message_ids})
             case MessageAdded(message):
                 if (result := message.tool_result) is not None:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
@@ -151,7 +154,7 @@ class Printer:
                     self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
             case PlanPresented("", plan):
                 self._plan = plan
-            case PlanPresented() | QuestionAsked():
+            case PlanPresented() | QuestionAsked() if not self._asks:
                 # A run without a screen has nobody to ask; whoever says otherwise is told what waits.
                 self._notice("warning", "The model asked a question that nobody can answer here.", "question")
             case Notice(_, _, "model_problem"):
@@ -195,13 +198,13 @@ class Printer:
             case (
                 SessionChanged()
                 | TurnStarted()
-                | ToolOutput()
+                | PlanPresented()
+                | QuestionAsked()
                 | PermissionAsked()
                 | PermissionAnswered()
                 | StopAsked()
                 | QuestionClosed()
                 | ContextChanged()
-                | ContextEdited()
                 | DraftChanged()
                 | QueueChanged()
                 | MessagesWithdrawn()
@@ -260,6 +263,15 @@ class Printer:
         problem, self._problem = self._problem, None
         if problem is not None and (self.failure is None or problem.text not in self.failure.message):
             self._notice(problem.level, problem.text, problem.code)
+
+    def wrong_line(self, text: str) -> None:
+        """A line came in that cannot be used; the run goes on."""
+        self._tell(text)
+        self._line({"type": "error", "kind": "input", "message": text})
+
+    def control(self, entry: Metadata) -> None:
+        """A question to whoever drives the run, or an answer to what they asked for."""
+        self._line(entry)
 
     def fail(self, text: str) -> None:
         """The run ends for what came in, which standard error says as well. Other formats have no place for it."""
@@ -341,121 +353,6 @@ def _arguments(raw: str) -> Any:
         return json.loads(raw) if raw.strip() else {}
     except ValueError:
         return raw
-
-
-MAX_LINE = 64 * 1024 * 1024
-"""Bytes of one message: several images fit in it."""
-
-
-@dataclass(slots=True, frozen=True)
-class UserMessage:
-    text: str
-    attachments: list[AttachmentPart] = field(default_factory=list)
-
-
-@dataclass(slots=True, frozen=True)
-class Interrupt:
-    """Ends the turn that runs; the next message begins another."""
-
-
-def own_input() -> BinaryIO:
-    """Standard input for a thread that may still be reading at the end of the program: Python ends itself with SIGABRT
-    where another thread holds its own reader of it."""
-    try:
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):
-        return sys.stdin.buffer
-
-
-async def incoming(stream: BinaryIO) -> AsyncGenerator[UserMessage | Interrupt, None]:
-    """Yields what comes in, in order, as it comes. Raises ConfigError for a line that is no message, naming it."""
-    loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[bytes | OSError] = asyncio.Queue(maxsize=64)
-
-    def read() -> None:
-        # A thread of its own, which nobody waits for: a read that blocks must not keep the program from ending.
-        line: bytes | OSError = b"\n"
-        while line and not isinstance(line, OSError):
-            try:
-                line = stream.readline(MAX_LINE + 1)
-            except OSError as error:
-                line = error
-            try:
-                asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
-            except (RuntimeError, asyncio.CancelledError):
-                return
-
-    threading.Thread(target=read, name="standard-input", daemon=True).start()
-    number = 0
-    while True:
-        line = await lines.get()
-        if isinstance(line, OSError):
-            raise ConfigError(f"Standard input cannot be read: {line.strerror or line}.")
-        if not line:
-            return
-        number += 1
-        if line.strip():
-            try:
-                yield parse(line)
-            except ValueError as error:
-                raise ConfigError(f"Standard input, line {number}: {error}.") from None
-
-
-def parse(line: bytes) -> UserMessage | Interrupt:
-    """One line. Raises ``ValueError`` that says what is wrong with it."""
-    if len(line) > MAX_LINE:
-        raise ValueError(f"longer than {MAX_LINE // 1024**2} MB")
-    try:
-        entry = json.loads(line.decode("utf-8-sig", "replace"))
-    except (ValueError, RecursionError):
-        raise ValueError("not JSON") from None
-    if not isinstance(entry, dict):
-        raise ValueError("not a JSON object")
-    if entry.get("type") == "interrupt":
-        return Interrupt()
-    if entry.get("type") != "user":
-        raise ValueError('its type is neither "user" nor "interrupt"')
-    found = _user_message(entry)
-    if not found.text.strip() and not found.attachments:
-        raise ValueError("a user message says nothing")
-    return found
-
-
-def _user_message(entry: dict[str, Any]) -> UserMessage:
-    if isinstance(text := entry.get("text"), str):
-        return UserMessage(text)
-    message = entry.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, str):
-        return UserMessage(content)
-    if not isinstance(content, list):
-        raise ValueError('a user message has a "text", or a "message" with "content"')
-    texts: list[str] = []
-    images: list[AttachmentPart] = []
-    for block in content:
-        if not isinstance(block, dict):
-            raise ValueError("a block of its content is no object")
-        if block.get("type") == "text" and isinstance(block.get("text"), str):
-            texts.append(block["text"])
-        elif block.get("type") == "image":
-            images.append(_image(block.get("source"), len(images) + 1))
-        else:
-            raise ValueError(f"a block of its content is of type {block.get('type')!r}; text and image are known")
-    return UserMessage("\n\n".join(texts), images)
-
-
-def _image(source: Any, number: int) -> AttachmentPart:
-    data = source.get("data") if isinstance(source, dict) and source.get("type") == "base64" else None
-    if not isinstance(data, str):
-        raise ValueError("an image needs a source of type base64 with data")
-    try:
-        raw = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("the data of an image is not base64") from None
-    kind = image_type(raw[:16])
-    if kind is None:
-        raise ValueError("the data of an image is no PNG, JPEG, GIF or WebP")
-    return AttachmentPart(f"image {number}", kind, data=data)
 
 
 def _estimate(step: Step) -> Metadata:

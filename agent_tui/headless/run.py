@@ -13,9 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from agent_tui import terminal_output
+from agent_tui import __version__, terminal_output
 from agent_tui.commands import registry
 from agent_tui.commands.turn_words import EXIT_BY_REASON
+from agent_tui.control.control import Control, ControlEvent, Interrupt, Question
+from agent_tui.control.lines import MAX_LINE, own_input
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models import DEMO
 from agent_tui.errors import (
@@ -25,13 +27,25 @@ from agent_tui.errors import (
     EXIT_OK,
     EXIT_REFUSED,
     EXIT_RETRYABLE,
+    EXIT_USAGE,
+    AgentError,
     ConfigError,
 )
-from agent_tui.headless.output import Interrupt, Printer, UserMessage, incoming, own_input
+from agent_tui.headless.incoming import (
+    Answered,
+    Asked,
+    UserMessage,
+    Wrong,
+    answer_of,
+    incoming,
+    question_line,
+)
+from agent_tui.headless.output import Printer
 from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
-from agent_tui.models.events import Event, Notice, TurnEnded
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.events import Event, Notice, PermissionAnswered, QuestionClosed, TurnEnded
+from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
+from agent_tui.text.clean import clean_line
 
 
 def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str]) -> list[AttachmentPart]:
@@ -104,7 +118,13 @@ class Run:
         self._stopped = asyncio.Event()
         self._broken = asyncio.Event()
         self._unsent = 0
+        self._held = 0  # bytes of the messages that wait
         self._steps_before = 0
+        self._control: Control | None = None
+        self._asked_here: set[str] = set()
+        self._doing: set[asyncio.Task[None]] = set()
+        self._wrong_lines = False
+        self._driven = False
 
     def handle(self, event: Event) -> None:
         """Prints an event. When nobody reads the output any more, the turn is ended."""
@@ -141,10 +161,10 @@ class Run:
 
     async def many(self) -> None:
         """The prompt of the command line, if there is one, then the messages of standard input until it ends. The exit
-        code is that of the first turn that did not end well. Raises ConfigError for what is no message, and where none
-        comes at all."""
+        code is that of the first turn that did not end well. Raises ConfigError where nothing comes at all."""
+        self._control = Control(self.agent, self._heard)
         waiting: asyncio.Queue[UserMessage | ConfigError | None] = asyncio.Queue()
-        reading = asyncio.create_task(self._read(waiting))
+        reading = asyncio.create_task(self._read(waiting, self._control))
         stopping = asyncio.create_task(self._stopped.wait())
         try:
             asked = bool(self._options.prompt.strip())
@@ -158,26 +178,121 @@ class Run:
                 if isinstance(message, ConfigError):
                     raise message
                 if message is None:
-                    if not asked and not self._stopped.is_set():
-                        raise ConfigError("No prompt: standard input ended without a message.")
-                    return
+                    break
                 asked = True
+                self._held -= message.size
                 await self._message(partial(self._prepare, message.text, "", (), message.attachments))
+            if self._doing:
+                await asyncio.wait(self._doing)
+            if not (asked or self._driven or self._stopped.is_set()):
+                raise ConfigError("No prompt: standard input ended without a message.")
+            if not asked and not self._stopped.is_set():
+                self.printer.stop_reason = "end"
+            if self._wrong_lines:
+                self.code = self.code or EXIT_USAGE
         finally:
             reading.cancel()
             stopping.cancel()
+            for task in self._doing:
+                task.cancel()
+            self._control.end()
 
-    async def _read(self, waiting: asyncio.Queue[UserMessage | ConfigError | None]) -> None:
+    async def _read(self, waiting: asyncio.Queue[UserMessage | ConfigError | None], control: Control) -> None:
         try:
             async for item in incoming(own_input()):
-                if not isinstance(item, Interrupt):
-                    self._unsent += 1
-                    await waiting.put(item)
-                elif not self.agent.turns.interrupt() and self._unsent:
-                    self._broken.set()
+                match item:
+                    case UserMessage() if self._held + item.size > 2 * MAX_LINE and self._held:
+                        self._wrong(Wrong("Too much waits already: this message is not taken."))
+                    case UserMessage():
+                        self._unsent += 1
+                        self._held += item.size
+                        await waiting.put(item)
+                    case Interrupt():
+                        self._interrupt()
+                    case Asked():
+                        self._driven = True
+                        task = asyncio.create_task(self._do(control, item), name="control request")
+                        self._doing.add(task)
+                        task.add_done_callback(self._doing.discard)
+                    case Answered():
+                        self._answer(control, item)
+                    case Wrong():
+                        self._wrong(item)
         except ConfigError as error:
             await waiting.put(error)
+        control.nobody_answers()
         await waiting.put(None)
+
+    def _interrupt(self) -> bool:
+        """Ends the turn that runs, or keeps the message that is being made ready from being sent."""
+        if self.agent.turns.interrupt():
+            return True
+        if self._unsent:
+            self._broken.set()
+        return bool(self._unsent)
+
+    def _wrong(self, item: Wrong) -> None:
+        if item.id:
+            self._respond(item.id, {"subtype": "error", "error": item.text})
+        else:
+            self._wrong_lines = True
+            self.write(partial(self.printer.wrong_line, item.text))
+
+    async def _do(self, control: Control, asked: Asked) -> None:
+        try:
+            if asked.request is None:
+                done = self._introduction()
+            elif isinstance(asked.request, Interrupt):
+                done = {"interrupted": self._interrupt()}
+            else:
+                done = await control.do(asked.request)
+        except AgentError as error:
+            self._respond(asked.id, {"subtype": "error", "error": str(error)})
+        else:
+            self._respond(asked.id, {"subtype": "success", "response": done})
+
+    def _introduction(self) -> Metadata:
+        agent = self.agent
+        return {
+            "version": __version__,
+            "session_id": agent.conversation.info.id,
+            "model": agent.models.spec.key,
+            "models": [spec.key for spec in agent.models.all()],
+            "mode": agent.mode.now,
+            "commands": [{"name": own.name, "description": own.description} for own in agent.project.user_commands()],
+        }
+
+    def _respond(self, name: str, response: Metadata) -> None:
+        entry = {"type": "control_response", "response": {"request_id": name, **response}}
+        self.write(partial(self.printer.control, entry))
+
+    def _answer(self, control: Control, answered: Answered) -> None:
+        question = next((one for one in control.questions if one.id == answered.id), None)
+        try:
+            if question is None:
+                raise ConfigError("This question waits no more: it was answered, or its turn is over.")
+            answer = answer_of(question, answered.said)
+            self._asked_here.discard(question.id)
+            question.answer(*answer.options, text=answer.text)
+        except (AgentError, ValueError) as error:
+            if question is not None:
+                self._asked_here.add(question.id)
+            self._wrong(Wrong(f"Answer to {clean_line(answered.id)[:60]!r}: {error}"))
+        else:
+            if answered.said.get("interrupt") is True:
+                self._interrupt()
+
+    def _heard(self, event: ControlEvent) -> None:
+        match event:
+            case Question():
+                self._asked_here.add(event.id)
+                self.write(partial(self.printer.control, question_line(event)))
+            case PermissionAnswered(request_id) | QuestionClosed(request_id) if request_id in self._asked_here:
+                # Nobody has to answer any more: the turn was interrupted, or the mode says it all.
+                self._asked_here.discard(request_id)
+                self.write(partial(self.printer.control, {"type": "control_cancel_request", "request_id": request_id}))
+            case _:
+                pass  # the printer tells it
 
     async def _message(self, prepare: Callable[[], Awaitable[tuple[str, list[AttachmentPart]]]]) -> None:
         """One message, its turn, and what it takes until its answer fits the schema."""

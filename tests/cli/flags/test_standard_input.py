@@ -42,22 +42,22 @@ def test_each_line_is_a_turn(cli: Cli) -> None:
     [
         (b"hello", "line 2: not JSON"),
         (b"[1]", "not a JSON object"),
-        (b'{"type": "robot"}', "neither"),
+        (b'{"type": "robot"}', "its type is none of"),
         (b'{"type": "user"}', '"text"'),
         (b'{"type": "user", "text": " "}', "says nothing"),
         (b"[" * 100_000, "not JSON"),
         (b'{"type": "user", "message": {"content": [{"type": "video"}]}}', "'video'"),
     ],
 )
-def test_a_line_that_is_no_message_ends_the_run_after_what_came_before(cli: Cli, line: bytes, words: str) -> None:
-    cli.script(answers("First."))
-    outcome = send(cli, {"type": "user", "text": "one"}, line)
+def test_a_line_that_is_no_message_is_an_error_event_and_the_run_goes_on(cli: Cli, line: bytes, words: str) -> None:
+    cli.script(answers("First.", "Second."))
+    outcome = send(cli, {"type": "user", "text": "one"}, line, {"type": "user", "text": "two"})
     assert outcome.code == 2
     assert words in outcome.error
-    assert [entry["text"] for entry in outcome.lines if entry["type"] == "turn_end"] == ["First."]
-    error, end = outcome.lines[-2:]
-    assert (error["type"], error["kind"], end["type"], end["steps"]) == ("error", "input", "end", 1)
-    assert words in error["message"]
+    assert [entry["text"] for entry in outcome.lines if entry["type"] == "turn_end"] == ["First.", "Second."]
+    error = next(entry for entry in outcome.lines if entry["type"] == "error")
+    assert error["kind"] == "input" and words in error["message"]
+    assert (outcome.lines[-1]["type"], outcome.lines[-1]["steps"]) == ("end", 2)
 
 
 def test_a_stream_without_a_message_has_nothing_to_ask(cli: Cli) -> None:

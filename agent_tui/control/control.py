@@ -1,0 +1,317 @@
+"""Drives a session for a program: what it can ask for, what it hears, and the questions that it answers.
+
+Events are those of ``models/events.py``; only the four that ask something become one ``Question``, which is answered
+where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from typing import Literal, TypeAlias, assert_never
+
+from agent_tui.commands.edits import EDITS, edited, ids_of
+from agent_tui.commands.questions import PLAN_CHOICES, permission_choices, question_text
+from agent_tui.commands.report import ContextReport
+from agent_tui.commands.report_json import context_json
+from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
+from agent_tui.engine.agent import Agent
+from agent_tui.errors import AgentError, ConfigError, ToolError
+from agent_tui.models.events import (
+    Event,
+    PermissionAnswered,
+    PermissionAsked,
+    PlanPresented,
+    QuestionAsked,
+    QuestionClosed,
+    StopAsked,
+    TurnEnded,
+)
+from agent_tui.models.messages import Metadata
+from agent_tui.records import dataclass
+from agent_tui.text.clean import clean_line
+from agent_tui.tools.arguments import parse_arguments
+
+QuestionKind = Literal["permission", "plan", "choice"]
+OptionKind = Literal["allow_once", "allow_always", "reject", "choice"]
+
+
+@dataclass(slots=True, frozen=True)
+class Option:
+    """An answer to choose. ``text``: it takes words, too. ``allow_always`` holds longer than this once."""
+
+    id: str
+    label: str
+    kind: OptionKind
+    text: bool = False
+
+
+@dataclass(slots=True, frozen=True, eq=False)
+class Question:
+    """Something that waits for the caller: whether a tool may run, a plan to approve, a question of the model's.
+
+    ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``; ``input`` are the
+    arguments of the tool call ``call_id``. ``several`` of the options may be chosen. ``QuestionClosed`` says that it
+    waits no more.
+    """
+
+    id: str
+    kind: QuestionKind
+    text: str
+    options: tuple[Option, ...]
+    several: bool = False
+    tool: str = ""
+    call_id: str = ""
+    input: Metadata = field(default_factory=dict)
+    display: Metadata = field(default_factory=dict)
+    reason: str = ""
+    _settle: Callable[[str, Sequence[str], str], None] = field(repr=False, default=lambda name, chosen, text: None)
+
+    def answer(self, *options: str, text: str = "") -> None:
+        """Answers with the ids of options, with words, or both. Raises AgentError for an option that there is not, and
+        for a question that waits no more."""
+        self._settle(self.id, options, text)
+
+    def allow(self) -> None:
+        """Says yes, this once. Raises AgentError as ``answer`` does, and where nothing is to be allowed."""
+        self.answer(self._first("allow_once", "allow_always"))
+
+    def decline(self, text: str = "") -> None:
+        """Says no, with a word about what to do instead or without one. Raises AgentError as ``answer`` does."""
+        self.answer(*([] if self.kind == "choice" else [self._first("reject")]), text=text)
+
+    def _first(self, *kinds: OptionKind) -> str:
+        found = next((option.id for option in self.options if option.kind in kinds), None)
+        if found is None:
+            raise AgentError("This question has no such answer: choose one of its options.")
+        return found
+
+
+@dataclass(slots=True, frozen=True)
+class Interrupt:
+    """Ends the running turn."""
+
+
+@dataclass(slots=True, frozen=True)
+class Steer:
+    """A message that goes in before the next step of the running turn."""
+
+    text: str
+
+
+@dataclass(slots=True, frozen=True)
+class SetModel:
+    """Talks to another model from the next message on."""
+
+    model: str
+
+
+@dataclass(slots=True, frozen=True)
+class SetMode:
+    """Changes the permission mode, at once."""
+
+    mode: str
+
+
+@dataclass(slots=True, frozen=True)
+class GetContext:
+    """The numbers of ``/context``, as ``agent-tui context --json`` prints them."""
+
+
+@dataclass(slots=True, frozen=True)
+class EditContext:
+    """Does one of ``drop``, ``fold``, ``restore``, ``pin``, ``unpin`` and ``undo`` to messages."""
+
+    edit: str
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, frozen=True)
+class Compact:
+    """Compacts the conversation; ``focus`` says what the summary should keep."""
+
+    focus: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """Answers the open question of that id."""
+
+    question: str
+    options: tuple[str, ...] = ()
+    text: str = ""
+
+
+Request: TypeAlias = Interrupt | Steer | SetModel | SetMode | GetContext | EditContext | Compact | Answer
+ControlEvent: TypeAlias = Event | Question
+"""What a caller hears. ``PermissionAsked``, ``PlanPresented``, ``QuestionAsked`` and ``StopAsked`` do not come."""
+
+
+class Control:
+    """Does what a program asks of an agent, and tells it what happens. The mode ``bypass`` has to be said at the start:
+    no request switches all questions off."""
+
+    def __init__(self, agent: Agent, hear: Callable[[ControlEvent], None]) -> None:
+        self._agent = agent
+        self._hear = hear
+        self._open: dict[str, tuple[Question, Callable[[Sequence[str], str], None]]] = {}
+        self._gone = False
+        self.end = agent.subscribe(self._heard)
+        """Stops listening."""
+
+    @property
+    def questions(self) -> list[Question]:
+        """Those that wait."""
+        return [question for question, _ in self._open.values()]
+
+    def nobody_answers(self) -> None:
+        """The caller is gone: what waits is declined, and so is what is asked from now on."""
+        self._gone = True
+        for question in self.questions:
+            question.decline()
+
+    async def do(self, request: Request) -> Metadata:
+        """Does it, and returns plain data. Raises AgentError, in one line, for what cannot be done."""
+        agent = self._agent
+        match request:
+            case Interrupt():
+                return {"interrupted": agent.turns.interrupt()}
+            case Steer(text):
+                if not text.strip():
+                    raise ConfigError("The message says nothing.")
+                if not agent.turns.busy:
+                    raise ConfigError("No turn runs; send a message instead.")
+                agent.turns.steer(text)
+                return {}
+            case SetModel(model):
+                info, _ = await agent.models.switch(model)
+                return {"model": info.spec.key}
+            case SetMode(mode):
+                known = next((each for each in PERMISSION_MODES if MODES_ELSEWHERE.get(mode, mode) == each), None)
+                if known is None:
+                    raise ConfigError(f"Unknown mode {clean_line(mode)[:60]!r}; use {', '.join(PERMISSION_MODES)}.")
+                if known == "bypass" and agent.mode.now != "bypass":
+                    raise ConfigError("bypass is chosen at the start only: --permission-mode bypass.")
+                agent.mode.set(known)
+                return {"mode": known}
+            case GetContext():
+                report = replace(ContextReport.of(agent), trigger=None)
+                return context_json(report, {message.id for message in agent.conversation.path})
+            case EditContext(edit, ids):
+                if edit not in EDITS:
+                    raise ConfigError(f"Unknown edit {clean_line(edit)[:60]!r}; use {', '.join(EDITS)}.")
+                return {"text": await edited(agent, edit, ids_of(edit, ids))}
+            case Compact(focus):
+                await agent.compaction.now(focus)
+                return {"total": agent.context.usage().total}
+            case Answer(question, options, text):
+                self._settle(question, options, text)
+                return {}
+            case _:
+                assert_never(request)
+
+    def _heard(self, event: Event) -> None:
+        match event:
+            case PermissionAsked():
+                self._ask(*self._permission(event))
+            case PlanPresented(request_id) if request_id:
+                self._ask(*self._plan(event))
+            case QuestionAsked():
+                self._ask(*self._choice(event))
+            case StopAsked():
+                pass  # the failure is told with the turn's end; a program changes what is wrong and sends again
+            case PermissionAnswered(request_id) | QuestionClosed(request_id):
+                self._open.pop(request_id, None)
+                self._hear(event)
+            case TurnEnded():
+                # A question that an interrupt ended says nothing of it itself.
+                for name in list(self._open):
+                    del self._open[name]
+                    self._hear(QuestionClosed(name))
+                self._hear(event)
+            case _:
+                self._hear(event)
+
+    def _ask(self, question: Question, answer: Callable[[Sequence[str], str], None]) -> None:
+        self._open[question.id] = (question, answer)
+        if self._gone:
+            question.decline()
+        else:
+            self._hear(question)
+
+    def _settle(self, name: str, chosen: Sequence[str], text: str) -> None:
+        question, answer = self._open.get(name, (None, None))
+        if question is None or answer is None:
+            raise AgentError("This question waits no more: it was answered, or its turn is over.")
+        known = {option.id for option in question.options}
+        if strange := next((one for one in chosen if one not in known), None):
+            raise AgentError(f"No option {clean_line(strange)[:60]!r}; this question has {', '.join(sorted(known))}.")
+        if len(chosen) > 1 and not question.several:
+            raise AgentError("Choose only one option.")
+        answer(chosen, text)
+        self._open.pop(name, None)
+
+    def _permission(self, asked: PermissionAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
+        choices = {choice.key: choice for choice in permission_choices(asked) if not choice.feedback}
+
+        def answer(chosen: Sequence[str], text: str) -> None:
+            choice = choices[chosen[0] if chosen else "n"]
+            self._agent.permissions.answer(asked.request_id, choice.allow, choice.pattern, text)
+
+        options = tuple(
+            Option(
+                choice.key,
+                choice.label,
+                ("allow_always" if choice.pattern or asked.lasts else "allow_once") if choice.allow else "reject",
+                text=not choice.allow and bool(asked.call_id),
+            )
+            for choice in choices.values()
+        )
+        found = Question(
+            asked.request_id,
+            "permission",
+            asked.summary,
+            options,
+            tool=asked.tool,
+            call_id=asked.call_id,
+            input=self._input_of(asked.call_id),
+            display=asked.display,
+            reason=asked.reason,
+            _settle=self._settle,
+        )
+        return found, answer
+
+    def _input_of(self, call_id: str) -> Metadata:
+        """The arguments of a call as the model wrote them; empty where it is not of this session."""
+        for message in reversed(self._agent.conversation.path):
+            for call in message.tool_calls:
+                if call.call_id == call_id:
+                    try:
+                        return parse_arguments(call.arguments)
+                    except ToolError:
+                        return {}
+        return {}
+
+    def _plan(self, asked: PlanPresented) -> tuple[Question, Callable[[Sequence[str], str], None]]:
+        modes = {choice.key: choice.mode for choice in PLAN_CHOICES if not (choice.feedback or choice.edit)}
+
+        def answer(chosen: Sequence[str], text: str) -> None:
+            mode = modes[chosen[0] if chosen else "n"]
+            self._agent.questions.answer_plan(asked.request_id, mode, asked.plan, "" if mode else text)
+
+        options = tuple(
+            Option(choice.key, choice.label, "allow_once" if choice.mode else "reject", text=choice.mode is None)
+            for choice in PLAN_CHOICES
+            if choice.key in modes
+        )
+        return Question(asked.request_id, "plan", asked.plan, options, _settle=self._settle), answer
+
+    def _choice(self, asked: QuestionAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
+        names = {str(number): choice for number, choice in enumerate(asked.choices, 1)}
+
+        def answer(chosen: Sequence[str], text: str) -> None:
+            self._agent.questions.answer_question(asked.request_id, [names[one] for one in chosen], text)
+
+        options = tuple(Option(name, choice, "choice") for name, choice in names.items())
+        found = Question(asked.request_id, "choice", question_text(asked), options, asked.several, _settle=self._settle)
+        return found, answer

@@ -1,0 +1,193 @@
+"""A session for Python programs: ``from agent_tui import Session``."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from agent_tui.bootstrap import make_agent
+from agent_tui.control.control import (
+    Compact,
+    Control,
+    ControlEvent,
+    EditContext,
+    GetContext,
+    Interrupt,
+    Question,
+    SetMode,
+    SetModel,
+    Steer,
+)
+from agent_tui.engine.agent import Agent
+from agent_tui.errors import AgentError, ConfigError
+from agent_tui.headless.run import expanded, need_model
+from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.options import Options
+
+OnQuestion = Callable[[Question], Awaitable[object] | object]
+
+
+class Session:
+    """A session in a folder, new or resumed, open inside ``async with``.
+
+    ``on_question`` answers what is asked; without it a question is declined that the loop over ``send`` passes over
+    unanswered. ``options`` is what the command line can say besides. AgentError is raised for what the caller has to
+    mend; what a model or a tool does wrong comes as events.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path = ".",
+        model: str | None = None,
+        *,
+        resume: str | None = None,
+        on_question: OnQuestion | None = None,
+        options: Options | None = None,
+    ) -> None:
+        given = options or Options()
+        self._folder = Path(folder).expanduser().resolve()
+        self._options = replace(
+            given, headless=True, can_ask=True, model=model or given.model, resume=resume or given.resume
+        )
+        self._on_question = on_question
+        self._agent: Agent | None = None
+        self._control: Control | None = None
+        self._told: asyncio.Queue[ControlEvent | BaseException] | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Session:
+        if not self._folder.is_dir():
+            raise ConfigError(f"{self._folder}: no such folder.")
+        agent = await make_agent(self._options, folder=self._folder)
+        self._control = Control(agent, self._heard)
+        try:
+            await agent.start()
+            need_model(agent, self._options)
+        except BaseException:
+            await agent.close()
+            raise
+        self._agent = agent
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        agent, self._agent = self.agent, None
+        for task in self._answering:
+            task.cancel()
+        await agent.close()
+
+    @property
+    def agent(self) -> Agent:
+        """The agent below, for what is not here. Raises AgentError outside of ``async with``."""
+        if self._agent is None:
+            raise AgentError("The session is not open: use `async with Session(…) as session`.")
+        return self._agent
+
+    @property
+    def id(self) -> str:
+        """What it is resumed by."""
+        return self.agent.conversation.info.id
+
+    @property
+    def text(self) -> str:
+        """The newest answer of the model."""
+        texts = [message.text for message in self.agent.conversation.path if message.role == "assistant"]
+        return texts[-1] if texts else ""
+
+    async def send(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> AsyncGenerator[ControlEvent, None]:
+        """Sends a message and yields all that happens until its turn is over. Leaving the loop ends the turn. Raises
+        AgentError while another message has no answer yet, for an unknown command, and what ``on_question`` raised."""
+        agent = self.agent
+        if self._told is not None:
+            raise AgentError("A turn runs already: wait for its end, or use steer().")
+        told: asyncio.Queue[ControlEvent | BaseException] = asyncio.Queue()
+        self._told = told
+        try:
+            if agent.parts.extensions is not None:
+                await agent.parts.extensions.ready()
+            agent.project.heard(text)
+            agent.turns.submit(await expanded(agent, text, ""), attachments)
+            ended = asyncio.create_task(agent.turns.join(), name="turn")
+            while not (ended.done() and told.empty()):
+                coming = asyncio.create_task(told.get())
+                await asyncio.wait({coming, ended}, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    coming.cancel()
+                    continue
+                event = coming.result()
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+                if isinstance(event, Question) and self._on_question is None:
+                    self._pass_over(event)
+        finally:
+            self._told = None
+            if self._agent is not None:
+                agent.turns.interrupt()
+                await agent.turns.join()
+
+    async def interrupt(self) -> bool:
+        """Ends the running turn; False when none runs."""
+        return bool((await self.control.do(Interrupt()))["interrupted"])
+
+    async def steer(self, text: str) -> None:
+        """Adds a message before the next step of the running turn."""
+        await self.control.do(Steer(text))
+
+    async def set_model(self, model: str) -> None:
+        """Talks to another model from the next message on."""
+        await self.control.do(SetModel(model))
+
+    async def set_mode(self, mode: str) -> None:
+        """Changes the permission mode, at once."""
+        await self.control.do(SetMode(mode))
+
+    async def context(self) -> Metadata:
+        """Returns the numbers of ``/context``, as ``agent-tui context --json`` prints them."""
+        return await self.control.do(GetContext())
+
+    async def edit_context(self, edit: str, *ids: str) -> str:
+        """Does one of ``drop``, ``fold``, ``restore``, ``pin``, ``unpin``, ``undo``; returns the line that tells it."""
+        return str((await self.control.do(EditContext(edit, ids)))["text"])
+
+    async def compact(self, focus: str = "") -> None:
+        """Compacts the conversation now."""
+        await self.control.do(Compact(focus))
+
+    @property
+    def control(self) -> Control:
+        """Does requests of any kind. Raises AgentError outside of ``async with``."""
+        if self._control is None or self._agent is None:
+            raise AgentError("The session is not open: use `async with Session(…) as session`.")
+        return self._control
+
+    def _heard(self, event: ControlEvent) -> None:
+        if self._told is not None:
+            self._told.put_nowait(event)
+        if isinstance(event, Question):
+            if self._on_question is not None:
+                task = asyncio.create_task(self._answer(event, self._on_question), name="question")
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
+            elif self._told is None:
+                event.decline()
+
+    async def _answer(self, question: Question, answer: OnQuestion) -> None:
+        try:
+            given = answer(question)
+            if inspect.isawaitable(given):
+                await given
+        except Exception as error:
+            if self._told is not None:
+                self._told.put_nowait(error)
+        self._pass_over(question)
+
+    def _pass_over(self, question: Question) -> None:
+        """Declines it where it still waits."""
+        if self._control is not None and question in self._control.questions:
+            question.decline()

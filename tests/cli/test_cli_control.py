@@ -1,0 +1,210 @@
+"""A run that another program drives by stream-json: it asks, answers, steers and looks at the context."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from agent_tui.control import lines as control_lines
+from tests.support.cli import Cli, answers
+
+FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
+ASKS = (*FLAGS, "--permission-prompt-tool", "stdio")
+WRITE = """
+[[step]]
+text = "I write it."
+tool_calls = [{ name = "write", arguments = { path = "a.txt", content = "one\\n" } }]
+[[step]]
+text = "Done."
+"""
+
+
+class Driver:
+    """The program at the other end: it writes lines and reads them."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.seen: list[dict[str, Any]] = []
+
+    def say(self, entry: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write((entry if isinstance(entry, str) else json.dumps(entry)) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, subtype: str, name: str = "r1", **more: object) -> dict[str, Any]:
+        """A control request, and what is answered."""
+        self.say({"type": "control_request", "request_id": name, "request": {"subtype": subtype, **more}})
+        response: dict[str, Any] = self.until("control_response")["response"]
+        assert response["request_id"] == name
+        return response
+
+    def reply(self, question: dict[str, Any], **said: object) -> None:
+        response = {"subtype": "success", "request_id": question["request_id"], "response": said}
+        self.say({"type": "control_response", "response": response})
+
+    def until(self, kind: str) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.seen.append(json.loads(line))
+            if self.seen[-1]["type"] == kind:
+                return self.seen[-1]
+        raise AssertionError(f"no {kind} came: {self.seen[-3:]}")
+
+    def end(self) -> int:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.seen += [json.loads(line) for line in self.process.stdout]
+        return self.process.wait(timeout=60)
+
+
+@contextmanager
+def driven(cli: Cli, *flags: str) -> Iterator[Driver]:
+    process = cli.start(*flags, stdin=subprocess.PIPE)
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    try:
+        yield Driver(process)
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def test_a_permission_is_asked_and_the_answer_decides(cli: Cli) -> None:
+    cli.script(WRITE + WRITE)
+    with driven(cli, *ASKS) as driver:
+        driver.say({"type": "user", "text": "write"})
+        question = driver.until("control_request")
+        asked = question["request"]
+        assert (asked["subtype"], asked["tool_name"]) == ("can_use_tool", "write")
+        assert asked["input"] == {"path": "a.txt", "content": "one\n"}
+        assert asked["display"]["kind"] == "diff" and "one" in asked["display"]["text"]
+        driver.reply(question, behavior="deny", message="Not there.")
+        assert "Not there." in driver.until("tool_result")["text"]
+        assert driver.until("turn_end")["text"] == "Done."
+        assert not (cli.project / "a.txt").exists()
+
+        driver.say({"type": "user", "text": "write after all"})
+        question = driver.until("control_request")
+        driver.reply(question, behavior="allow", updatedInput=question["request"]["input"])
+        driver.until("turn_end")
+        assert (cli.project / "a.txt").read_text() == "one\n"
+        assert driver.end() == 0
+    assert "control_cancel_request" not in [entry["type"] for entry in driver.seen]
+
+
+def test_a_second_answer_and_one_that_changes_the_call_are_error_events(cli: Cli) -> None:
+    cli.script(WRITE)
+    with driven(cli, *ASKS) as driver:
+        driver.say({"type": "user", "text": "write"})
+        question = driver.until("control_request")
+        driver.reply(question, behavior="allow", updatedInput={"path": "b.txt", "content": "two"})
+        assert "updatedInput" in driver.until("error")["message"]
+        driver.reply(question, options=["nonsense"])
+        assert "nonsense" in driver.until("error")["message"]
+        driver.reply(question, behavior="deny")
+        driver.reply(question, behavior="allow")
+        assert "waits no more" in driver.until("error")["message"]
+        assert driver.until("turn_end")["stop_reason"] == "end"
+        assert driver.end() == 2
+    assert list(cli.project.iterdir()) == []
+
+
+def test_a_driver_that_goes_away_in_the_middle_of_a_question_says_no(cli: Cli) -> None:
+    cli.script(WRITE)
+    with driven(cli, *ASKS) as driver:
+        driver.say({"type": "user", "text": "write"})
+        driver.until("control_request")
+        assert driver.end() == 0
+    assert not (cli.project / "a.txt").exists()
+    assert driver.seen[-1]["type"] == "end" and driver.seen[-1]["stop_reason"] == "end"
+
+
+def test_an_interrupt_takes_its_question_back(cli: Cli) -> None:
+    cli.script(WRITE)
+    with driven(cli, *ASKS) as driver:
+        driver.say({"type": "user", "text": "write"})
+        question = driver.until("control_request")
+        driver.say({"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}})
+        assert driver.until("control_cancel_request")["request_id"] == question["request_id"]
+        assert driver.until("turn_end")["stop_reason"] == "interrupted"
+        assert driver.end() == 130
+
+
+def test_a_question_of_the_model_is_answered_by_the_driver(cli: Cli) -> None:
+    cli.script(
+        '[[step]]\ntool_calls = [{ name = "ask_user", arguments = { question = "Which?", choices = ["a", "b"] } }]\n'
+        + answers("Good.")
+    )
+    with driven(cli, *ASKS) as driver:
+        driver.say({"type": "user", "text": "ask"})
+        question = driver.until("control_request")
+        assert question["request"]["kind"] == "choice"
+        chosen = next(one["id"] for one in question["request"]["options"] if one["label"] == "b")
+        driver.reply(question, options=[chosen])
+        assert "b" in driver.until("tool_result")["text"]
+        assert driver.until("turn_end")["text"] == "Good."
+        assert driver.end() == 0
+
+
+def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
+    cli.script(answers("First."))
+    with driven(cli, *FLAGS) as driver:
+        told = driver.ask("initialize")["response"]
+        assert told["model"] == "demo" and told["mode"] == "ask"
+        assert driver.ask("set_permission_mode", mode="acceptEdits")["response"] == {"mode": "accept-edits"}
+        assert "bypass" in driver.ask("set_permission_mode", mode="bypassPermissions")["error"]
+        assert driver.ask("set_model", model="no such/model")["subtype"] == "error"
+        assert driver.ask("set_model", model="demo")["response"] == {"model": "demo"}
+        assert "initialize" in driver.ask("reload")["error"], "names those that there are"
+        assert driver.ask("set_model")["error"].startswith("set_model: model must be a text")
+        assert "No turn runs" in driver.ask("steer", text="faster")["error"]
+        driver.say({"type": "user", "text": "one"})
+        driver.until("turn_end")
+        before = driver.ask("get_context")["response"]
+        assert before["total"] > 0 and before["rows"]
+        message = cli.run("export", told["session_id"]).json["messages"][0]["id"]
+        assert driver.ask("edit_context", edit="drop", ids=[message])["subtype"] == "success"
+        after = driver.ask("get_context")["response"]
+        assert after["total"] < before["total"] and len(after["dropped"]) == 1
+        driver.reply({"request_id": "x"}, behavior="allow")
+        assert "waits no more" in driver.until("error")["message"]
+        assert driver.end() == 2
+
+
+def test_output_of_a_command_comes_while_it_runs(cli: Cli) -> None:
+    command = "echo early; until test -e go; do :; done; echo late"
+    cli.script(
+        f'[[step]]\ntool_calls = [{{ name = "bash", arguments = {{ command = "{command}" }} }}]\n' + answers("Done.")
+    )
+    with driven(cli, *FLAGS, "--permission-mode", "bypass") as driver:
+        driver.say({"type": "user", "text": "run"})
+        assert driver.until("tool_start")["name"] == "bash"
+        assert "early" in driver.until("tool_output")["text"]
+        (cli.project / "go").touch()
+        assert "late" in driver.until("tool_result")["text"]
+        driver.until("turn_end")
+        assert driver.end() == 0
+
+
+def test_a_line_without_an_end_costs_an_error_and_no_memory(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_lines, "MAX_LINE", 1 << 20)
+    cli.script(answers("First."))
+    said = b"[" * (3 << 20) + b"\n" + json.dumps({"type": "user", "text": "one"}).encode() + b"\n"
+    outcome = cli.run(*FLAGS, stdin=said)
+    assert [entry["kind"] for entry in outcome.lines if entry["type"] == "error"] == ["input"]
+    assert outcome.code == 2 and "longer than" in outcome.error
+    assert outcome.lines[-1]["text"] == "First."
+
+
+def test_questions_need_a_stream_for_the_answers(cli: Cli) -> None:
+    cli.refused(2, "-p", "hi", "--permission-prompt-tool", "stdio", words="needs --input-format stream-json")

@@ -1,0 +1,114 @@
+"""``from agent_tui import Session``: a session that a Python program drives."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from agent_tui import Question, Session
+from agent_tui.errors import AgentError, ConfigError
+from agent_tui.models.events import PartDelta, ToolOutput, TurnEnded
+from tests.support.cli import REPOSITORY, Cli, answers, environment
+
+WRITE = """
+[[step]]
+text = "I write it."
+tool_calls = [{ name = "write", arguments = { path = "hello.txt", content = "hello" } }]
+[[step]]
+text = "Done."
+"""
+
+
+def test_the_program_in_the_docs_does_what_it_says(cli: Cli) -> None:
+    cli.script(WRITE)
+    code = re.search(r"```python\n(.*?)```", (REPOSITORY / "docs" / "python.md").read_text("utf-8"), re.DOTALL)
+    assert code is not None
+    command = [sys.executable, "-c", code[1]]
+    run = subprocess.run(
+        command, cwd=cli.project, env=environment(cli.env), capture_output=True, text=True, timeout=60, check=True
+    )
+    assert run.stdout.startswith("I write it.Done.") and run.stdout.endswith(" tokens\n")
+    assert (cli.project / "hello.txt").read_text() == "hello"
+
+
+def test_importing_the_package_loads_none_of_it() -> None:
+    code = "import sys, agent_tui; print([n for n in sys.modules if n.startswith('agent_tui')])"
+    run = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert run.stdout == "['agent_tui']\n"
+
+
+async def test_a_question_that_is_passed_over_is_declined(cli: Cli) -> None:
+    cli.script(WRITE)
+    async with Session(cli.project, "demo") as session:
+        events = [event async for event in session.send("write")]
+        question = next(event for event in events if isinstance(event, Question))
+        assert any(isinstance(event, TurnEnded) for event in events)
+        assert session.text == "Done." and not (cli.project / "hello.txt").exists()
+        with pytest.raises(AgentError, match="waits no more"):
+            question.allow()
+
+
+async def test_a_callback_answers_and_what_it_raises_is_raised(cli: Cli) -> None:
+    cli.script(WRITE + WRITE)
+    asked: list[str] = []
+
+    async def answer(question: Question) -> None:
+        asked.append(question.tool)
+        if len(asked) > 1:
+            raise LookupError("no idea")
+        question.allow()
+
+    async with Session(cli.project, "demo", on_question=answer) as session:
+        async for _ in session.send("write"):
+            pass
+        assert (asked, (cli.project / "hello.txt").read_text()) == (["write"], "hello")
+        (cli.project / "hello.txt").unlink()
+        with pytest.raises(LookupError):
+            async for _ in session.send("again"):
+                pass
+        assert not (cli.project / "hello.txt").exists()
+
+
+async def test_output_comes_while_a_command_runs_and_leaving_ends_the_turn(cli: Cli) -> None:
+    command = "echo early; until test -e go; do :; done"
+    cli.script(
+        f'[[step]]\ntool_calls = [{{ name = "bash", arguments = {{ command = "{command}" }} }}]\n' + answers("On.")
+    )
+    async with Session(cli.project, "demo") as session:
+        sending = session.send("run")
+        async for event in sending:
+            if isinstance(event, Question):
+                event.allow()
+            if isinstance(event, ToolOutput):
+                assert "early" in event.text
+                break
+        await sending.aclose()
+        assert await session.interrupt() is False
+        (cli.project / "go").touch()
+
+
+async def test_a_session_is_changed_and_resumed(cli: Cli) -> None:
+    cli.script(answers("First.", "Second."))
+    async with Session(cli.project, "demo") as session:
+        said = [e.delta.text async for e in session.send("one") if isinstance(e, PartDelta)]
+        assert "".join(said) == "First."
+        before = (await session.context())["total"]
+        first = session.agent.conversation.path[0].id
+        assert await session.edit_context("drop", first)
+        assert (await session.context())["total"] < before
+        await session.set_mode("plan")
+        with pytest.raises(AgentError):
+            await session.set_mode("bypass")
+        with pytest.raises(AgentError):
+            await session.steer("faster")
+        name = session.id
+    async with Session(cli.project, "demo", resume=name) as session:
+        assert session.text == "First."
+    with pytest.raises(AgentError, match="not open"):
+        await session.context()
+    with pytest.raises(ConfigError, match="no such folder"):
+        async with Session(cli.project / "none", "demo"):
+            pass
