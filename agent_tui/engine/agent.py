@@ -143,7 +143,9 @@ class Agent:
         known, their tools are those of the newest step.
         """
         opened, resume = self.sessions.opened, self.parts.resume
-        conversation = opened.open_first(resume, None, True) if editing else opened.open_for_reading(resume)
+        conversation = (
+            opened.open_first(resume, None, True, talks=False) if editing else opened.open_for_reading(resume)
+        )
         await asyncio.to_thread(self.parts.workspace.look)
         known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))

@@ -65,9 +65,10 @@ class OpenSession:
             raise AgentError(STILL_OPENING)
         return self._current
 
-    def open_first(self, resume: str | None, session: str | None, newest: bool) -> Conversation:
+    def open_first(self, resume: str | None, session: str | None, newest: bool, talks: bool = True) -> Conversation:
         """Opens what was asked for on the command line, else a new session: ``resume`` has to be there, ``session`` is
-        begun where it is not. Raises AgentError when it is missing."""
+        begun where it is not. Where nobody ``talks`` no run becomes a chat. Raises AgentError when it is missing."""
+        self._is_chat &= talks
         if resume:
             return self.open(resume)
         if session is not None:
@@ -80,8 +81,7 @@ class OpenSession:
             return self.open(session)
         try:
             return self.open_new(session)
-        except StoreError:
-            # Another process may have begun it in this moment.
+        except StoreError:  # another process may have begun it in this moment
             if not self._store.sessions.exists(session):
                 raise
             return self.open(session)

@@ -105,7 +105,7 @@ async def test_the_skill_tool_loads_a_skill(tmp_path: Path) -> None:
     assert tool.intent({"name": "a"}, context).kind == "internal"
     text = (await tool.run({"name": "a"}, context)).text
     assert str(tmp_path) in text and "Do ␛[31mthis." in text
-    with pytest.raises(ToolError, match="There are: a"):
+    with pytest.raises(ToolError, match="Available: a"):
         await tool.run({"name": "b"}, context)
 
 

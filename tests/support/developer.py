@@ -56,8 +56,8 @@ def parts(
         settings.permissions,
         readable=[made.paths.cache / "output"],
         protected=[made.paths.config, made.paths.data],
-        remembered=made.store.rules.of(project, made.trust.identity),
-        save=lambda rule, which: made.store.rules.add(project, made.trust.identity, rule, which),
+        remembered=[rule for _, rule in made.store.rules.of(project, made.trust.identity)],
+        save=lambda rule: made.store.rules.add(project, made.trust.identity, rule),
         can_ask=can_ask,
     )
     return made
