@@ -21,13 +21,18 @@ from acp import RequestError, helpers, schema
 from acp.core import AgentSideConnection
 
 from agent_tui import __version__
+from agent_tui.commands import registry
+from agent_tui.commands.context import rows_text
+from agent_tui.commands.info import Info
 from agent_tui.config import PERMISSION_MODES
 from agent_tui.control.control import ControlEvent, Option, Question
 from agent_tui.control.lines import lines, own_input
-from agent_tui.errors import AgentError
+from agent_tui.errors import AgentError, ConfigError
 from agent_tui.headless.incoming import image_part
 from agent_tui.models.events import (
+    CompactionEnded,
     ContextChanged,
+    Event,
     MessageAdded,
     Notice,
     PartDelta,
@@ -37,9 +42,12 @@ from agent_tui.models.events import (
     ToolStarted,
     TurnEnded,
 )
+from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart, Message, Metadata, ToolCallPart, ToolResultPart
 from agent_tui.options import Options
+from agent_tui.paths import user_paths
 from agent_tui.session import Session
+from agent_tui.store.repair import open_for_reading
 from agent_tui.tools.arguments import parse_arguments
 
 _KINDS: dict[str, schema.ToolKind] = {
@@ -62,6 +70,10 @@ _REASONS: dict[StopReason, schema.StopReason] = {
     "budget": "max_turn_requests",
     "error": "end_turn",
 }
+_COMMANDS = ("context", "compact", "usage")
+"""Commands of the chat that an editor has too; they answer with text."""
+_FAILED = -32603
+"""The code of JSON-RPC for an internal error."""
 _OUTPUT = 10_000
 """Characters of a running command's output that an editor shows."""
 
@@ -144,9 +156,8 @@ class Editor:
         return schema.LoadSessionResponse(modes=_modes(session), config_options=_models(session))
 
     async def list_sessions(self, cwd: str | None = None, **more: Any) -> schema.ListSessionsResponse:
-        any_open = next(iter(self._sessions.values()), None)
-        if any_open is None:
-            raise RequestError.invalid_params({"error": "Open a session first."})
+        with open_for_reading(user_paths().database) as store:
+            listed = store.sessions.all(cwd, 100, empty=False)
         found = [
             schema.SessionInfo(
                 session_id=info.id,
@@ -154,7 +165,7 @@ class Editor:
                 title=info.title or info.preview or None,
                 updated_at=datetime.fromtimestamp(info.updated, UTC).isoformat(),
             )
-            for info in any_open.agent.store.sessions.all(cwd, 100, empty=False)
+            for info in listed
         ]
         return schema.ListSessionsResponse(sessions=found)
 
@@ -174,17 +185,19 @@ class Editor:
     async def prompt(self, session_id: str, prompt: Sequence[Any], **more: Any) -> schema.PromptResponse:
         session = self._session(session_id)
         reason: schema.StopReason = "end_turn"
+        failure: Failure | None = None
         output: dict[str, str] = {}
         text, attachments = _message_of(prompt)
         try:
+            if text.startswith("/") and registry.split(text)[0] in _COMMANDS:
+                line = helpers.update_agent_message_text(await _answered(session, text))
+                await self._client.session_update(session_id, line)
+                return await _response(session, reason)
             async for event in session.send(text, attachments):
                 if isinstance(event, Question):
                     await self._ask(session_id, event)
                 elif isinstance(event, TurnEnded):
-                    reason = _REASONS[event.stop_reason]
-                    if event.failure is not None:
-                        line = helpers.update_agent_message_text(event.failure.message)
-                        await self._client.session_update(session_id, line)
+                    reason, failure = _REASONS[event.stop_reason], event.failure
                 elif isinstance(event, ToolOutput):
                     # Each update has all that is to be shown.
                     output[event.call_id] = (output.get(event.call_id, "") + event.text)[-_OUTPUT:]
@@ -193,9 +206,9 @@ class Editor:
                     await self._client.session_update(session_id, update)
         except AgentError as error:
             raise RequestError.invalid_params({"error": str(error)}) from None
-        context = await session.context()
-        numbers = {name: context[name] for name in ("total", "low", "high", "limit", "window")}
-        return schema.PromptResponse(stop_reason=reason, field_meta={"context": numbers})
+        if failure is not None:
+            raise RequestError(_FAILED, failure.message, {"kind": failure.kind})
+        return await _response(session, reason)
 
     async def cancel(self, session_id: str, **more: Any) -> None:
         if session_id in self._sessions:
@@ -214,7 +227,8 @@ class Editor:
 
     async def _open(self, cwd: str, servers: Sequence[Any] | None, resume: str | None = None) -> Session:
         with TemporaryDirectory() as folder:
-            options = self._options
+            # The model that is named at the start is that of new sessions.
+            options = self._options if resume is None else replace(self._options, model=None)
             if servers:
                 file = Path(folder) / "mcp.json"
                 file.write_text(json.dumps({"mcpServers": {s.name: _server(s) for s in servers}}), "utf-8")
@@ -222,15 +236,18 @@ class Editor:
             session = Session(cwd, options=options, resume=resume)
             await _done(session.__aenter__())
         self._sessions[session.id] = session
+        theirs = [(own.name, own.description or own.name, "") for own in session.agent.project.user_commands()]
+        ours = [(found.name, found.summary, found.args) for name in _COMMANDS if (found := registry.find(name))]
         commands = [
-            schema.AvailableCommand(name=own.name, description=own.description or own.name)
-            for own in session.agent.project.user_commands()
-        ]
-        if commands:
-            told = schema.AvailableCommandsUpdate(
-                session_update="available_commands_update", available_commands=commands
+            schema.AvailableCommand(
+                name=name,
+                description=what,
+                input=schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=args)) if args else None,
             )
-            await self._client.session_update(session.id, told)
+            for name, what, args in [*ours, *theirs]
+        ]
+        told = schema.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands)
+        await self._client.session_update(session.id, told)
         return session
 
     async def _ask(self, session_id: str, question: Question) -> None:
@@ -247,11 +264,42 @@ class Editor:
         options = [
             schema.PermissionOption(option_id=option.id, name=option.label, kind=_option_kind(option))
             for option in question.options
+            if not option.asks  # an editor has no field for it
         ]
         said = await self._client.request_permission(session_id=session_id, tool_call=call, options=options)
         if isinstance(said.outcome, schema.AllowedOutcome):
             with suppress(AgentError):  # it waits no more, or there is no such option: then it is declined
                 question.answer(said.outcome.option_id)
+
+
+async def _response(session: Session, reason: schema.StopReason) -> schema.PromptResponse:
+    context = await session.context()
+    numbers = {name: context[name] for name in ("total", "low", "high", "limit", "window")}
+    return schema.PromptResponse(stop_reason=reason, field_meta={"context": numbers})
+
+
+async def _answered(session: Session, line: str) -> str:
+    """What a command of the chat says. Raises AgentError for what cannot be done."""
+    said: list[str] = []
+
+    def heard(event: Event) -> None:
+        if isinstance(event, CompactionEnded):
+            said.append(event.text)
+
+    end = session.agent.subscribe(heard)
+    try:
+        match await registry.run(session.agent, line):
+            case registry.Text(text) | Info(text=text):
+                said.append(text)
+            case registry.OpenScreen("context"):
+                await session.agent.context.refresh()
+                said.append(rows_text(session.agent))
+            case registry.OpenScreen(name):
+                raise ConfigError(f"{name} opens in the chat only.")
+    finally:
+        end()
+    text = "\n".join(said)
+    return f"```\n{text}\n```"
 
 
 async def _done(work: Any) -> Any:

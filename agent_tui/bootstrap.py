@@ -314,7 +314,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         jail=jail,
         model_key=options.model,
         run_budget=options.budget,
-        is_chat=not options.headless,
+        is_chat=options.editor or not options.headless,
         keep_index=not (options.headless or options.ephemeral),
         resume=options.resume or None,
         session=options.session,

@@ -36,6 +36,7 @@ class Options:
     end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
     environment say. ``budget`` is in dollars. ``output_schema`` is a file, or as text the schema itself.
     ``permission_prompt_tool``: questions go out as lines of stream-json, and so come the answers.
+    ``editor``: someone chats in an editor.
     ``instructions``: what the run itself adds to the system prompt. ``variables``: of each field how many of its values
     came from its environment variable; those are the first."""
 
@@ -70,6 +71,7 @@ class Options:
     mcp_config: list[Path] = field(default_factory=list)
     trust: bool = False
     can_ask: bool = True
+    editor: bool = False
     instructions: list[str] = field(default_factory=list)
     variables: dict[str, int] = field(default_factory=dict)
 

@@ -66,7 +66,8 @@ class Session:
         self._control = Control(agent, self._heard)
         try:
             await agent.start()
-            need_model(agent, self._options)
+            if not (self._options.editor and self._options.resume):  # there the session's own model shows
+                need_model(agent, self._options)
         except BaseException:
             await agent.close()
             raise
@@ -112,7 +113,7 @@ class Session:
                 await agent.parts.extensions.ready()
             agent.project.heard(text)
             agent.turns.submit(await expanded(agent, text, ""), attachments)
-            ended = asyncio.create_task(agent.turns.join(), name="turn")
+            ended = asyncio.create_task(self.control.over(), name="turn")
             while not (ended.done() and told.empty()):
                 coming = asyncio.create_task(told.get())
                 await asyncio.wait({coming, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -128,8 +129,8 @@ class Session:
         finally:
             self._told = None
             if self._agent is not None:
-                agent.turns.interrupt()
-                await agent.turns.join()
+                await self.interrupt()
+                await self.control.over()
 
     async def interrupt(self) -> bool:
         """Ends the running turn; False when none runs."""

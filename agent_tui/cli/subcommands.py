@@ -159,7 +159,7 @@ def _acp(values: argparse.Namespace) -> None:
         raise AgentError("agent-tui acp needs the agent-client-protocol package: pip install 'agent-tui[acp]'.")
     from agent_tui.acp import serve
 
-    asyncio.run(serve(Options(model=values.model, config=values.config)))
+    asyncio.run(serve(Options(model=values.model, config=values.config, editor=True)))
 
 
 def _chat_flags(flags: Sequence[str]) -> Path:

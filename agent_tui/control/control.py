@@ -1,6 +1,6 @@
 """Drives a session for a program: what it can ask for, what it hears, and the questions that it answers.
 
-Events are those of ``models/events.py``; only the four that ask something become one ``Question``, which is answered
+Events are those of ``models/events.py``; those that ask something become one ``Question``, which is answered
 where it stands.
 """
 
@@ -16,9 +16,11 @@ from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.stops import STOP
 from agent_tui.errors import AgentError, ConfigError, ToolError
 from agent_tui.models.events import (
     Event,
+    Notice,
     PermissionAnswered,
     PermissionAsked,
     PlanPresented,
@@ -26,29 +28,33 @@ from agent_tui.models.events import (
     QuestionClosed,
     StopAsked,
     TurnEnded,
+    Way,
 )
 from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.arguments import parse_arguments
 
-QuestionKind = Literal["permission", "plan", "choice"]
+QuestionKind = Literal["permission", "plan", "choice", "stop"]
 OptionKind = Literal["allow_once", "allow_always", "reject", "choice"]
 
 
 @dataclass(slots=True, frozen=True)
 class Option:
-    """An answer to choose. ``text``: it takes words, too. ``allow_always`` holds longer than this once."""
+    """An answer to choose. ``text``: it takes words, too. ``allow_always`` holds longer than this once. ``asks`` names
+    what has to be written with it."""
 
     id: str
     label: str
     kind: OptionKind
     text: bool = False
+    asks: str = ""
 
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Question:
-    """Something that waits for the caller: whether a tool may run, a plan to approve, a question of the model's.
+    """Something that waits for the caller: whether a tool may run, a plan to approve, a question of the model's, what
+    to do about a budget, a key, a model or a full context at which a turn has stopped (``stop``).
 
     ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``; ``input`` are the
     arguments of the tool call ``call_id``. ``several`` of the options may be chosen. ``QuestionClosed`` says that it
@@ -170,12 +176,28 @@ class Control:
         for question in self.questions:
             question.decline()
 
+    def pass_over_stop(self) -> bool:
+        """Leaves the turn as it stopped, where a question about that is open; False where none is."""
+        found = [question for question in self.questions if question.kind == "stop"]
+        for question in found:
+            question.decline()
+        return bool(found)
+
+    async def over(self) -> None:
+        """Waits until the turn is over, and with it the one that goes on after the answer to a stop."""
+        agent = self._agent
+        await agent.turns.join()
+        await agent.stops.settled()
+        while agent.turns.busy:
+            await agent.turns.join()
+            await agent.stops.settled()
+
     async def do(self, request: Request) -> Metadata:
         """Does it, and returns plain data. Raises AgentError, in one line, for what cannot be done."""
         agent = self._agent
         match request:
             case Interrupt():
-                return {"interrupted": agent.turns.interrupt()}
+                return {"interrupted": agent.turns.interrupt() or self.pass_over_stop()}
             case Steer(text):
                 if not text.strip():
                     raise ConfigError("The message says nothing.")
@@ -219,7 +241,7 @@ class Control:
             case QuestionAsked():
                 self._ask(*self._choice(event))
             case StopAsked():
-                pass  # the failure is told with the turn's end; a program changes what is wrong and sends again
+                self._ask(*self._stop(event))
             case PermissionAnswered(request_id) | QuestionClosed(request_id):
                 self._open.pop(request_id, None)
                 self._hear(event)
@@ -315,3 +337,35 @@ class Control:
         options = tuple(Option(name, choice, "choice") for name, choice in names.items())
         found = Question(asked.request_id, "choice", question_text(asked), options, asked.several, _settle=self._settle)
         return found, answer
+
+    def _stop(self, asked: StopAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
+        ways = {way.key: way for way in asked.ways}
+
+        def answer(chosen: Sequence[str], text: str) -> None:
+            self._agent.events.spawn(self._go_on(asked, ways[chosen[0]] if chosen else None, text), "answer to a stop")
+
+        options = tuple(
+            Option(way.key, way.label, "reject" if way == STOP else "choice", bool(_asks(way)), _asks(way))
+            for way in asked.ways
+        )
+        return Question(asked.request_id, "stop", asked.question, options, _settle=self._settle), answer
+
+    async def _go_on(self, asked: StopAsked, way: Way | None, text: str) -> None:
+        """Takes a way, once: where that leads nowhere, the turn stays as it stopped."""
+        agent = self._agent
+        try:
+            if way is not None and way.models:
+                before = agent.models.spec.key
+                info, _ = await agent.models.switch(text)
+                if info.spec.key != before:
+                    return  # the turn goes on by itself
+                raise ConfigError(f"{before} is the model that the turn stopped with.")
+            if way is not None:
+                await agent.stops.answer(asked.request_id, way.key, text)
+        except AgentError as error:
+            agent.events.publish(Notice("error", str(error), "stop"))
+        await agent.stops.answer(asked.request_id, "")
+
+
+def _asks(way: Way) -> str:
+    return "The name of a model" if way.models else way.asks

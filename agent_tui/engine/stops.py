@@ -91,7 +91,13 @@ class Stops:
         self._session = ""
         self._turns = 0
         self._answering = self._editing = False
+        self._quiet = asyncio.Event()
+        self._quiet.set()
         state.events.subscribe(self._heard)
+
+    async def settled(self) -> None:
+        """Waits until no such question is open, or about to be."""
+        await self._quiet.wait()
 
     async def answer(self, request_id: str, key: str, text: str = "") -> None:
         """The user's word: the ``key`` of a way, with the ``text`` it asks for. Raises AgentError where that cannot be
@@ -126,15 +132,24 @@ class Stops:
                 asks = failure is not None and failure.kind in ("auth", "not_found", "context_overflow")
                 if reason == "budget" or (reason == "error" and asks):
                     self._session = self._state.conversation.info.id
+                    self._quiet.clear()
                     self._state.events.spawn(self._ask(failure, self._turns, self._session), "stop")
 
     def _close(self) -> None:
         asked, self._asked = self._asked, None
         if asked is not None:
             self._acts = {}
+            self._quiet.set()
             self._state.events.publish(QuestionClosed(asked.request_id))
 
     async def _ask(self, failure: Failure | None, turn: int, session: str) -> None:
+        try:
+            await self._put(failure, turn, session)
+        finally:
+            if self._asked is None:
+                self._quiet.set()
+
+    async def _put(self, failure: Failure | None, turn: int, session: str) -> None:
         await self._until_idle()
         acts: dict[Way, Act | None] = {}
         if failure is None:

@@ -207,7 +207,7 @@ def answer_of(question: Question, said: Metadata) -> Answer:
     if behavior == "deny":
         return _first(question, ("reject",), text)
     if behavior == "allow":
-        if question.kind == "choice":
+        if question.kind in ("choice", "stop"):
             raise ValueError("this question takes options or text")
         if (changed := said.get("updatedInput")) is not None and changed != question.input:
             raise ValueError("updatedInput differs from the input: a call runs as the model made it, or not at all")

@@ -204,6 +204,7 @@ class Run:
                     case UserMessage() if self._held + item.size > 2 * MAX_LINE and self._held:
                         self._wrong(Wrong("Too much waits already: this message is not taken."))
                     case UserMessage():
+                        control.pass_over_stop()
                         self._unsent += 1
                         self._held += item.size
                         await waiting.put(item)
@@ -229,7 +230,7 @@ class Run:
             return True
         if self._unsent:
             self._broken.set()
-        return bool(self._unsent)
+        return bool(self._unsent) or (self._control is not None and self._control.pass_over_stop())
 
     def _wrong(self, item: Wrong) -> None:
         if item.id:
@@ -284,6 +285,8 @@ class Run:
 
     def _heard(self, event: ControlEvent) -> None:
         match event:
+            case Question(kind="stop") if self._unsent:
+                event.decline()  # the next message waits already
             case Question():
                 self._asked_here.add(event.id)
                 self.write(partial(self.printer.control, question_line(event)))
@@ -320,7 +323,7 @@ class Run:
             self.agent.runtime.expect(self._schema.schema, due)
         self.agent.turns.submit(text, attachments)
         await self._over.wait()
-        await self.agent.turns.join()
+        await (self.agent.turns.join() if self._control is None else self._control.over())
 
     async def _fit_schema(self) -> None:
         if self._schema is None:

@@ -7,11 +7,30 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from acp import PROTOCOL_VERSION, schema, spawn_agent_process, text_block
+import pytest
+from acp import (
+    PROTOCOL_VERSION,
+    RequestError,
+    embedded_text_resource,
+    image_block,
+    resource_block,
+    schema,
+    spawn_agent_process,
+    text_block,
+)
 
-from tests.support.cli import Cli, environment
+from tests.recordings import needs_recordings
+from tests.support import recorded
+from tests.support.cli import Cli, answers, environment
+from tests.support.end_to_end import calls, reply
+from tests.support.loopback import Loopback
+from tests.support.mcp_servers import SERVER
+from tests.support.model_calls import KEY
+from tests.support.pixel import PIXEL_BASE64
 
 WRITE = """
 [[step]]
@@ -42,8 +61,32 @@ class Client:
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
         self.updates.append(update)
 
-    def text(self) -> str:
-        return "".join(each.content.text for each in self.updates if each.session_update == "agent_message_chunk")
+    def of(self, kind: str) -> list[Any]:
+        return [each for each in self.updates if each.session_update == kind]
+
+    def text(self, kind: str = "agent_message_chunk") -> str:
+        return "".join(each.content.text for each in self.of(kind))
+
+
+class Editor:
+    """A session of an editor, and what it hears."""
+
+    def __init__(self, agent: Any, client: Any, session: Any, folder: str) -> None:
+        self.agent, self.client, self.session, self.folder = agent, client, session, folder
+        self.id = session.session_id
+
+    async def say(self, *blocks: Any) -> Any:
+        return await self.agent.prompt(session_id=self.id, prompt=list(blocks))
+
+
+@asynccontextmanager
+async def opened(cli: Cli, *kinds: str, model: str = "demo", servers: Any = ()) -> AsyncIterator[Editor]:
+    client: Any = Client(*kinds)
+    program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
+    async with asyncio.timeout(60), spawn_agent_process(client, *program, env=environment(cli.env)) as (agent, _):
+        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        session = await agent.new_session(cwd=str(cli.project), mcp_servers=list(servers))
+        yield Editor(agent, client, session, str(cli.project))
 
 
 async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
@@ -68,7 +111,7 @@ async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
         client.updates.clear()
         await agent.load_session(cwd=str(cli.project), session_id=session.session_id, mcp_servers=[])
         assert client.text() == "I write it.Done." * 2
-        assert client.updates[0].content.text == "write"
+        assert client.text("user_message_chunk") == "writewrite after all"
 
 
 class Raw:
@@ -122,3 +165,107 @@ def test_an_editor_that_leaves_in_the_middle_of_a_question_says_no(cli: Cli) -> 
     client.until("method", "session/request_permission")
     assert client.end() == 0
     assert list(cli.project.iterdir()) == []
+
+
+async def test_a_turn_that_stopped_goes_on_or_fails_with_its_reason(cli: Cli) -> None:
+    refused = '[[step]]\nerror = { kind = "auth", message = "The key was refused." }\n'
+    cli.script(refused + answers("Good.") + refused)
+    async with opened(cli, "allow_once", "reject_once") as editor:
+        assert (await editor.say(text_block("one"))).stop_reason == "end_turn"
+        assert editor.client.text() == "Good."
+        with pytest.raises(RequestError, match="The key was refused"):
+            await editor.say(text_block("two"))
+        await editor.say(text_block("/context"))
+
+
+async def test_modes_models_and_sessions_are_listed_and_changed(cli: Cli) -> None:
+    cli.config('[models.other]\nmodel = "demo"\n')
+    cli.script(answers("First."))
+    async with opened(cli) as editor:
+        assert editor.session.modes.current_mode_id == "ask"
+        await editor.agent.set_session_mode(session_id=editor.id, mode_id="plan")
+        with pytest.raises(RequestError):
+            await editor.agent.set_session_mode(session_id=editor.id, mode_id="bypass")
+        (option,) = editor.session.config_options
+        assert (option.id, option.current_value) == ("model", "demo")
+        assert {"demo", "other"} <= {each.value for each in option.options}
+        changed = await editor.agent.set_config_option(config_id="model", session_id=editor.id, value="other")
+        assert changed.config_options[0].current_value == "other"
+        with pytest.raises(RequestError):
+            await editor.agent.set_config_option(config_id="model", session_id=editor.id, value="no such/model")
+        await editor.say(text_block("one"))
+    listed: Any = Client()
+    program = (sys.executable, "-m", "agent_tui", "acp", "-m", "demo")
+    async with asyncio.timeout(60), spawn_agent_process(listed, *program, env=environment(cli.env)) as (agent, _):
+        (session,) = (await agent.list_sessions(cwd=str(cli.project))).sessions
+        assert (session.session_id, session.title) == (editor.id, "one")
+        loaded = await agent.load_session(cwd=session.cwd, session_id=session.session_id, mcp_servers=[])
+        assert loaded.config_options is not None and loaded.config_options[0].current_value == "other"
+    assert cli.run("export", editor.id).json["session"]["kind"] == "user", "what was said in an editor is a chat"
+
+
+async def test_commands_answer_and_own_ones_are_sent(cli: Cli) -> None:
+    commands = cli.paths.config_file.parent / "commands"
+    commands.mkdir(parents=True)
+    (commands / "shout.md").write_text("Say $ARGUMENTS loudly.", "utf-8")
+    cli.script(answers("HI!"))
+    async with opened(cli) as editor:
+        (told,) = editor.client.of("available_commands_update")
+        assert {"context", "compact", "usage", "shout"} <= {each.name for each in told.available_commands}
+        assert (await editor.say(text_block("/context"))).stop_reason == "end_turn"
+        assert "tokens" in editor.client.text() and "System prompt" in editor.client.text()
+        editor.client.updates.clear()
+        await editor.say(text_block("/shout hi"))
+        assert editor.client.text() == "HI!"
+        with pytest.raises(RequestError, match="Invalid params"):
+            await editor.say(text_block("/compact show 9"))
+
+
+async def test_images_files_plans_and_servers_arrive(cli: Cli) -> None:
+    todo = '{ items = [{ content = "Look", status = "in_progress" }, { content = "Mend", status = "pending" }] }'
+    cli.script(f'[[step]]\ntool_calls = [{{ name = "todo", arguments = {todo} }}]\n' + answers("Planned."))
+    server = schema.McpServerStdio(name="own", command=sys.executable, args=[SERVER], env=[])
+    async with opened(cli, servers=[server]) as editor:
+        file = resource_block(embedded_text_resource("file:///elsewhere/notes.md", "Never forget."))
+        await editor.say(text_block("look"), image_block(PIXEL_BASE64, "image/png"), file)
+        (plan,) = editor.client.of("plan")
+        assert [(each.content, each.status) for each in plan.entries] == [("Look", "in_progress"), ("Mend", "pending")]
+        with pytest.raises(RequestError):
+            await editor.say(image_block("bm9uZQ==", "image/png"))
+        editor.client.updates.clear()
+        await editor.say(text_block("/context"))
+        assert "own" in editor.client.text()
+    sent = json.loads(cli.run("export", editor.id).out)["messages"][0]["parts"]
+    names = [part["name"] for part in sent if part["type"] == "attachment"]
+    assert names == ["permission mode", "image 1", "notes.md"]
+
+
+async def test_cancel_ends_the_turn(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = "Long."\nhang = true\nafter = 3\n')
+    async with opened(cli) as editor:
+        saying = asyncio.create_task(editor.say(text_block("one")))
+        while not editor.client.text() and not saying.done():
+            await asyncio.wait({saying}, timeout=0.01)
+        await editor.agent.cancel(session_id=editor.id)
+        assert (await saying).stop_reason == "cancelled"
+
+
+@needs_recordings
+async def test_a_recorded_stream_arrives_whole(cli: Cli) -> None:
+    name = "anthropic-sonnet4-thinking-tool-cache.step2"
+    expected = recorded.load("anthropic-sonnet4-thinking-tool-cache")["expected"]
+    with Loopback(posts_only=True) as server:
+        server.serve("*", reply("anthropic-sonnet4-thinking-tool-cache"), reply(name))
+        cli.config(
+            '[models.x]\nmodel = "anthropic/claude-sonnet-4-20250514"\n'
+            f'api_base = "{server.url}/v1"\napi_key_env = "MY_KEY"\n'
+        )
+        cli.setenv("MY_KEY", KEY)
+        async with opened(cli, model="x") as editor:
+            done = await editor.say(text_block("What's the weather in Florence?"))
+        assert len(calls(server)) == 2
+    assert editor.client.text("agent_thought_chunk").startswith(expected["reasoning"])
+    assert editor.client.text().endswith(recorded.load(name)["expected"]["text"])
+    (call,) = editor.client.of("tool_call")
+    assert (call.title, call.raw_input) == (expected["tool_calls"][0]["name"], expected["tool_calls"][0]["arguments"])
+    assert [each.used for each in editor.client.of("usage_update")][-1] == done.field_meta["context"]["total"]

@@ -25,6 +25,9 @@ text = "Done."
 """
 
 
+REFUSED = '[[step]]\nerror = { kind = "auth", message = "The key was refused." }\n'
+
+
 class Driver:
     """The program at the other end: it writes lines and reads them."""
 
@@ -154,6 +157,62 @@ def test_a_question_of_the_model_is_answered_by_the_driver(cli: Cli) -> None:
         assert "b" in driver.until("tool_result")["text"]
         assert driver.until("turn_end")["text"] == "Good."
         assert driver.end() == 0
+
+
+def test_a_turn_that_stopped_goes_on_as_the_driver_says(cli: Cli) -> None:
+    cli.script(REFUSED + answers("Good."))
+    with driven(cli, *ASKS) as driver:
+        driver.say({"type": "user", "text": "one"})
+        question = driver.until("control_request")
+        asked = question["request"]
+        assert (asked["subtype"], asked["kind"]) == ("ask_user", "stop")
+        assert {option["id"]: option["asks"] for option in asked["options"]} == {
+            "t": "",
+            "m": "The name of a model",
+            "n": "",
+        }
+        driver.reply(question, behavior="allow")
+        assert "takes options" in driver.until("error")["message"], "no yes raises a budget"
+        driver.reply(question, options=["t"])
+        ended = driver.until("turn_end")
+        assert (ended["stop_reason"], ended["text"]) == ("end", "Good.")
+        assert driver.end() == 2
+
+
+@pytest.mark.parametrize("passed_over", ["decline", "message", "interrupt", "leave", "no such model", "same model"])
+def test_a_stop_that_is_not_answered_ends_the_turn(cli: Cli, passed_over: str) -> None:
+    cli.script(REFUSED + answers("Second."))
+    with driven(cli, *ASKS) as driver:
+        driver.say({"type": "user", "text": "one"})
+        question = driver.until("control_request")
+        match passed_over:
+            case "decline":
+                driver.reply(question, behavior="deny")
+            case "message":
+                driver.say({"type": "user", "text": "two"})
+            case "interrupt":
+                assert driver.ask("interrupt")["response"] == {"interrupted": True}
+            case "no such model":
+                driver.reply(question, options=["m"], text="nonsense")
+                assert "nonsense" in driver.until("notice")["text"]
+            case "same model":
+                driver.reply(question, options=["m"], text="demo")
+                assert "stopped with" in driver.until("notice")["text"]
+        if passed_over != "leave":
+            assert driver.until("turn_end")["stop_reason"] == "error"
+        if passed_over == "message":
+            assert driver.until("turn_end")["text"] == "Second."
+        driver.end()
+    assert driver.seen[-1]["type"] == "end"
+
+
+def test_a_message_that_waits_answers_a_stop(cli: Cli) -> None:
+    cli.script(REFUSED + answers("Second."))
+    said = "".join(json.dumps({"type": "user", "text": text}) + "\n" for text in ("one", "two"))
+    outcome = cli.run(*ASKS, stdin=said.encode())
+    ends = [entry["stop_reason"] for entry in outcome.lines if entry["type"] == "turn_end"]
+    assert ends == ["error", "end"] and outcome.lines[-1]["text"] == "Second."
+    assert "control_request" not in [entry["type"] for entry in outcome.lines]
 
 
 def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui import Question, Session
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.models.events import PartDelta, ToolOutput, TurnEnded
+from agent_tui.models.events import Notice, PartDelta, ToolOutput, TurnEnded
 from tests.support.cli import REPOSITORY, Cli, answers, environment
 
 WRITE = """
@@ -112,3 +112,46 @@ async def test_a_session_is_changed_and_resumed(cli: Cli) -> None:
     with pytest.raises(ConfigError, match="no such folder"):
         async with Session(cli.project / "none", "demo"):
             pass
+
+
+BUDGET = """
+default_model = "paid"
+[models.paid]
+model = "demo"
+prices = { input = 3.0, output = 15.0 }
+[budget]
+turn_usd = 0.000001
+"""
+
+
+@pytest.mark.parametrize(("amount", "reasons"), [("1", ["budget", "end"]), ("banana", ["budget"]), ("", ["budget"])])
+async def test_a_budget_is_a_question_that_only_an_amount_raises(cli: Cli, amount: str, reasons: list[str]) -> None:
+    cli.config(BUDGET)
+    cli.script(answers("Good."))
+    events = []
+    async with Session(cli.project) as session:
+        async for event in session.send("one"):
+            events.append(event)
+            if isinstance(event, Question):
+                assert event.kind == "stop" and "budget" in event.text
+                with pytest.raises(AgentError, match="no such answer"):
+                    event.allow()
+                if amount:
+                    event.answer("o", text=amount)
+        assert [event.stop_reason for event in events if isinstance(event, TurnEnded)] == reasons
+        assert session.text == ("Good." if amount == "1" else "")
+        told = [event.text for event in events if isinstance(event, Notice) and event.level == "error"]
+        assert ("Not an amount" in "".join(told)) == (amount == "banana")
+
+
+async def test_a_stop_that_was_left_open_does_not_go_on_by_itself(cli: Cli) -> None:
+    cli.config(BUDGET + '[models.free]\nmodel = "demo"\n')
+    cli.script(answers("Good."))
+    async with Session(cli.project) as session:
+        async for event in session.send("one"):
+            if isinstance(event, Question):
+                break
+        await session.set_model("free")
+        assert not session.agent.turns.busy and session.text == ""
+        assert [event async for event in session.send("two") if isinstance(event, TurnEnded)]
+        assert session.text == "Good."
