@@ -12,6 +12,7 @@ from typing import Any
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.mcp.protocol import ServerState
 
@@ -84,7 +85,7 @@ def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -
         return Plan(name, "failed", "has both command and url")
     if ready.url and not ready.url.startswith(("http://", "https://")):
         return Plan(name, "failed", "its url must begin with http:// or https://")
-    folder = root / Path(ready.cwd).expanduser() if ready.cwd else root
+    folder = root / with_home(ready.cwd) if ready.cwd else root
     return Plan(name, "starting", "", replace(ready, cwd=str(folder)))
 
 
