@@ -21,7 +21,7 @@ from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock
 from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.usage import Limits
-from agent_tui.paths import Paths
+from agent_tui.paths import Paths, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size
@@ -302,7 +302,7 @@ class Workspace:
 
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""
-        return str((self.cwd / Path(path).expanduser()).resolve())
+        return str((self.cwd / with_home(path)).resolve())
 
     def pinnable(self, path: str) -> str:
         """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""

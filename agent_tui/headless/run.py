@@ -46,6 +46,7 @@ from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, r
 from agent_tui.models.events import Event, Notice, PermissionAnswered, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
+from agent_tui.paths import with_home
 from agent_tui.text.clean import clean_line
 
 
@@ -58,7 +59,7 @@ def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str
     found: list[AttachmentPart] = []
     for index, path in enumerate(paths):
         flag = written("images", index)
-        whole = path.expanduser()
+        whole = with_home(path)
         try:
             part = attachment(whole if whole.is_absolute() else cwd / whole, cwd)
         except (OSError, ValueError) as error:

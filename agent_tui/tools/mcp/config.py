@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.mcp.protocol import ServerState
 
@@ -92,7 +93,7 @@ def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -
         return Plan(name, "failed", str(error), required=server.required)
     if problem := _contradiction(ready):
         return Plan(name, "failed", problem, required=server.required)
-    folder = root / Path(ready.cwd).expanduser() if ready.cwd else root
+    folder = root / with_home(ready.cwd) if ready.cwd else root
     return Plan(name, "starting", "", replace(ready, cwd=str(folder)), server.required)
 
 
