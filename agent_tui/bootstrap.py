@@ -41,6 +41,7 @@ from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
+from agent_tui.tools.rules.foreign import foreign_rules
 from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
@@ -261,6 +262,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     if (theirs := strangers_root(cwd)) is not None:
         line = f"The repository {theirs} belongs to another user, so the project is {root}. To use the repository, add"
         notices.append(Notice("info", f"{plain_line(line, 400)} it to git's safe.directory.", "project"))
+    foreign = foreign_rules([*([root] if trusted else []), Path.home()])
     jail = Jail(
         settings.sandbox,
         root,
@@ -279,7 +281,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         Place(root, cwd, added, [output, temporary, *extensions.skills.folders], [paths.config, paths.data]),
         GivenRules(
             settings.permissions,
-            remembered=store.rules.of(root, trust.identity),
+            remembered=[*store.rules.of(root, trust.identity), *foreign.in_force()],
             brought=_brought_rules(options, paths, root, trusted),
             save=lambda rule, which: store.rules.add(root, trust.identity, rule, which),
         ),
@@ -333,6 +335,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trusted=trusted,
         secrets=redactor,
         notices=notices,
+        foreign=foreign,
     )
     agent = Agent(parts)
     client.on_state = lambda state: agent.events.publish(BackendChanged(state))

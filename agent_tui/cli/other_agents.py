@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent_tui.errors import ConfigError
+from agent_tui.tools.rules.foreign import own_rules, parts_of
 
 _SAME: Mapping[str, tuple[str, ...]] = {
     "--dangerously-skip-permissions": ("--permission-mode", "bypass"),
@@ -67,9 +66,6 @@ _WORDS: Mapping[str, str] = {
 }
 """Subcommands of others."""
 
-_NOT_HERE = frozenset({"websearch", "googlewebsearch", "notebookedit", "slashcommand", "toolsearch", "lsp"})
-"""Tools that a list may name and nothing here can be."""
-
 
 def in_our_flags(arguments: Sequence[str]) -> list[str]:
     """The arguments with the flags of other agents put into ours. Raises ConfigError for a list that cannot be read."""
@@ -99,58 +95,11 @@ def _entries(flag: str, text: str) -> list[str]:
     return [part for part in text.split(",") if part] if flag == "--add-dir" else own_rules(text)
 
 
-def own_rules(text: str) -> list[str]:
-    """A list like ``Bash(git diff:*), Read(src/**) Edit`` as rules of ours. Raises ConfigError where its brackets
-    do not fit."""
-    found: list[str] = []
-    for part in _parts(text):
-        match = re.fullmatch(r"([^()\s]+)(?:\((.*)\))?", part, re.DOTALL)
-        if match is None:
-            raise ConfigError(f"{part!r} must be `tool` or `tool(pattern)`.")
-        rule = _own_rule(match[1], match[2])
-        if rule is not None:
-            found.append(rule)
-    return found
-
-
-def _parts(text: str) -> list[str]:
-    """Returns the parts of a text that commas and blanks set apart outside of brackets."""
-    parts, deep = [""], 0
-    for sign in text:
-        deep += (sign == "(") - (sign == ")")
-        if deep <= 0 and (sign == "," or sign.isspace()):
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return [part for part in parts if part]
-
-
-def _own_rule(name: str, pattern: str | None) -> str | None:
-    from agent_tui.tools.aliases import own_name  # most starts have no such list
-
-    if re.sub(r"[^a-z]", "", name.lower()) in _NOT_HERE:
-        return None
-    if name.startswith("mcp__"):
-        return name if name.count("__") > 1 else f"{name}__*"
-    tool = own_name(name)
-    if pattern is None or pattern in ("", "*"):
-        return tool
-    if tool == "bash":
-        return f"bash({re.sub(r':[*]$', ' *', pattern)})"
-    if tool == "fetch":
-        return f"fetch({pattern.removeprefix('domain:')})"
-    if pattern.startswith("//"):
-        pattern = pattern[1:]
-    elif pattern.startswith("/"):
-        pattern = f".{pattern}"
-    return f"{tool}({pattern})"
-
-
 def _is_rules(argument: str) -> bool:
-    from agent_tui.tools.aliases import own_name
+    from agent_tui.tools.aliases import own_name  # most starts have no such list
     from agent_tui.tools.rules.rule import KNOWN
 
-    parts = [part.partition("(")[0] for part in _parts(argument)]
+    parts = [part.partition("(")[0] for part in parts_of(argument)]
     return bool(parts) and all(own_name(name) in KNOWN or name.startswith("mcp__") for name in parts)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.info import Action, Info, Mark, Row, Section
 from agent_tui.commands.registry import CommandResult, Submit, Text, command
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
-from agent_tui.engine.about import LEARNED, OTHERS, REMEMBERED, SESSION
+from agent_tui.engine.about import LEARNED, OFFERED, OTHERS, REMEMBERED, SESSION
 from agent_tui.store.facts import forgotten_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
@@ -63,6 +63,7 @@ _RULES = (
     Action("k", "ask", "/permissions ask {typed}", typed="RULE", hint="what to ask about, e.g. bash(git push*)"),
     Action("n", "deny", "/permissions deny {typed}", typed="RULE", hint="what to deny, e.g. read(secrets/**)"),
     Action("d", "remove", "/permissions remove {row}", "RULE"),
+    Action("y", "allow this rule", "/permissions allow {row}", "RULE"),
 )
 
 
@@ -108,7 +109,8 @@ async def permissions(agent: Agent, args: str) -> CommandResult:
     rules = agent.project.permission_rules()
     for source in dict.fromkeys(source for _, _, source in rules):
         own = [(decision, rule) for decision, rule, where in rules if where == source]
-        title, keys = _SOURCES.get(source, (f"Rules from {source}", ()))
+        keys: tuple[str, ...] = ("y",) if source.startswith(OFFERED) else ()
+        title, keys = _SOURCES.get(source, (f"Rules from {source}" if not keys else f"Rules {source}", keys))
         rows = [Row(decision, one_line(rule, LONGEST), key=rule, keys=keys) for decision, rule in own]
         sections.append(Section(title, rows))
     if not rules:

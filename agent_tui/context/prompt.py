@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import stat
 from datetime import date
 from pathlib import Path
@@ -64,6 +65,23 @@ def read_text(path: Path, within: Path | None = None, limit: int = LIMIT) -> str
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 """In each folder the first of these that exists."""
+NAMES_AT_HOME = (Path(".claude") / "CLAUDE.md", Path(".codex") / "AGENTS.md")
+DEEPEST_IMPORT, MOST_FILES = 5, 50
+
+_CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_IMPORT = re.compile(r"(?:^|(?<=\s))@([^\s`@]+)")
+
+
+def imports_in(text: str) -> list[str]:
+    """The paths that ``@path`` names in a memory file, outside of code, once each."""
+    found = (match[1].rstrip(".,;:!?)'\"") for match in _IMPORT.finditer(_CODE.sub("", text)))
+    return list(dict.fromkeys(place for place in found if place))
+
+
+def _normal(folder: Path, place: str) -> Path:
+    """A path as it is written, without following links: where those lead is looked at when it is read."""
+    written = Path(place[2:]) if place.startswith("~/") else Path(place)
+    return Path(os.path.normpath((Path.home() if place.startswith("~/") else folder) / written))
 
 
 @dataclass(slots=True)
@@ -75,55 +93,75 @@ class _Read:
 
 class MemoryFiles:
     """The user's own file from the configuration folder, then those of the folders from the project's root down to
-    the working directory: what is nearer comes later and wins. Files are read again when they changed.
+    the working directory: what is nearer comes later and wins. Files are read again when they changed. Without a file
+    of ours the user's own is the one that another agent has in the ``home``.
 
-    They are read in folders that are not trusted too, and labelled with where they come from.
+    They are read in folders that are not trusted too, and labelled with where they come from. ``@path`` in one stands
+    for that file, which a project must have itself: it follows as a block of its own.
     """
 
-    def __init__(self, config_dir: Path, root: Path, cwd: Path) -> None:
-        self._config = config_dir
+    def __init__(self, config_dir: Path, root: Path, cwd: Path, home: Path | None = None) -> None:
+        self._own = [config_dir / name for name in NAMES] + [home / place for place in NAMES_AT_HOME if home]
         self._root = root
         below = cwd.relative_to(root).parts if cwd.is_relative_to(root) else ()
         self._folders = [root, *(root.joinpath(*below[: n + 1]) for n in range(len(below)))]
-        self._read: dict[Path, _Read] = {}
+        self._read: dict[tuple[Path, Path | None], _Read] = {}
+        self._imported: list[Path] = []
         self.problems: list[str] = []
 
     def candidates(self) -> list[Path]:
         """Every path at which a memory file is looked for, whether there is one or not."""
-        return [folder / name for folder in (self._config, *self._folders) for name in NAMES]
+        places = [folder / name for folder in self._folders for name in NAMES]
+        return [*self._own, *places, *self._imported]
 
     def blocks(self) -> list[SystemBlock]:
         """A block for each file, byte-stable while the files are. ``problems`` then has a line for each file that
         cannot be used."""
         self.problems = []
         seen: set[Path] = set()
-        blocks: list[SystemBlock] = []
-        for folder in (self._config, *self._folders):
-            path = next((folder / name for name in NAMES if (folder / name).exists()), None)
-            if path is None or path in seen:
+        found: list[SystemBlock] = []
+        for places in (self._own, *([folder / name for name in NAMES] for folder in self._folders)):
+            path = next((place for place in places if place.exists()), None)
+            if path is not None and path not in seen:
+                found += self._blocks_of(path, seen, places is self._own)
+        self._imported = [Path(block.path) for block in found if block.path]
+        return found
+
+    def _blocks_of(
+        self, path: Path, seen: set[Path], own: bool, importer: str = "", depth: int = 0
+    ) -> list[SystemBlock]:
+        """The block of a file, and those of what it imports."""
+        seen.add(path)
+        label = str(path.relative_to(self._root)) if path.is_relative_to(self._root) and not own else str(path)
+        if not own and from_a_stranger(path):
+            self.problems.append(f"{label} is not used: another user put it into a folder that is open to all.")
+            return []
+        text = self._text(path, f"{label}, imported by {importer}," if importer else label, None if own else self._root)
+        if text is None or not text.strip():
+            return []
+        shown = f"{label} (imported by {importer})" if importer else label
+        found = [SystemBlock("memory", _block(text, label, own), str(path), shown, str(path))]
+        for place in imports_in(text):
+            target = _normal(path.parent, place)
+            if target in seen or len(seen) >= MOST_FILES or not target.is_file():
                 continue
-            seen.add(path)
-            own = folder == self._config
-            label = path.name if folder == self._root else str(path.relative_to(self._root)) if not own else str(path)
-            if not own and from_a_stranger(path):
-                self.problems.append(f"{label} is not used: another user put it into a folder that is open to all.")
+            if depth == DEEPEST_IMPORT:
+                self.problems.append(f"{label}: @{place} is not used: files import each other too deeply.")
                 continue
-            text = self._text(path, label, None if own else self._root)
-            if text is not None and text.strip():
-                blocks.append(SystemBlock("memory", _block(text, label, own), str(path), label, str(path)))
-        return blocks
+            found += self._blocks_of(target, seen, own, Path(label).name, depth + 1)
+        return found
 
     def _text(self, path: Path, label: str, within: Path | None) -> str | None:
         now = stamp(path)
         if now is None:
             return None
-        known = self._read.get(path)
+        known = self._read.get((path, within))
         if known is None or known.stamp != now:
             try:
                 known = _Read(now, read_text(path, within))
             except BadFile as error:
                 known = _Read(now, None, f"{label} is not used: it {error}.")
-            self._read[path] = known
+            self._read[(path, within)] = known
         if known.problem:
             self.problems.append(known.problem)
         return known.text

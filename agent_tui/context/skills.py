@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
+from agent_tui.errors import AgentError
 from agent_tui.models.requests import SystemBlock
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
@@ -77,7 +78,12 @@ def _value(first: str, block: list[str], number: int) -> str:
 
 
 FILE = "SKILL.md"
-SKILLS_FOLDER = Path(".agents") / "skills"
+SKILLS_FOLDERS = (Path(".agents") / "skills", Path(".claude") / "skills")
+COMMANDS_FOLDERS = (Path(".agent-tui") / "commands", Path(".claude") / "commands", Path(".codex") / "prompts")
+"""Below a project or the home, ours first. A command of ours in the home is in the configuration folder."""
+
+_USED = frozenset({"name", "description", "argument-hint", "disable-model-invocation", "user-invocable"})
+"""What is used of a head."""
 
 LISTED = 100
 DESCRIPTION = 300
@@ -90,12 +96,16 @@ _SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(slots=True, frozen=True)
 class Skill:
-    """``path`` is its ``SKILL.md``; ``text`` what stands there after the head."""
+    """``path`` is its ``SKILL.md``; ``text`` what stands there after the head. ``listed`` for the model; ``typed``: the
+    user can send it as a command. ``unused`` are the keys of its head that mean nothing here."""
 
     name: str
     description: str
     path: Path
     text: str
+    listed: bool = True
+    typed: bool = True
+    unused: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -133,10 +143,19 @@ def _load(path: Path, within: Path | None) -> Skill:
     name = head.get("name") or path.parent.name
     if _SKILL_NAME.fullmatch(name) is None:
         raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
-    description = plain_line(head.get("description", ""), DESCRIPTION)
+    description = plain_line(head.get("description") or _first_words(text), DESCRIPTION)
     if not description:
-        raise BadHead("its head has no description")
-    return Skill(name, description, path, text)
+        raise BadHead("has no description")
+    listed, typed = head.get("disable-model-invocation") != "true", head.get("user-invocable") != "false"
+    return Skill(name, description, path, text, listed, typed, _unused(head))
+
+
+def _first_words(text: str) -> str:
+    return next((line.lstrip("# ") for line in text.splitlines() if line.strip("# ")), "")
+
+
+def _unused(head: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(key for key in head if key not in _USED)
 
 
 class Skills:
@@ -149,7 +168,7 @@ class Skills:
     ) -> None:
         self._root = root
         self._holds = holds
-        self._own = [Source(config_dir / "skills"), Source(home / SKILLS_FOLDER)]
+        self._own = [Source(config_dir / "skills"), *(Source(home / folder) for folder in SKILLS_FOLDERS)]
         self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self.loaded: list[Skill] = []
@@ -168,7 +187,7 @@ class Skills:
         """Reads what changed."""
         sources = list(self._own)
         if self.trusted and self._holds():
-            sources.insert(0, Source(self._root / SKILLS_FOLDER, self._root))
+            sources = [*(Source(self._root / folder, self._root) for folder in SKILLS_FOLDERS), *sources]
         state = [(path, stamp(path)) for source in sources for path in _skill_files(source.folder)]
         if state != self._state:
             self._state = state
@@ -177,27 +196,32 @@ class Skills:
     def blocks(self) -> list[SystemBlock]:
         """One block that lists names and descriptions; none without skills."""
         self.refresh()
-        if not self.loaded:
+        listed = [skill for skill in self.loaded if skill.listed]
+        if not listed:
             return []
-        lines = [f"- {skill.name}: {skill.description}" for skill in self.loaded[:LISTED]]
-        if len(self.loaded) > LISTED:
-            lines.append(f"- … and {len(self.loaded) - LISTED} more")
+        lines = [f"- {skill.name}: {skill.description}" for skill in listed[:LISTED]]
+        if len(listed) > LISTED:
+            lines.append(f"- … and {len(listed) - LISTED} more")
         text = "Skills: instructions for certain tasks. When one fits, load it with the skill tool first.\n"
-        return [SystemBlock("skills", text + "\n".join(lines), "skills", f"Skills ({len(self.loaded)})")]
+        return [SystemBlock("skills", text + "\n".join(lines), "skills", f"Skills ({len(listed)})")]
 
     def find(self, name: str) -> tuple[str, Path] | None:
         """A skill's text and its folder; None when there is none of that name."""
         self.refresh()
-        return next(((s.text, s.path.parent) for s in self.loaded if s.name == name), None)
+        return next(((s.text, s.path.parent) for s in self.loaded if s.name == name and s.listed), None)
 
     def names(self) -> list[str]:
-        return [skill.name for skill in self.loaded]
+        return [skill.name for skill in self.loaded if skill.listed]
 
-
-COMMANDS_FOLDER = Path(".agent-tui") / "commands"
 
 _COMMAND_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:/[a-z0-9][a-z0-9_-]{0,63})*")
 _PLACE = re.compile(r"\$(ARGUMENTS\b|[1-9])")
+_NAMED_PLACE = re.compile(r"\$(\$|ARGUMENTS\b|[1-9]|[A-Z][A-Z0-9_]*\b)")
+"""Of prompts written for Codex: ``$FILE`` is filled from ``FILE=…``, and ``$$`` is a dollar (its docs/prompts.md)."""
+_SHELL = re.compile(r"!`([^`\n]+)`")
+
+Shell = Callable[[str], Awaitable[str]]
+"""Runs a command as if the model had asked for it, and returns its output. Raises AgentError where it may not run."""
 
 
 class UserCommand(Protocol):
@@ -214,30 +238,53 @@ class UserCommand(Protocol):
 
 @dataclass(slots=True, frozen=True)
 class FileCommand:
-    """``text`` may hold ``$ARGUMENTS`` and ``$1`` to ``$9``."""
+    """``text`` may hold ``$ARGUMENTS`` and ``$1`` to ``$9``, where it is ``named`` also ``$NAME``; ``shell`` runs what
+    stands in ``!`…```, and its output takes the place. ``unused`` are the keys of its head that mean nothing here."""
 
     name: str
     description: str
     text: str
     path: Path
+    named: bool = False
+    shell: Shell | None = None
+    unused: tuple[str, ...] = ()
 
-    def expand(self, args: str) -> str:
-        """The message: places filled in; arguments for which there is no place are added at the end."""
-        words = _words(args)
+    def expand(self, args: str) -> str | Awaitable[str]:
+        """The message: places filled in; arguments for which there is no place are added at the end. Raises
+        AgentError for a name without a value."""
+        words, place = _words(args), _NAMED_PLACE if self.named else _PLACE
+        values = dict(word.split("=", 1) for word in words if "=" in word)
+        missing: dict[str, None] = {}
 
         def fill(match: re.Match[str]) -> str:
             if match[1] == "ARGUMENTS":
                 return args
-            number = int(match[1])
-            return words[number - 1] if number <= len(words) else ""
+            if match[1].isdigit():
+                return words[int(match[1]) - 1] if int(match[1]) <= len(words) else ""
+            if match[1] not in values and match[1] != "$":
+                missing[match[1]] = None
+            return "$" if match[1] == "$" else values.get(match[1], "")
 
-        # One pass: what the user typed is not looked at for places again.
-        text, places = _PLACE.subn(fill, self.text)
-        return f"{text}\n\n{args}" if args and not places else text
+        # One pass: what the user typed is not looked at for places again, nor for commands.
+        pieces, places = _SHELL.split(self.text) if self.shell is not None else [self.text], 0
+        for index, piece in enumerate(pieces):
+            pieces[index], found = place.subn(fill, piece)
+            places += found
+        if missing:
+            raise AgentError(f"Usage: /{self.name} {' '.join(f'{name}=…' for name in missing)}")
+        if args and not places:
+            pieces[-1] += f"\n\n{args}"
+        return "".join(pieces) if self.shell is None or len(pieces) == 1 else self._with_output(pieces, self.shell)
+
+    async def _with_output(self, pieces: list[str], shell: Shell) -> str:
+        return "".join([await shell(piece) if index % 2 else piece for index, piece in enumerate(pieces)])
 
 
-def load_commands(folder: Path, within: Path | None = None) -> tuple[list[FileCommand], list[str]]:
+def load_commands(
+    folder: Path, within: Path | None = None, shell: Shell | None = None
+) -> tuple[list[FileCommand], list[str]]:
     """The commands of a folder by name (``sub/name`` for a folder below), and a line for each that is broken."""
+    named = folder.name == COMMANDS_FOLDERS[-1].name
     loaded: list[FileCommand] = []
     failed: list[str] = []
     for path in _command_files(folder):
@@ -251,9 +298,9 @@ def load_commands(folder: Path, within: Path | None = None) -> tuple[list[FileCo
         except (BadFile, BadHead) as error:
             failed.append(f"{path}: {error}")
             continue
-        first = next(line for line in text.splitlines() if line.strip())
-        description = plain_line(head.get("description") or first.lstrip("# "), 120)
-        loaded.append(FileCommand(name, description, text, path))
+        words = (head.get("argument-hint", ""), head.get("description") or _first_words(text))
+        description = plain_line(" ".join(filter(None, words)), 120)
+        loaded.append(FileCommand(name, description, text, path, named, shell, _unused(head)))
     return loaded, failed
 
 
@@ -277,18 +324,21 @@ class UserCommands:
     def __init__(
         self,
         config_dir: Path,
+        home: Path,
         root: Path,
         trusted: bool,
         prompts: Callable[[], list[UserCommand]] = list,
         holds: Callable[[], bool] = lambda: True,
+        shell: Shell | None = None,
     ) -> None:
         self._holds = holds
-        self._own = config_dir / "commands"
+        self._own = [config_dir / "commands", *(home / folder for folder in COMMANDS_FOLDERS[1:])]
         self._root = root
         self._prompts = prompts
+        self._shell = shell
         self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
-        self._loaded: list[UserCommand] = []
+        self.loaded: list[FileCommand] = []
         self.failed: list[str] = []
 
     def trust(self) -> None:
@@ -297,17 +347,17 @@ class UserCommands:
 
     def all(self) -> list[UserCommand]:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
-        folders: list[tuple[Path, Path | None]] = [(self._own, None)]
+        folders: list[tuple[Path, Path | None]] = [(folder, None) for folder in self._own]
         if self.trusted and self._holds():
-            folders.insert(0, (self._root / COMMANDS_FOLDER, self._root))
+            folders = [*((self._root / folder, self._root) for folder in COMMANDS_FOLDERS), *folders]
         state = [(path, stamp(path)) for folder, _ in folders for path in _command_files(folder)]
         if state != self._state:
             self._state, self.failed = state, []
-            found: dict[str, UserCommand] = {}
+            found: dict[str, FileCommand] = {}
             for folder, within in folders:
-                loaded, failed = load_commands(folder, within)
+                loaded, failed = load_commands(folder, within, self._shell)
                 self.failed += failed
                 for command in loaded:
                     found.setdefault(command.name, command)
-            self._loaded = [found[name] for name in sorted(found)]
-        return [*self._loaded, *self._prompts()]
+            self.loaded = [found[name] for name in sorted(found)]
+        return [*self.loaded, *self._prompts()]

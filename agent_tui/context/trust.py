@@ -13,7 +13,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
-from agent_tui.context.skills import COMMANDS_FOLDER, SKILLS_FOLDER
+from agent_tui.context.skills import COMMANDS_FOLDERS, SKILLS_FOLDERS
 from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
 from agent_tui.text.clean import plain_line
@@ -22,8 +22,8 @@ from agent_tui.text.numbers import plural, size
 READ = (
     (Path(".agent-tui") / "config.toml", "configuration"),
     (Path(".mcp.json"), "MCP servers"),
-    (SKILLS_FOLDER, "skills"),
-    (COMMANDS_FOLDER, "commands"),
+    *((folder, "skills") for folder in SKILLS_FOLDERS),
+    *((folder, "commands") for folder in COMMANDS_FOLDERS),
 )
 """What is read from a trusted folder alone."""
 

@@ -81,7 +81,11 @@ class Project:
         session = parts.permissions.rules
         identity = self._trusting.folder.identity
         rules = permission_rules(parts.settings, parts.store, parts.root, identity, session.brought)
-        return [*rules, *(("allow", rule, SESSION) for rule in session.for_session)]
+        known = {(which, rule) for which, rule, _ in rules}
+        foreign = [row for row in parts.foreign.rules if row[:2] not in known]
+        rules += [(which, rule, place) for which, rule, place in foreign if which != "allow"]
+        rules += [("allow", rule, SESSION) for rule in session.for_session]
+        return rules + [("offered", rule, f"{OFFERED}{place}") for which, rule, place in foreign if which == "allow"]
 
     def add_permission_rule(self, which: Which, rule: str) -> None:
         """Allows, asks about or denies what a rule says from now on, in this project, whatever a rule that was given
@@ -190,6 +194,9 @@ class Project:
             spec = self._state.runtime.info.spec if opened else parts.catalogue.default()
             info = await self._binder.facts_of(spec)
         rows = await asyncio.to_thread(doctor, parts, info, self._trusting.trusted, self._pictures)
+        rows += [("warn", "not used", line) for line in parts.foreign.unused]
+        if self._extensions is not None:
+            rows += [("ok", what, detail) for what, detail in await asyncio.to_thread(self._extensions.brought)]
         if self._drawing:
             at = next(n for n, row in enumerate(rows) if row[1] == "textual")
             rows[at] = ("warn", "textual", f"{rows[at][2]}: {self._drawing}")
@@ -202,6 +209,7 @@ Row = tuple[str, str, str]
 CONFIGURATION, BROUGHT = "your configuration or the command line", "the project's configuration"
 REMEMBERED, SESSION = "this project", "this session"
 OTHERS = "another repository at this path (unused)"
+OFFERED = "not in force, offered by "
 """Where rules are from."""
 LEARNED = "learned limit"
 """What the check of what a server said is called."""

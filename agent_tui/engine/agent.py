@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 
 from agent_tui.engine.about import Project
@@ -15,7 +16,7 @@ from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.handoff import Handoff
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
-from agent_tui.engine.questions import PermissionDesk, QuestionDesk
+from agent_tui.engine.questions import PermissionDesk, QuestionDesk, Verdict
 from agent_tui.engine.runner import Runner, TurnRelay
 from agent_tui.engine.runtime import Runtime, SpendingBudget
 from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
@@ -23,11 +24,15 @@ from agent_tui.engine.state import AgentParts, AgentState, RunState
 from agent_tui.engine.stops import Stops
 from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.turns.subagent import run_shell, run_subagent
+from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.engine.waiting import Waiting
+from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
+from agent_tui.models.messages import Message, ToolCallPart, new_id
 from agent_tui.store.search_reader import Filler
-from agent_tui.tools.base import ToolOutcome
+from agent_tui.text.clean import one_line
+from agent_tui.tools.base import Intent, Tool, ToolOutcome
 
 
 class Agent:
@@ -125,6 +130,7 @@ class Agent:
             parts.extensions.mcp.on_failure(
                 lambda name, why: self.events.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))
             )
+            parts.extensions.run_commands_with(self._output_of)
         if parts.extra_tools is not None:
             parts.extra_tools.start(self.context.tools_changed)
         self.sessions.tell_standing()
@@ -186,6 +192,24 @@ class Agent:
         work = run_shell(command, self.toolbox.context(), self.conversation, self.events.publish)
         await self.turns.exclusively(work, "run a command")
         self.context.recount()
+
+    async def _output_of(self, command: str) -> str:
+        """What a command says that stands in a slash command; it is judged as if the model had asked for it. Raises
+        AgentError where it may not run."""
+        verdicts: list[Verdict] = []
+
+        async def judge(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+            verdicts.append(await self.permissions.judge(call, tool, intent))
+            return verdicts[-1]
+
+        results: list[Message] = []
+        call = ToolCallPart(new_id("call"), "bash", json.dumps({"command": command}))
+        runner = ToolRunner(self.toolbox.registry, self.toolbox.context, judge)
+        await runner.run([call], lambda event: None, results.append)
+        if not verdicts or not verdicts[-1].allowed:
+            raise AgentError(f"Not sent: `{one_line(command, 80)}` in it may not run.")
+        part = results[0].tool_result
+        return part.text if part is not None else ""
 
     async def _subagent(self, title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
         judge, tell = self.permissions.judge, self.context.tell

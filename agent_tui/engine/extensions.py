@@ -4,6 +4,7 @@ project's trust, and the prompt's own blocks of text."""
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
-from agent_tui.context.skills import Skills, UserCommand, UserCommands
+from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, places
 from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
@@ -24,7 +25,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
-from agent_tui.text.numbers import size
+from agent_tui.text.numbers import plural, size
 from agent_tui.tools.base import Tool
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
@@ -76,10 +77,13 @@ class Extensions:
         self._root = root
         self._trust = trust
         trusted = trust.trusted
-        self.memory = MemoryFiles(paths.config, root, cwd)
+        self.memory = MemoryFiles(paths.config, root, cwd, home or Path.home())
         self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
         self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers)
-        self._commands = UserCommands(paths.config, root, trusted, self._prompts, trust.holds)
+        self._shell: Shell | None = None
+        self.commands = UserCommands(
+            paths.config, home or Path.home(), root, trusted, self._prompts, trust.holds, self._output_of
+        )
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
     def notices(self) -> list[Notice]:
@@ -87,8 +91,8 @@ class Extensions:
         line = self._trust.line()
         self.memory.blocks()
         self.skills.refresh()
-        self._commands.all()
-        broken = [*self.memory.problems, *self.skills.failed, *self._commands.failed]
+        self.commands.all()
+        broken = [*self.memory.problems, *self.skills.failed, *self.commands.failed]
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
@@ -96,7 +100,7 @@ class Extensions:
         """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
         returns a line saying what."""
         self.skills.trust()
-        self._commands.trust()
+        self.commands.trust()
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
         read = ", ".join(places(self._root))
@@ -118,8 +122,32 @@ class Extensions:
         return [(s.name, s.description, str(s.path)) for s in self.skills.loaded]
 
     def user_commands(self) -> list[UserCommand]:
-        """Commands from files, then prompts of MCP servers as ``server:prompt``."""
-        return self._commands.all()
+        """Commands from files, prompts of MCP servers as ``server:prompt``, then skills."""
+        found = self.commands.all()
+        self.skills.refresh()
+        known = {command.name for command in found}
+        return [*found, *(_as_command(s) for s in self.skills.loaded if s.typed and s.name not in known)]
+
+    def run_commands_with(self, shell: Shell) -> None:
+        """What runs the commands that stand in the user's slash commands."""
+        self._shell = shell
+
+    async def _output_of(self, command: str) -> str:
+        if self._shell is None:
+            raise AgentError("The session is still opening.")
+        return await self._shell(command)
+
+    def brought(self) -> list[tuple[str, str]]:
+        """The folders that commands and skills are from, each with how many it has and what of their heads means
+        nothing here."""
+        self.commands.all()
+        self.skills.refresh()
+        found: dict[Path, list[FileCommand | Skill]] = {}
+        for command in self.commands.loaded:
+            found.setdefault(_folder_of(command.path, ("commands", "prompts")), []).append(command)
+        for skill in self.skills.loaded:
+            found.setdefault(skill.path.parent.parent, []).append(skill)
+        return [(_shown(folder, self._root), _counted(each)) for folder, each in sorted(found.items())]
 
     def _prompts(self) -> list[UserCommand]:
         return [PromptCommand(self.mcp, prompt) for prompt in self.mcp.prompts()]
@@ -148,6 +176,28 @@ class PromptCommand:
         if missing:
             raise AgentError(f"Usage: /{self.name} needs {', '.join(missing)}.")
         return await self.manager.get_prompt(self.prompt.server, self.prompt.name, arguments)
+
+
+def _as_command(skill: Skill) -> FileCommand:
+    text = f"{skill.text.strip()}\n\n(The files of this skill are in {skill.path.parent}.)"
+    return FileCommand(skill.name, plain_line(skill.description, 120), text, skill.path)
+
+
+def _folder_of(path: Path, names: Sequence[str]) -> Path:
+    return next((parent for parent in path.parents if parent.name in names), path.parent)
+
+
+def _shown(folder: Path, root: Path) -> str:
+    if folder.is_relative_to(root):
+        return str(folder.relative_to(root))
+    return f"~/{folder.relative_to(Path.home())}" if folder.is_relative_to(Path.home()) else str(folder)
+
+
+def _counted(each: Sequence[FileCommand | Skill]) -> str:
+    what = plural(len(each), "skill" if isinstance(each[0], Skill) else "command")
+    unused = Counter(key for one in each for key in one.unused)
+    keys = ", ".join(f"{plain_line(key, 30)} ({count})" for key, count in unused.most_common(8))
+    return f"{what}; not used: {keys}" if keys else what
 
 
 def _arguments(names: Sequence[str], args: str) -> dict[str, str]:

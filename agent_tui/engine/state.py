@@ -28,6 +28,7 @@ from agent_tui.providers.secrets import Redactor
 from agent_tui.records import dataclass
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
+from agent_tui.tools.rules.foreign import ForeignRules
 from agent_tui.tools.sandbox.jail import Jail
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,7 @@ class AgentParts:
     secrets: Redactor = field(default_factory=Redactor)
     """Knows the user's keys."""
     notices: list[Notice] = field(default_factory=list)
+    foreign: ForeignRules = field(default_factory=ForeignRules)
 
 
 STILL_OPENING = "The session is still loading."

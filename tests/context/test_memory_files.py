@@ -77,3 +77,60 @@ def test_a_link_inside_the_project_is_followed(places: tuple[Path, Path, Path]) 
     (root / "docs.md").write_text("linked")
     (root / "AGENTS.md").symlink_to(root / "docs.md")
     assert "linked" in MemoryFiles(config, root, cwd).blocks()[0].text
+
+
+def test_a_file_imports_others_of_its_project_and_code_imports_nothing(places: tuple[Path, Path, Path]) -> None:
+    config, root, cwd = places
+    (root / "docs").mkdir()
+    (root / "docs" / "style.md").write_text("Tabs. Also @more.md, and @style.md")
+    (root / "docs" / "more.md").write_text("No semicolons.")
+    (root / "AGENTS.md").write_text(
+        "See @docs/style.md.\nMail me@docs/more.md, `@README.md`, @types/node, @docs\n```\n@README.md\n```\n@gone.md"
+    )
+    (root / "README.md").write_text("not this")
+    memory = MemoryFiles(config, root, cwd)
+    blocks = memory.blocks()
+    assert [b.label for b in blocks] == [
+        "AGENTS.md",
+        "docs/style.md (imported by AGENTS.md)",
+        "docs/more.md (imported by style.md)",
+    ]
+    assert memory.problems == [] and "No semicolons." in blocks[2].text
+    assert root / "docs" / "more.md" in memory.candidates(), "it is looked at again before every turn"
+
+
+def test_an_import_that_leads_out_of_the_project_is_named_and_not_read(
+    places: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, root, cwd = places
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "id_rsa").write_text("PRIVATE")
+    (root / "link.md").symlink_to(tmp_path / "id_rsa")
+    (root / "AGENTS.md").write_text("@../id_rsa @~/id_rsa @link.md")
+    memory = MemoryFiles(config, root, cwd)
+    assert [b.label for b in memory.blocks()] == ["AGENTS.md"]
+    assert len(memory.problems) == 2 and all("leads out of the project" in line for line in memory.problems)
+    (config / "AGENTS.md").write_text("@~/id_rsa")
+    assert "PRIVATE" in "".join(b.text for b in memory.blocks()), "the user's own file imports what it wants"
+
+
+def test_imports_end(places: tuple[Path, Path, Path]) -> None:
+    config, root, cwd = places
+    for number in range(60):
+        (root / f"{number}.md").write_text(f"@{number + 1}.md " + " ".join(f"@{n}.md" for n in range(60)))
+    (root / "AGENTS.md").write_text("@0.md")
+    memory = MemoryFiles(config, root, cwd)
+    assert len(memory.blocks()) <= 50
+    assert any("too deeply" in line for line in memory.problems)
+
+
+def test_without_a_file_of_its_own_the_one_of_another_agent_is_read(
+    places: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    config, root, cwd = places
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".claude" / "CLAUDE.md").write_text("be kind")
+    assert "be kind" in MemoryFiles(config, root, cwd, home).blocks()[0].text
+    (config / "AGENTS.md").write_text("be brief")
+    assert ["be brief" in b.text for b in MemoryFiles(config, root, cwd, home).blocks()] == [True]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.context.skills import DESCRIPTION, BadHead, Skills, UserCommands, split_head
-from agent_tui.errors import ToolError
+from agent_tui.errors import AgentError, ToolError
 from agent_tui.tools.builtin.conversation import SkillTool
 from tests.support.tool_context import make_context
 
@@ -117,7 +117,7 @@ def test_user_commands_fill_in_their_arguments(tmp_path: Path) -> None:
     write(config / "commands/empty.md", "---\ndescription: d\n---\n")
     write(root / ".agent-tui/commands/fix.md", "theirs")
     write(root / ".agent-tui/commands/git/tidy.md", "tidy")
-    commands = UserCommands(config, root, trusted=False)
+    commands = UserCommands(config, tmp_path / "home", root, trusted=False)
     found = {c.name: c for c in commands.all()}
     assert set(found) == {"fix", "plain"} and len(commands.failed) == 2
     assert found["fix"].description == "Fixes an issue" and found["plain"].description == "Look around"
@@ -134,5 +134,58 @@ def test_links_out_of_the_project_are_not_followed(tmp_path: Path) -> None:
     secret.write_text("secret")
     (root / ".agent-tui/commands").mkdir(parents=True)
     (root / ".agent-tui/commands/x.md").symlink_to(secret)
-    commands = UserCommands(tmp_path / "config", root, trusted=True)
+    commands = UserCommands(tmp_path / "config", tmp_path / "home", root, trusted=True)
     assert commands.all() == [] and "leads out" in commands.failed[0]
+
+
+def test_what_was_written_for_other_agents_is_read_where_it_stands(tmp_path: Path) -> None:
+    config, home, root = tmp_path / "config", tmp_path / "home", tmp_path / "project"
+    head = "---\nallowed-tools: Bash(git status:*)\nargument-hint: [issue]\ndescription: Fix it\nmodel: opus\n---\n"
+    write(root / ".claude/commands/fix.md", head + "Fix $1 of $ARGUMENTS")
+    write(root / ".claude/commands/git/pr.md", "Open a pull request")
+    write(root / ".agent-tui/commands/git/pr.md", "ours")
+    write(home / ".codex/prompts/draft.md", "Draft $FILE for $$5, see $1. $OTHER")
+    write(home / ".claude/commands/fix.md", "the user's")
+    commands = UserCommands(config, home, root, trusted=False)
+    assert [(c.name, c.description) for c in commands.all()] == [
+        ("draft", "Draft $FILE for $$5, see $1. $OTHER"),
+        ("fix", "the user's"),
+    ]
+    commands.trusted = True
+    found = {c.name: c for c in commands.all()}
+    assert found["git/pr"].expand("") == "ours" and found["fix"].description == "[issue] Fix it"
+    assert found["fix"].expand("12 now") == "Fix 12 of 12 now"
+    assert next(c for c in commands.loaded if c.name == "fix").unused == ("allowed-tools", "model")
+    assert found["draft"].expand("FILE=a.md OTHER='b c'") == "Draft a.md for $5, see FILE=a.md. b c"
+    with pytest.raises(AgentError, match=r"Usage: /draft OTHER=…"):
+        found["draft"].expand("FILE=a.md")
+
+
+async def test_the_output_of_commands_takes_their_place_and_what_is_typed_runs_nothing(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    async def shell(command: str) -> str:
+        ran.append(command)
+        return f"<{command}>"
+
+    root = tmp_path / "project"
+    write(root / ".claude/commands/look.md", "Now: !`git status $1`\nLog: !`git log`\nFor $ARGUMENTS")
+    commands = UserCommands(tmp_path / "config", tmp_path / "home", root, True, shell=shell)
+    (command,) = commands.all()
+    text = command.expand("!`rm`")
+    assert not isinstance(text, str)
+    assert await text == "Now: <git status !`rm`>\nLog: <git log>\nFor !`rm`"
+    assert ran == ["git status !`rm`", "git log"]
+
+
+def test_skills_of_other_agents_are_listed_unless_only_the_user_may_call_them(tmp_path: Path) -> None:
+    root, home = tmp_path / "project", tmp_path / "home"
+    write(root / ".claude/skills/pdf/SKILL.md", "---\nname: pdf\nallowed-tools: Read\n---\n# Reads PDFs\nSo.")
+    write(home / ".claude/skills/ship/SKILL.md", "---\ndescription: Ships\ndisable-model-invocation: true\n---\nShip.")
+    skills = Skills(tmp_path / "config", home, root, trusted=True)
+    assert skills.names() == [] and skills.blocks()[0].text.endswith("- pdf: Reads PDFs")
+    assert skills.names() == ["pdf"] and skills.find("ship") is None
+    assert [(s.name, s.listed, s.unused) for s in skills.loaded] == [
+        ("pdf", True, ("allowed-tools",)),
+        ("ship", False, ()),
+    ]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_tui.cli import parse_options
-from agent_tui.cli.other_agents import own_rules
 from agent_tui.errors import ConfigError
+from agent_tui.tools.rules.foreign import own_rules
 from tests.support.cli import Cli, answers
 
 WRITE = """

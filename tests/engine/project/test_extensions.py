@@ -69,7 +69,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
         assert changes and extensions.mcp.servers()[0][1] == "connected"
         assert [row[0] for row in extensions.skill_rows()] == ["s"]
         commands = {c.name: c for c in extensions.user_commands()}
-        assert set(commands) == {"go", "test:review"} and commands["go"].expand("x") == "go x"
+        assert set(commands) == {"go", "s", "test:review"} and commands["go"].expand("x") == "go x"
         prompt = commands["test:review"].expand("a.py tone=harsh")
         assert not isinstance(prompt, str) and await prompt == "Review a.py, be harsh."
         missing = commands["test:review"].expand("")

@@ -1,0 +1,71 @@
+"""What a project brings for other agents: commands with shell commands in them, and skills."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cli import Cli, answers, came
+
+
+@pytest.fixture
+def project(cli: Cli) -> Cli:
+    commands, skill = cli.project / ".claude" / "commands", cli.project / ".claude" / "skills" / "ship"
+    commands.mkdir(parents=True)
+    skill.mkdir(parents=True)
+    (commands / "look.md").write_text("---\nmodel: opus\n---\nIt says !`echo so $((1+1))` of $1")
+    (commands / "make.md").write_text("Made !`touch made`")
+    (skill / "SKILL.md").write_text("---\ndescription: Ships it\n---\nShip with care.")
+    return cli
+
+
+def test_what_a_command_says_is_sent(project: Cli) -> None:
+    project.script(came("It says so 2\\n?.* of x"))
+    run = project.run("-p", "/look x", "-m", "demo", "--trust")
+    assert (run.code, run.out) == (0, "Came.\n")
+
+
+def test_what_may_not_run_is_not_sent(project: Cli) -> None:
+    project.script(answers("Never."))
+    run = project.run("-p", "/make", "-m", "demo", "--trust", "--deny", "bash(touch *)")
+    assert (run.code, run.out) == (1, "") and run.err.endswith("Not sent: `touch made` in it may not run.\n")
+    assert not (project.project / "made").exists()
+
+
+def test_a_skill_is_a_command_and_all_need_trust(project: Cli) -> None:
+    project.script(came("Ship with care"))
+    project.refused(2, "-p", "/ship", "-m", "demo", words="Unknown command /ship")
+    assert project.run("-p", "/ship", "-m", "demo", "--trust").out == "Came.\n"
+
+
+def test_the_check_lists_what_was_found_and_what_of_it_means_nothing(project: Cli) -> None:
+    project.run("-p", "hi", "-m", "demo", "--trust")
+    lines = project.run("doctor").out.splitlines()
+    assert any(".claude/commands" in line and "2 commands; not used: model (1)" in line for line in lines)
+    assert any(".claude/skills" in line and "1 skill" in line for line in lines)
+
+
+SETTINGS = """{
+  "permissions": {
+    "allow": ["Bash(touch:*)", "WebSearch"],
+    "deny": ["Read(./secrets/**)", "Bash(curl:*)"],
+    "defaultMode": "acceptEdits"
+  },
+  "env": {"A": "b"}
+}"""
+
+
+def test_rules_of_other_agents_narrow_at_once_and_widen_only_when_taken(project: Cli) -> None:
+    (project.project / ".claude" / "settings.json").write_text(SETTINGS)
+    (project.project / ".claude" / "settings.local.json").write_text("{nonsense")
+    project.script(
+        '[[step]]\ntool_calls = [{ name = "bash", arguments = { command = "curl x" } }, '
+        '{ name = "bash", arguments = { command = "touch made" } }]\n' + answers("Done.")
+    )
+    run = project.run("-p", "go", "-m", "demo", "--trust", "--output-format", "stream-json")
+    results = [entry["text"] for entry in run.lines if entry["type"] == "tool_result"]
+    assert "a rule of the user denies" in results[0]
+    assert len(results) == 2 and not (project.project / "made").exists()
+    lines = project.run("doctor").out
+    assert ".claude/settings.json: allow WebSearch" in lines
+    assert ".claude/settings.json: env, permissions.defaultMode" in lines
+    assert ".claude/settings.local.json: cannot be read" in lines
