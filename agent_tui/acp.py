@@ -270,7 +270,11 @@ def _option_kind(option: Option) -> schema.PermissionOptionKind:
 def _server(server: Any) -> Metadata:
     """A server of the editor's as ``.mcp.json`` has it."""
     if (url := getattr(server, "url", None)) is not None:
-        return {"type": "http", "url": url, "headers": {each.name: each.value for each in server.headers}}
+        return {
+            "type": getattr(server, "type", "http"),
+            "url": url,
+            "headers": {each.name: each.value for each in server.headers},
+        }
     return {"command": server.command, "args": server.args, "env": {each.name: each.value for each in server.env}}
 
 

@@ -27,6 +27,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.headless.run import expanded, need_model
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
+from agent_tui.paths import with_home
 
 OnQuestion = Callable[[Question], Awaitable[object] | object]
 
@@ -49,7 +50,7 @@ class Session:
         options: Options | None = None,
     ) -> None:
         given = options or Options()
-        self._folder = Path(folder).expanduser().resolve()
+        self._folder = with_home(folder).resolve()
         self._options = replace(
             given, headless=True, can_ask=True, model=model or given.model, resume=resume or given.resume
         )

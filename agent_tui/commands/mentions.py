@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.engine.draft import NamedFile
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import text as files
@@ -245,7 +246,7 @@ def _existing(name: str, cwd: Path) -> Path | None:
     for candidate in dict.fromkeys((name, name.rstrip(".!?"))):
         if not candidate:
             continue
-        path = Path(candidate).expanduser()
+        path = with_home(candidate)
         path = path if path.is_absolute() else cwd / path
         try:
             if path.exists():

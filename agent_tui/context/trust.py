@@ -180,7 +180,7 @@ def _walk(place: Path) -> Iterator[Path]:
 def _read(path: Path, limit: int) -> bytes | None:
     """A regular file's content, at most ``limit`` bytes of it; None where there is none to be had."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except OSError:

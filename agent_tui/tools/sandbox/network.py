@@ -23,6 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from agent_tui.paths import with_home
 from agent_tui.tools.sandbox.start import starter
 from agent_tui.tools.urls import is_public
 from agent_tui.tools.word_sets import word_set
@@ -131,7 +132,7 @@ def users_own(environ: Mapping[str, str], apart_from: Iterable[Path]) -> frozens
     found = {place for name, value in environ.items() if _names_index(name) for place in _places(value)}
     folders = [folder.resolve() for folder in apart_from]
     for name in _FILES:
-        path = Path(os.path.realpath(Path(name).expanduser()))
+        path = Path(os.path.realpath(with_home(name)))
         if not any(path.is_relative_to(folder) for folder in folders):
             found |= set(_in_file(path))
     return frozenset(found)
