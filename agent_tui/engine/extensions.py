@@ -269,7 +269,7 @@ class Trusting:
         if not sure and folder.state != "never":
             first = folder.line() or "This folder is not trusted."
         elif not folder.accept():
-            first = "It has just changed; nothing is trusted yet. Look again."
+            first = "It has just changed; nothing is trusted yet. Review it again."
         else:
             self.trusted = True
             return None

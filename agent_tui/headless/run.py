@@ -206,7 +206,7 @@ class Run:
             async for item in incoming(own_input()):
                 match item:
                     case UserMessage() if self._held + item.size > 2 * MAX_LINE and self._held:
-                        self._wrong(Wrong("Too much waits already: this message is not taken."))
+                        self._wrong(Wrong("Too many messages are queued; this one was refused."))
                     case UserMessage():
                         control.pass_over_stop()
                         self._unsent += 1
@@ -275,7 +275,7 @@ class Run:
         question = next((one for one in control.questions if one.id == answered.id), None)
         try:
             if question is None:
-                raise ConfigError("This question waits no more: it was answered, or its turn is over.")
+                raise ConfigError("This question is closed: it was answered, or its turn has ended.")
             answer = answer_of(question, answered.said)
             self._asked_here.discard(question.id)
             question.answer(*answer.options, text=answer.text)
