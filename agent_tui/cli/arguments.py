@@ -79,7 +79,19 @@ def arguments_of(parser: argparse.ArgumentParser) -> Sequence[argparse.Action]:
     return parser._actions
 
 
-SUBCOMMANDS = ("context", "sessions", "export", "models", "auth", "doctor", "config", "serve", "acp", "completions")
+SUBCOMMANDS = (
+    "context",
+    "sessions",
+    "export",
+    "models",
+    "auth",
+    "doctor",
+    "config",
+    "import",
+    "serve",
+    "acp",
+    "completions",
+)
 
 EPILOG = """\
 examples:
@@ -96,6 +108,7 @@ commands:
   auth           set, list or remove keys in the system's keyring
   doctor         check this installation
   config         show or create the configuration file
+  import         copy what you wrote for Claude Code or Codex
   serve          open the chat in a browser
   acp            serve an editor (Agent Client Protocol)
   completions    print a completion script for bash, zsh or fish

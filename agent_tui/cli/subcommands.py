@@ -14,6 +14,7 @@ from typing import Any
 
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import Parser, add_command, add_flag, subparsers_of, takes_values
+from agent_tui.cli.importing import add_import
 from agent_tui.cli.serve import add_serve
 from agent_tui.cli.sessions import add_sessions
 from agent_tui.config import FLAGS
@@ -87,6 +88,8 @@ def build_parser() -> argparse.ArgumentParser:
         help="path: print where the file is; show: print every setting in use; init: create the file",
     )
     config.set_defaults(run=_config)
+
+    add_import(commands)
 
     acp = add_command(commands, "acp", "serve an editor over standard input and output", "", "-m openai/gpt-5")
     acp.add_argument("-m", "--model", metavar="NAME", help="the model of new sessions")

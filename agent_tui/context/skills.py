@@ -215,9 +215,8 @@ class Skills:
 
 
 _COMMAND_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:/[a-z0-9][a-z0-9_-]{0,63})*")
-_PLACE = re.compile(r"\$(ARGUMENTS\b|[1-9])")
-_NAMED_PLACE = re.compile(r"\$(\$|ARGUMENTS\b|[1-9]|[A-Z][A-Z0-9_]*\b)")
-"""Of prompts written for Codex: ``$FILE`` is filled from ``FILE=…``, and ``$$`` is a dollar (its docs/prompts.md)."""
+_PLACE = re.compile(r"\$(\$|ARGUMENTS\b|[1-9]|[A-Z][A-Z0-9_]*\b)")
+"""``$FILE`` is filled from ``FILE=…``; in prompts written for Codex it has to be, and ``$$`` is a dollar there."""
 _SHELL = re.compile(r"!`([^`\n]+)`")
 
 Shell = Callable[[str], Awaitable[str]]
@@ -238,8 +237,9 @@ class UserCommand(Protocol):
 
 @dataclass(slots=True, frozen=True)
 class FileCommand:
-    """``text`` may hold ``$ARGUMENTS`` and ``$1`` to ``$9``, where it is ``named`` also ``$NAME``; ``shell`` runs what
-    stands in ``!`…```, and its output takes the place. ``unused`` are the keys of its head that mean nothing here."""
+    """``text`` may hold ``$ARGUMENTS``, ``$1`` to ``$9`` and ``$NAME``, which must have a value where it is ``named``;
+    ``shell`` runs what stands in ``!`…```, and its output takes the place. ``unused`` are the keys of its front matter
+    that mean nothing here."""
 
     name: str
     description: str
@@ -252,27 +252,32 @@ class FileCommand:
     def expand(self, args: str) -> str | Awaitable[str]:
         """The message: places filled in; arguments for which there is no place are added at the end. Raises
         AgentError for a name without a value."""
-        words, place = _words(args), _NAMED_PLACE if self.named else _PLACE
+        words = _words(args)
         values = dict(word.split("=", 1) for word in words if "=" in word)
         missing: dict[str, None] = {}
+        filled = 0
 
         def fill(match: re.Match[str]) -> str:
-            if match[1] == "ARGUMENTS":
+            nonlocal filled
+            place = match[1]
+            if place == "$":
+                return "$" if self.named else match[0]
+            if place != "ARGUMENTS" and not place.isdigit() and place not in values:
+                missing.update({place: None} if self.named else {})
+                return match[0]
+            filled += 1
+            if place == "ARGUMENTS":
                 return args
-            if match[1].isdigit():
-                return words[int(match[1]) - 1] if int(match[1]) <= len(words) else ""
-            if match[1] not in values and match[1] != "$":
-                missing[match[1]] = None
-            return "$" if match[1] == "$" else values.get(match[1], "")
+            if place.isdigit():
+                return words[int(place) - 1] if int(place) <= len(words) else ""
+            return values[place]
 
         # One pass: what the user typed is not looked at for places again, nor for commands.
-        pieces, places = _SHELL.split(self.text) if self.shell is not None else [self.text], 0
-        for index, piece in enumerate(pieces):
-            pieces[index], found = place.subn(fill, piece)
-            places += found
+        pieces = _SHELL.split(self.text) if self.shell is not None else [self.text]
+        pieces = [_PLACE.sub(fill, piece) for piece in pieces]
         if missing:
             raise AgentError(f"Usage: /{self.name} {' '.join(f'{name}=…' for name in missing)}")
-        if args and not places:
+        if args and not filled:
             pieces[-1] += f"\n\n{args}"
         return "".join(pieces) if self.shell is None or len(pieces) == 1 else self._with_output(pieces, self.shell)
 

@@ -69,3 +69,24 @@ def test_rules_of_other_agents_narrow_at_once_and_widen_only_when_taken(project:
     assert ".claude/settings.json: allow WebSearch" in lines
     assert ".claude/settings.json: env, permissions.defaultMode" in lines
     assert ".claude/settings.local.json: cannot be read" in lines
+
+
+def test_import_copies_for_good_and_keeps_what_is_there(project: Cli) -> None:
+    (project.project / ".claude" / "settings.json").write_text(SETTINGS)
+    ours = project.project / ".agent-tui" / "commands"
+    ours.mkdir(parents=True)
+    (ours / "make.md").write_text("ours")
+    (project.project / ".claude" / "commands" / "out.md").symlink_to("/etc/hostname")
+    dry = project.run("import", "--dry-run")
+    assert ".claude/commands/look.md -> .agent-tui/commands/look.md" in dry.out
+    assert "make.md -> .agent-tui/commands/make.md  (is there already, kept)" in dry.out
+    assert ".claude/settings.json: allow bash(touch *)" in dry.out and not (ours / "look.md").exists()
+    done = project.run("import", "--yes")
+    assert done.code == 0 and "not copied" in done.err and "Imported 2 files and 3 rules." in done.err
+    assert (ours / "make.md").read_text() == "ours" and (ours / "look.md").is_file()
+    assert (project.project / ".agents" / "skills" / "ship" / "SKILL.md").is_file()
+    project.script(
+        '[[step]]\ntool_calls = [{ name = "bash", arguments = { command = "touch made" } }]\n' + answers("Done.")
+    )
+    assert project.run("-p", "go", "-m", "demo").code == 0
+    assert (project.project / "made").exists()

@@ -1,0 +1,130 @@
+"""``agent-tui import``: copies what was written for other agents to where ours is, for good."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent_tui import terminal_output
+from agent_tui.cli.arguments import add_command
+from agent_tui.errors import AgentError, ConfigError
+from agent_tui.paths import Paths, project_root, user_paths
+from agent_tui.records import dataclass
+from agent_tui.text.clean import clean_line
+from agent_tui.text.numbers import plural
+
+if TYPE_CHECKING:
+    from agent_tui.tools.rules.foreign import ForeignRules
+
+
+@dataclass(slots=True, frozen=True)
+class Copy:
+    """A file, or the folder of a skill, to copy; ``within`` is the project that it must not lead out of."""
+
+    source: Path
+    target: Path
+    within: Path | None = None
+
+
+def add_import(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser = add_command(
+        commands, "import", "copy commands, skills and rules of Claude Code and Codex to agent-tui", "", "--dry-run"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be copied")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.set_defaults(run=_import)
+
+
+def _import(values: argparse.Namespace) -> None:
+    from agent_tui.tools.rules.foreign import foreign_rules
+
+    paths, root = user_paths(), project_root(Path.cwd())
+    found = list(_copies(paths, root, Path.home()))
+    rules = foreign_rules([root])
+    new = [copy for copy in found if not copy.target.exists()]
+    for copy in found:
+        state = "" if copy in new else "  (is there already, kept)"
+        terminal_output.say(clean_line(f"{_shown(copy.source, root)} -> {_shown(copy.target, root)}{state}"))
+    for which, rule, place in rules.rules:
+        terminal_output.say(clean_line(f"{place}: {which} {rule} -> a rule for this project"))
+    for line in rules.unused:
+        terminal_output.tell(clean_line(f"not used: {line}"))
+    if not (new or rules.rules):
+        terminal_output.tell("Nothing to import.")
+        return
+    if values.dry_run:
+        return
+    if not values.yes:
+        if not sys.stdin.isatty():
+            raise ConfigError("Add --yes to import this.")
+        if terminal_output.ask("Import this? [y/N] ").strip().lower() not in ("y", "yes"):
+            terminal_output.tell("Nothing was changed.")
+            return
+    copied = sum(_copied(copy) for copy in new)
+    _keep(paths, root, rules)
+    terminal_output.tell(f"Imported {plural(copied, 'file')} and {plural(len(rules.rules), 'rule')}.")
+
+
+def _copies(paths: Paths, root: Path, home: Path) -> Iterator[Copy]:
+    """What there is to copy: the project's, then the user's own."""
+    from agent_tui.context.prompt import NAMES, NAMES_AT_HOME
+    from agent_tui.context.skills import COMMANDS_FOLDERS, FILE, SKILLS_FOLDERS
+
+    own, *others = COMMANDS_FOLDERS
+    for base, target, within in ((root, root / own, root), (home, paths.config / "commands", None)):
+        for folder in (base / other for other in others):
+            for file in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
+                yield Copy(file, target / file.relative_to(folder), within)
+    own, *others = SKILLS_FOLDERS
+    for base, target, within in ((root, root / own, root), (home, paths.config / "skills", None)):
+        for folder in (base / other for other in others):
+            for file in sorted(folder.glob(f"*/{FILE}")):
+                yield Copy(file.parent, target / file.parent.name, within)
+    if not any((paths.config / name).exists() for name in NAMES):
+        yield from (Copy(home / n, paths.config / NAMES[0]) for n in NAMES_AT_HOME[:1] if (home / n).is_file())
+
+
+def _copied(copy: Copy) -> bool:
+    """Raises AgentError for what cannot be written."""
+    from agent_tui.context.prompt import BadFile, read_text
+
+    try:
+        copy.target.parent.mkdir(parents=True, exist_ok=True)
+        if copy.source.is_dir():
+            if copy.within is not None and not copy.source.resolve().is_relative_to(copy.within.resolve()):
+                raise BadFile("is a link that leads out of the project")
+            shutil.copytree(copy.source, copy.target, symlinks=True)
+        else:
+            copy.target.write_text(read_text(copy.source, copy.within), "utf-8")
+    except BadFile as error:
+        terminal_output.tell(clean_line(f"not copied: {copy.source} {error}"))
+        return False
+    except (OSError, shutil.Error) as error:
+        raise AgentError(f"{copy.target}: {getattr(error, 'strerror', None) or error}") from None
+    return True
+
+
+def _keep(paths: Paths, root: Path, rules: ForeignRules) -> None:
+    """Stores the rules as those that the user gave for the project."""
+    from agent_tui.context.trust import FolderTrust
+    from agent_tui.store.store import BUSY_TIMEOUT, Store
+
+    if not rules.rules:
+        return
+    with Store.open(paths.database, write_timeout=BUSY_TIMEOUT) as store:
+        identity = FolderTrust(root, store.trust).identity
+        known = set(store.rules.of(root, identity))
+        for which, rule, _ in rules.rules:
+            if (which, rule) not in known:
+                store.rules.add(root, identity, rule, which)
+
+
+def _shown(path: Path, root: Path) -> str:
+    if path.is_relative_to(root):
+        return str(path.relative_to(root))
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
