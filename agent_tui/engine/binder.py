@@ -99,6 +99,7 @@ class Binder:
         )
         left = self._left_by(conversation, spec)
         service = CompactionService(runtime, parts.counter, self.prepare_step, parts.catalogue.find, left)
+        service.hooks = self._state.hooks
         binding = Binding(runtime, service)
         if info is not None:
             binding.describe_as(info)
