@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,7 +57,7 @@ class Facts:
 
 class Hooks:
     """``read`` finds the hooks that are in force; ``events`` are those of which there is one. What a hook adds where no
-    message takes it waits for the next one."""
+    message takes it waits for the next one. ``inside`` is what tells a subagent from the session itself."""
 
     def __init__(
         self,
@@ -67,6 +66,7 @@ class Hooks:
         keep: Callable[[asyncio.Task[Any]], None],
         listen: Callable[[Callable[[Event], None]], object],
         facts: Callable[[], Facts],
+        inside: Mapping[str, str] = {},
     ) -> None:
         self._read = read
         self._publish = publish
@@ -74,7 +74,7 @@ class Hooks:
         self._listen = listen
         self._facts = facts
         self._hooks: Sequence[Hook] = ()
-        self._inside: Metadata = {}
+        self._inside = inside
         self._pending: list[AttachmentPart] = []
         self._starting: asyncio.Task[None] | None = None
         self._told: set[tuple[Hook, str]] = set()
@@ -92,9 +92,8 @@ class Hooks:
 
     def inside(self, agent_id: str, agent_type: str) -> Hooks:
         """Returns the hooks as a subagent has them."""
-        own = copy(self)
-        own._inside, own._pending, own._starting = {"agent_id": agent_id, "agent_type": agent_type}, [], None
-        return own
+        inside = {"agent_id": agent_id, "agent_type": agent_type}
+        return Hooks(lambda: self._hooks, self._publish, self._background, lambda _: None, self._facts, inside)
 
     def begin(self, source: str) -> None:
         """A session is in front: what hooks say of it goes with its first message, which waits for them."""
@@ -176,7 +175,7 @@ class Hooks:
         event = "SubagentStop" if self._inside else "Stop"
         if event not in self.events:
             return None
-        subjects = [str(self._inside["agent_type"])] if self._inside else []
+        subjects = [self._inside["agent_type"]] if self._inside else []
         answer = await self.fire(event, subjects, stop_hook_active=times > 0, last_assistant_message=text)
         if answer.ends is not None or answer.blocked is None:
             self._keep(event, answer)
@@ -253,10 +252,10 @@ class Hooks:
             for line in answer.tells:
                 self._say("info", f"{hook.label}: {line}", facts)
             together.join(answer)
-        for name in ("blocked", "ends", "why"):
-            if (text := getattr(together, name)) is not None:
-                setattr(together, name, cut(_harmless(text, facts), MOST_ADDED))
-        return together
+        blocked, ends, why = (
+            text and cut(_harmless(text, facts), MOST_ADDED) for text in (together.blocked, together.ends, together.why)
+        )
+        return replace(together, blocked=blocked, ends=ends, why=why or "")
 
     def _told_of(self, hook: Hook, problem: str, facts: Facts) -> None:
         """One line on what is wrong with a hook, until it is right again."""

@@ -67,15 +67,14 @@ class CompactionService:
         prepare: Callable[[], Awaitable[None]],
         find: Callable[[str], ModelSpec] | None = None,
         left: Sequence[Runtime] = (),
+        hooks: Hooks | None = None,
     ) -> None:
         self.prepare = prepare
-        self._left = left
+        self._left, self._find, self._hooks = left, find, hooks
         self._runtime = runtime
-        self._find = find
         calls = PaidCalls(runtime, lambda event: self._emit(event))
         self._compactor = Compactor(calls.stream, counter, payer=calls.payer)
         self._emit: Emit = _unheard
-        self.hooks: Hooks | None = None
         self._line: Notice | None = None
         state, context = runtime.conversation.info.state, runtime.settings.context
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
@@ -190,7 +189,7 @@ class CompactionService:
         summary_model = summary_model or await self._configured_model(emit)
         inputs = runtime.inputs(target)
         usage = runtime.usage() if target is None else calculate_context_usage(inputs)
-        blocked = None if self.hooks is None else await self.hooks.before_compaction(reason, focus)
+        blocked = None if self._hooks is None else await self._hooks.before_compaction(reason, focus)
         plan = await self._planning.plan(inputs, usage, reason, focus, without_model, fold) if blocked is None else None
         if plan is None:
             text = blocked or cancelled_text(usage.total, usage.approximate, reason)
@@ -225,8 +224,8 @@ class CompactionService:
             emit(CompactionEnded("failed", f"Compaction not stored; nothing changed{why}"))
             raise
         emit(result.event())
-        if self.hooks is not None and result.done:
-            await self.hooks.after_compaction(result.reason, result.summary)
+        if self._hooks is not None and result.done:
+            await self._hooks.after_compaction(result.reason, result.summary)
         if result.own_failure is not None:
             self._own.failed(result.own_failure, emit)
         for notice in self.auto.compacted(result):

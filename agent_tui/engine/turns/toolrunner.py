@@ -217,14 +217,14 @@ class ToolRunner:
         why = answer.blocked if answer.blocked is not None else answer.ends
         job.blocked = None if why is None else f"Not run: a hook of the user's blocked it: {why}"
         if job.intent is not None:
-            job.intent.hook, job.intent.hook_reason = answer.choice, answer.why
+            job.intent = replace(job.intent, hook=answer.choice, hook_reason=answer.why)
         return job, answer
 
     async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> Verdict:
         if job.blocked is not None:
             return Verdict(False, job.blocked)
         if self._hooks is not None and "PermissionRequest" in self._hooks.events:
-            intent.ask_hooks = partial(self._hooks.permission, *self._told(job))
+            intent = replace(intent, ask_hooks=partial(self._hooks.permission, *self._told(job)))
         try:
             verdict = await self._judge(job.call, tool, intent)
         except Exception as error:
