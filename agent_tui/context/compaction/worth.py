@@ -44,7 +44,7 @@ REQUEST = 500
 
 COMPACT_WHEN: dict[CompactWhen, str] = {
     "limit": 'compact_when = "limit": compacts only at the limit.',
-    "ask": 'compact_when = "ask": offers to compact where that is cheaper; compacts unasked only at the limit.',
+    "ask": 'compact_when = "ask": offers to compact where that is cheaper; compacts without asking only at the limit.',
     "cheaper": 'compact_when = "cheaper": compacts automatically where that is clearly cheaper, else offers it.',
 }
 NO_WORTH = "Compacting now would save nothing, or too little is still to come to compare."

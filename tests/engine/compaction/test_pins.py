@@ -151,7 +151,7 @@ async def test_what_cannot_be_pinned_is_said_in_a_line(tmp_path: Path) -> None:
         with pytest.raises(AgentError, match="not tool results"):
             agent.pins.pin_message(tool)
         large = Message("m", "user", [TextPart(words(50_000))])
-        with pytest.raises(AgentError, match="at most half of the limit"):
+        with pytest.raises(AgentError, match="more than half of the limit"):
             agent.pins.pin_message(large)
         agent.conversation.read_only = True
         with pytest.raises(AgentError, match="open"):
