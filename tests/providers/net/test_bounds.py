@@ -127,7 +127,7 @@ async def test_an_answer_without_end_is_stopped_and_kept(worker: WorkerClient, s
     first, more = endless(api, "word " * 2_000)
     answer = await ask(worker, server, Reply([first, *[more] * 40]), api, max_output=100)
     assert len(answer.text) == room
-    assert "longer than 100 tokens" in answer.failure.message
+    assert "longer than the 100 tokens" in answer.failure.message
     assert "What arrived is kept" in answer.failure.message
     assert not answer.failure.retryable
 
