@@ -27,7 +27,7 @@ CEILINGS = {
     "private names of Textual": 16,
     "files entered from Agent.submit to the provider": 59,
     "files entered by one Anthropic call in the worker": 16,
-    "lines of tests/support": 14_613,
+    "lines of tests/support": 14_614,
 }
 
 
