@@ -107,6 +107,8 @@ class ToolsConfig:
     output_limit: int = 30_000
     mcp_defer_share: float = 0.1
     env_allow: list[str] = field(default_factory=list)
+    check: dict[str, str] = field(default_factory=dict)
+    """By pattern, the command that is run in the sandbox after the model changed such a file."""
 
 
 @dataclass(slots=True)

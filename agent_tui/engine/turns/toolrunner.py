@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.runtime import Emit
+from agent_tui.engine.turns.checks import checked
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.events import MessageAdded, Notice, ToolOutput, ToolStarted
 from agent_tui.models.messages import (
@@ -286,6 +287,8 @@ class ToolRunner:
         )
         try:
             outcome = await job.tool.run(job.arguments or {}, context)
+            if job.intent.kind == "edit":
+                outcome = await checked(outcome, job.intent.paths, context)
             if rest := live.flush():
                 emit(ToolOutput(call.call_id, rest))
             return outcome
