@@ -183,6 +183,8 @@ def result_facts(result: ToolResultPart, excerpted: bool = False) -> Iterator[st
         yield shorten(drawable_output(str(answer)), LONG_FACT)
     elif kind == "diff":
         yield lines_changed(*changed_lines(result))
+        if checked := display.get("check"):
+            yield shorten(drawable_output(str(checked)), LONG_FACT)
     elif result.name == "read" and (read := _lines_read(display)):
         yield read
     elif result.name in _COUNTED and isinstance(counted := display.get("summary"), str):

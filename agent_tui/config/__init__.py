@@ -107,6 +107,8 @@ class ToolsConfig:
     output_limit: int = 30_000
     mcp_defer_share: float = 0.1
     env_allow: list[str] = field(default_factory=list)
+    check: dict[str, str] = field(default_factory=dict)
+    """By pattern, the command that is run in the sandbox after the model changed such a file."""
 
 
 @dataclass(slots=True)
@@ -151,6 +153,23 @@ class McpServer:
     call_timeout: float = 300.0
     type: Literal["", "stdio", "http", "sse"] = ""
     required: bool = False
+
+
+HOOK_EVENTS = (
+    *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest"),
+    *("Notification", "PreCompact", "PostCompact", "Stop", "SubagentStop"),
+)
+"""When hooks run, by the names that Claude Code gives these events."""
+
+
+@dataclass(slots=True)
+class HookConfig:
+    """A command of the shell at an event; ``matcher`` names the tools, or whatever else tells one event from another,
+    that it is for. ``timeout`` is seconds."""
+
+    command: str
+    matcher: str = ""
+    timeout: float | None = None
 
 
 AUTO_THEME = "auto"
@@ -208,6 +227,7 @@ class Settings:
     ui: UiConfig = field(default_factory=UiConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     mcp: dict[str, McpServer] = field(default_factory=dict)
+    hooks: dict[str, list[HookConfig]] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
 
 

@@ -54,17 +54,14 @@ NOTHING_FREED = "frees nothing, as the placeholder is as long"
 class EditPlan:
     """A drop or a fold that has not happened yet: of messages, and of attachments as ``msg_1#2``. ``freed`` tokens go
     from every request, give or take ``spread``; ``reasoning``
-    of them are reasoning. ``behind``: tokens that the next request reads anew if it happens now. By how many dollars
-    that one is dearer then (``price_now``), and when it happens once the cache is cold (``price_cold``): below 0 it is
-    cheaper, None where no price is known. ``line`` says it all."""
+    of them are reasoning. ``behind``: tokens that the next request reads anew if it happens now. ``line`` says it
+    all."""
 
     part_ids: tuple[str, ...]
     freed: int
     spread: int
     reasoning: int
     behind: int
-    price_now: float | None
-    price_cold: float | None
     line: str
     again: int = 0
     """Tokens of what goes that the next message of the user's tells again: the permission mode."""
@@ -118,15 +115,12 @@ class Edits:
             return priced_call(prices, total, min(total, cached), 0, hour).usd
 
         then, now = price(before.total, read), price(after.total, left)
-        cold, whole = price(after.total, 0), price(before.total, 0)
         made = EditPlan(
             tuple(wanted),
             freed,
             after.calculation.spreads.removed or after.spread,
             max(0, reasoning),
             behind,
-            None if now is None or then is None else now - then,
-            None if cold is None or whole is None else cold - whole,
             "",
             self._told_again(before, inputs.view),
         )
@@ -417,18 +411,12 @@ def _fold_plan(plan: CompactionPlan, price: PlanPrice) -> EditPlan:
     message = expected_message(plan.summary, record_id := new_id("rec"))
     records = records_of(plan, 0.0, "", record_id, message)
     after, lost = plan.usage_after(records, message), plan.lost(records, message)
-
-    def whole(more: float | None) -> float | None:
-        return None if more is None or price.call is None else price.call + more
-
     return EditPlan(
         plan.summary.message_ids,
         plan.before - after.total,
         after.spread,
         0 if lost is None else lost.tokens,
         price.behind,
-        whole(price.anew),
-        whole(price.cold),
         fold_text(plan, after, price, lost),
     )
 

@@ -131,11 +131,6 @@ def raw_total(counts: Sequence[int]) -> int:
     return sum(counts) - counts[CAPITALS] - counts[MORE]
 
 
-def words_only(tokens: int) -> tuple[int, ...]:
-    """Counts by kind of a text of which only the tokens are known."""
-    return (tokens, *(0,) * (len(KINDS) - 1))
-
-
 def text_content(counts: Sequence[int] | None, tokens: int) -> Content:
     """What a text of so many o200k_base tokens consists of. Without ``counts`` it is taken for what most texts are."""
     known = counts if counts is not None and len(counts) == len(KINDS) else [share * tokens for share in USUAL]

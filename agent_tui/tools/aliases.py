@@ -63,6 +63,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "ignore_case": "i caseinsensitive",
         "files_only": "namesonly fileswithmatches",
         "context": "c",
+        "multiline": "",
     },
     "bash": {
         "command": "cmd script",

@@ -47,7 +47,7 @@ async def test_a_question_that_is_passed_over_is_declined(cli: Cli) -> None:
         question = next(event for event in events if isinstance(event, Question))
         assert any(isinstance(event, TurnEnded) for event in events)
         assert session.text == "Done." and not (cli.project / "hello.txt").exists()
-        with pytest.raises(AgentError, match="waits no more"):
+        with pytest.raises(AgentError, match="This question is closed"):
             question.allow()
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.compaction.answers import check_text, parse_sections
-from agent_tui.context.compaction.notices import preview_text
+from agent_tui.context.compaction.notices import preview_of
 from agent_tui.context.compaction.plan import BREATH_STEPS, plan_clearing, records_of
 from agent_tui.context.compaction.summary import MODEL_SECTIONS, NOTHING, assemble
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, plan_lines, todo_lines, user_words
@@ -197,7 +197,7 @@ def test_the_todo_list_stays_as_it_stands() -> None:
     assert plan.summary is not None
     text = sent_text_of(plan.summary.message({"Goal": "x"}, "r", 0.0))
     assert "## Todo list\n- [x] write" in text
-    assert "todo list (3 items)" in preview_text(plan)
+    assert "todo list (3 items)" in preview_of(plan, plan.usage_after((), None)).say
 
 
 def sent_text_of(message: Message) -> str:
@@ -254,7 +254,7 @@ def test_old_turns_are_left_out_behind_a_line_and_come_back() -> None:
     assert failed.summary is not None
     assert failed.summary.left_out > 20
     assert failed.fits
-    assert "a line says so" in preview_text(failed)
+    assert "a line says so" in preview_of(failed, failed.usage_after((), None)).say
     message = failed.summary.message({}, "rec", 1.0)
     world.summaries[message.id] = message
     world.records += records_of(failed, 1.0, "op", "rec", message)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agent_tui.context.accounting.inputs import CompactionSettings
-from agent_tui.context.compaction.notices import done_text, preview_text
+from agent_tui.context.compaction.notices import done_text, preview_of
 from agent_tui.context.compaction.plan import records_of
 from agent_tui.context.cuts import CLIP_MIN_CHARS, plan_clips
 from agent_tui.models.messages import CLEARED_RESULT, AttachmentPart, TextPart
@@ -159,7 +159,7 @@ def test_a_newest_result_that_alone_exceeds_the_limit_is_clipped_in_what_is_sent
     assert list(plan.pruning.clips) == [result.id]
     assert plan.expected_after is not None
     assert plan.expected_after <= (plan.limit or 0)
-    assert "large tool result" in preview_text(plan)
+    assert "large tool result" in preview_of(plan, plan.usage_after((), None)).say
     assert result.tool_result is not None
     assert len(result.tool_result.text) == 160_000
 
@@ -195,7 +195,7 @@ def test_the_gate_refuses_what_brings_too_little() -> None:
     plan = world.plan("manual")
     assert plan.action == "not_worth_it"
     assert "less than 5 % of the conversation" in plan.why
-    assert preview_text(plan).startswith("Not worth it: ")
+    assert preview_of(plan, plan.usage_after((), None)).say.startswith("Not worth it: ")
 
 
 def test_nothing_to_compact() -> None:
@@ -204,7 +204,7 @@ def test_nothing_to_compact() -> None:
     world.user("hello")
     plan = world.plan("manual")
     assert plan.action == "nothing"
-    assert preview_text(plan).startswith("Nothing to compact: ")
+    assert preview_of(plan, plan.usage_after((), None)).say.startswith("Nothing to compact: ")
 
 
 def test_what_fits_to_send_is_accepted_although_it_misses_the_limit() -> None:
@@ -228,7 +228,7 @@ def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
         assert plan.stuck
         assert "your newest message is too large: ~16," in plan.why
         assert "16,384" in plan.why
-        assert preview_text(plan).startswith("No compaction can make room: ")
+        assert preview_of(plan, plan.usage_after((), None)).say.startswith("No compaction can make room: ")
 
 
 def test_a_manual_compaction_summarises_even_when_clearing_would_do() -> None:
@@ -277,7 +277,7 @@ def test_the_preview_tells_what_goes_and_what_stays() -> None:
     chat(world, 40)
     world.tool_step("src/app.py", 200)
     chat(world, 40)
-    text = preview_text(world.plan("manual"))
+    text = preview_of(plan := world.plan("manual"), plan.usage_after((), None)).say
     for words_ in (
         "Now ",
         ", expected ~",
@@ -299,7 +299,7 @@ def test_a_users_message_larger_than_the_budget_is_cut_visibly() -> None:
     assert plan.summary is not None
     assert "characters left out" in plan.summary.user_cut
     assert plan.summary.user_messages == (), "what is cut is not there word for word"
-    assert "word for word in the summary" not in preview_text(plan)
+    assert "word for word in the summary" not in preview_of(plan, plan.usage_after((), None)).say
 
 
 def test_attachments_of_the_user_do_not_disturb() -> None:

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.tokens import O200K
-from agent_tui.models.calibration import text_content, words_only
+from agent_tui.models.calibration import text_content
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.store.facts import TrustRow
 from agent_tui.store.store import Store
+from tests.support.agents import words_only
 from tests.support.forms import examples
 from tests.support.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 

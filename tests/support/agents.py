@@ -15,7 +15,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.state import AgentParts
-from agent_tui.models.calibration import words_only
+from agent_tui.models.calibration import KINDS
 from agent_tui.models.events import Event, TurnEnded, WaitingKind
 from agent_tui.models.messages import AttachmentPart, ToolResultPart
 from agent_tui.models.requests import Counter, ModelSpec, Provider
@@ -27,6 +27,11 @@ from tests.support.tool_context import permissions_of
 from tests.support.waiting import PATIENCE
 
 E = TypeVar("E")
+
+
+def words_only(tokens: int) -> tuple[int, ...]:
+    """Counts by kind of a text of which only the tokens are known."""
+    return (tokens, *(0,) * (len(KINDS) - 1))
 
 
 class WordCounter:

@@ -16,7 +16,6 @@ from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids, build_view
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
-from agent_tui.models.calibration import words_only
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.messages import Message, Origin, Part, TextPart, ToolCallPart, ToolResultPart, fingerprint
@@ -36,6 +35,7 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
+from tests.support.agents import words_only
 
 TARGET = Target("test", "chat", "test-model", "unknown")
 

@@ -306,11 +306,11 @@ class FakeEdits(Edits):
         if self.refused:
             raise AgentError(self.refused)
         self._agent.calls.append(("plan", list(ids)))
-        return EditPlan(tuple(ids), 1_200, 0, 0, 0, None, None, f"Drops {len(ids)} messages.")
+        return EditPlan(tuple(ids), 1_200, 0, 0, 0, f"Drops {len(ids)} messages.")
 
     async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
         self._agent.calls.append(("plan_fold", (first, last)))
-        return EditPlan((first, last), 1_200, 0, 0, 0, None, None, f"Folds {first} to {last}.\n~445 behind.")
+        return EditPlan((first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
 
     async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
         await self.done.wait()

@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -134,7 +134,7 @@ PLAIN = (
 )
 TYPING = (
     *("iab\x1b", "aX Y\x1b", "Iz\x1b", "Aend\x1b", "onew\x1b", "Oup\x1b", "sq\x1b", "Sfoo\x1b", "Cxy\x1b", "ccL\x1b"),
-    *("3ino \x1b", "2ook\x1b", "2Ahi\x1b", "Rab\x1b", "3Rno \x1b", "Rlonger than it was\x1b", "Rq\x1bl."),
+    *("3ino \x1b", "2ook\x1b", "2Ahi\x1b"),
 )
 ON_SELECTED = (
     *(
@@ -162,26 +162,6 @@ ON_SELECTED = (
 )
 UNEVEN = frozenset({"h", "0", "^", "|", "ge", "gE", "{"})
 """Motions that may have nowhere to go: vim changes the case of a character then, or moves the cursor all the same."""
-
-
-TO_MARKS = ("`a", "'a", "`b", "``", "''", "d`a", "d'a", "y`a", "c`aZ\x1b", "gU'a", "v`ad\x1b", "y'b", ">'a")
-AROUND_MARKS = (
-    "x",
-    "rZ",
-    "~",
-    "iab\x1b",
-    "Aend\x1b",
-    "dw",
-    "onew\x1b",
-    "Oup\x1b",
-    "dd",
-    "dj",
-    "p",
-    "yy",
-    "2dd",
-    "Rab\x1b",
-)
-"""Changes that leave or move marks; where lines are joined or changes undone, vim keeps other ones."""
 
 
 def command(random: Random) -> str:
@@ -214,15 +194,3 @@ def case(random: Random, longest: int) -> Case:
     keys = "".join(command(random) for _ in range(random.randint(1, longest)))
     # In a single line vim 9.0 goes to its end with `{`.
     return Case(text, (row, column), keys if len(lines) > 1 else keys.replace("{", "b"))
-
-
-def marked(random: Random, longest: int) -> Case:
-    """The same with marks: up to ``longest`` changes and motions between setting one and going there."""
-    drawn = case(random, 1)
-    several = "\n" in drawn.text
-    motions = [motion for motion in MOTIONS if several or motion != "{"]
-    # The jump that it begins with is one that is known.
-    keys = f"ggG{random.choice(motions)}ma{random.choice(motions)}{random.choice(('', 'mb'))}"
-    for _ in range(random.randint(0, longest)):
-        keys += random.choice(AROUND_MARKS if random.random() < 0.4 else motions)
-    return replace(drawn, keys=keys + random.choice(TO_MARKS if several else ("`a", "d`a", "'a")))

@@ -44,8 +44,8 @@ CALLS: list[tuple[str, Given, str, Given]] = [
     ("MultiEdit", {"file_path": "a", "edits": ONE}, "edit", {"path": "a", "edits": ONE}),
     ("Grep", {"pattern": "x", "path": ".", "glob": "*.py", "output_mode": "content", "-n": True, "-i": True, "-C": 2},
      "grep", {"pattern": "x", "path": ".", "glob": "*.py", "ignore_case": True, "context": 2}),
-    ("Grep", {"pattern": "x", "output_mode": "files_with_matches", "head_limit": 10, "multiline": False}, "grep",
-     {"pattern": "x", "files_only": True}),
+    ("Grep", {"pattern": "x", "output_mode": "files_with_matches", "head_limit": 10, "multiline": True}, "grep",
+     {"pattern": "x", "files_only": True, "multiline": True}),
     ("Grep", {"pattern": "x", "-A": 3, "-B": 1, "type": "py", "offset": 0}, "grep",
      {"pattern": "x", "context": 3, "glob": "*.py"}),
     ("Glob", {"pattern": "**/*.py", "path": "."}, "glob", {"pattern": "**/*.py", "path": "."}),
@@ -219,7 +219,6 @@ def test_what_would_mean_something_else_here_is_refused(name: str, given: Given,
 @pytest.mark.parametrize(
     ("name", "given", "left"),
     [
-        ("Grep", {"pattern": "x", "multiline": True}, ["multiline"]),
         ("shell", {"command": ["ls"], "env": {"A": "b"}}, ["env"]),
         ("read", {"path": "a", "encoding": "latin-1"}, ["encoding"]),
     ],

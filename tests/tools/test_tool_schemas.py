@@ -17,7 +17,7 @@ BUDGETS = {
     "apply_patch": 75,
     "list": 55,
     "glob": 60,
-    "grep": 115,
+    "grep": 122,
     "bash": 110,
     "jobs": 65,
     "fetch": 40,

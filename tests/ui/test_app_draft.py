@@ -90,7 +90,7 @@ async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
         await chat.say("Never touch the vendor folder.")
         await chat.seen.next(TurnEnded)
         await chat.say("/handoff Write the migration")
-        await chat.until(lambda: chat.prompt.startswith("Write the migration\n\nThis goes on from"))
+        await chat.until(lambda: chat.prompt.startswith("Write the migration\n\nThis continues"))
         assert "Never touch the vendor folder." in chat.prompt
         assert chat.app.prompt.cursor_location == (0, 0)
         await chat.shows("Handed off from “Never touch the vendor folder.”", "Review the brief and send it.")

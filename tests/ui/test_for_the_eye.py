@@ -25,7 +25,6 @@ from agent_tui.ui.app import AgentApp
 from agent_tui.ui.flow.layout import Flow, wrap
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.prompt.placeholders import Placeholders
-from agent_tui.ui.transcript.blocks import plain_pieces
 from agent_tui.ui.transcript.entry import Tools, blocks_of
 from agent_tui.ui.transcript.parts import UserBlock
 from agent_tui.ui.transcript.tools import ToolBlock
@@ -117,16 +116,6 @@ def test_a_line_that_goes_on_stands_below_its_beginning(line: str) -> None:
     assert len(pieces) > 1 and all(cell_len(piece) <= 24 for piece in pieces)
     assert all(piece.startswith(" " * min(indent, 12)) for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(line.split())
-
-
-def test_what_a_command_says_in_two_columns_stays_in_them() -> None:
-    said = "user     /home/me/config.toml  (is not there)\nall of this is one column that goes on"
-    flows = [flow for piece in plain_pieces(said, (("  ", ""),), wide=True, hang=True) for flow in piece.make()]
-    first, second = (laid(flow, 40) for flow in flows)
-    assert first[0].startswith("  user     /home") and all(line.startswith(" " * 11) for line in first[1:])
-    assert len(second) == 2 and second[1].startswith("  ") and second[1][2] != " "
-    assert all(cell_len(line) <= 40 for line in (*first, *second))
-    assert laid(flows[0], 49) == [f"  {said.splitlines()[0]}"], "what goes on takes no room from what fits"
 
 
 CHOICES = ("SQLite", "One JSON file " + "that is easy to look at " * 5, "x" * LONG)

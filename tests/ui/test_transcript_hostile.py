@@ -45,7 +45,6 @@ async def test_no_control_character_reaches_the_screen(width: int) -> None:
         )
         t.add_notice("error", NASTY)
         t.show_block(FaceBlock(NASTY, [NASTY], [Step(NASTY, NASTY)], NASTY, small=False))
-        t.add_block(NASTY, NASTY)
         t.tool_started("other", NASTY)
         t.tool_output("other", NASTY)
         t.toggle_reasoning()

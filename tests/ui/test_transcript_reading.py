@@ -305,15 +305,14 @@ async def test_what_was_said_beside_a_conversation_stays_when_that_is_shown_anew
         for k, message in enumerate(messages):
             message.created = 10.0 * (k + 1)
         record = CompactionRecord("r", "o", "summary", ["u0", "a0"], created=1000, before_tokens=9, after_tokens=3)
-        t.add_block("/tools", "before anything")
+        t.add_notice("info", "before anything")
         t.load(messages[:2], same=True)
-        t.add_block("/context rows", "after the first")
+        t.add_notice("info", "after the first")
         for message in messages[2:]:
             t.add_message(message)
         t.add_notice("info", "renamed")
         t.add_record(record)
         t.add_notice("info", "said after the compaction")
-        t.add_block("/usage", "answered after the compaction")
         said = [line for line in body(t) if line.strip() and "Compacted" not in line]
         t.load(messages, [replace(record, active=False)], same=True)
         await pilot.pause()
@@ -322,12 +321,12 @@ async def test_what_was_said_beside_a_conversation_stays_when_that_is_shown_anew
         t.load(messages[:4], same=True)
         await pilot.pause()
         left = "\n".join(body(t))
-        order = ("before anything", "question 0", "after the first", "question 1", "answered after the compaction")
+        order = ("before anything", "question 0", "after the first", "question 1")
         assert sorted(order, key=left.index) == list(order)
         assert "question 2" not in left and "renamed" not in left, "a line goes with the message it followed"
         t.load(chat(1))
         await pilot.pause()
-        assert "answered" not in "\n".join(body(t)), "another session's"
+        assert "before anything" not in "\n".join(body(t)), "another session's"
 
 
 async def test_what_was_said_beside_a_long_conversation_stays_above_what_is_drawn_first() -> None:
@@ -337,9 +336,9 @@ async def test_what_was_said_beside_a_long_conversation_stays_above_what_is_draw
         messages = chat(300)
         for k, message in enumerate(messages):
             message.created = 10.0 * (k + 1)
-        t.add_block("/tools", "before anything")
+        t.add_notice("info", "before anything")
         t.load(messages[:4], same=True)
-        t.add_block("/usage", "after the second")
+        t.add_notice("info", "after the second")
         for _ in range(2):
             t.load(messages, same=True)
             await pilot.pause()
@@ -350,17 +349,13 @@ async def test_what_was_said_beside_a_long_conversation_stays_above_what_is_draw
             assert t.finder is not None and t.finder.state.total == 1, text
 
 
-async def test_blocks_and_long_questions() -> None:
+async def test_long_questions_fold() -> None:
     app = Holder()
     async with app.run_test(size=(60, 60)) as pilot:
         t = app.transcript
-        t.add_block("/help", "**keys**", markdown=True)
-        t.add_block("closed", "hidden text", open=False)
         t.add_message(user_message("\n".join(f"row {k}" for k in range(100))))
         await pilot.pause()
-        lines = body(t)
-        assert "  keys" in lines and "hidden text" not in "".join(lines)
-        assert lines[-1] == "▌ ▸ 80 more lines"
+        assert body(t)[-1] == "▌ ▸ 80 more lines"
         await pilot.press("enter")
         t.focus()
         await pilot.press("enter")

@@ -253,11 +253,6 @@ def fold_text(plan: CompactionPlan, after: ContextUsage, price: PlanPrice, lost:
     return f"{' · '.join(parts)}. {lost_text(lost, would=True)}".rstrip()
 
 
-def preview_text(plan: CompactionPlan, by: str = "") -> str:
-    """Returns ``preview_of`` without its numbers."""
-    return preview_of(plan, plan.usage_after((), None), by).say
-
-
 def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: PlanPrice | None = None) -> Picture:
     """Returns what a plan would do: what goes, what stays, and the expected numbers; for ``/compact preview``. ``by``
     says that and how the provider compacts by itself."""

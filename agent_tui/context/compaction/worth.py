@@ -44,7 +44,7 @@ REQUEST = 500
 
 COMPACT_WHEN: dict[CompactWhen, str] = {
     "limit": 'compact_when = "limit": compacts only at the limit.',
-    "ask": 'compact_when = "ask": offers to compact where that is cheaper; compacts unasked only at the limit.',
+    "ask": 'compact_when = "ask": offers to compact where that is cheaper; compacts without asking only at the limit.',
     "cheaper": 'compact_when = "cheaper": compacts automatically where that is clearly cheaper, else offers it.',
 }
 NO_WORTH = "Compacting now would save nothing, or too little is still to come to compare."
@@ -280,12 +280,11 @@ def _about(usd: float) -> str:
 @dataclass(slots=True, frozen=True)
 class PlanPrice:
     """Dollars that a plan is expected to cost: ``call`` for the summary; ``anew`` more (or, below 0, less) for the next
-    request, as what is behind the change is read anew, ``cold`` the same where nothing is in the cache anyway;
-    ``saved`` by each later step. None where no price is known. ``behind``: tokens that are read anew."""
+    request, as what is behind the change is read anew; ``saved`` by each later step. None where no price is
+    known. ``behind``: tokens that are read anew."""
 
     call: float | None
     anew: float | None
-    cold: float | None
     saved: float | None
     behind: int
 
@@ -321,4 +320,4 @@ def plan_price(plan: CompactionPlan, usage: ContextUsage, prices: Prices, call: 
 
     later = more(after, usage.total)
     behind = max(0, after - before) if read > before else 0
-    return PlanPrice(call, more(min(read, before), read), more(0, 0), None if later is None else -later, behind)
+    return PlanPrice(call, more(min(read, before), read), None if later is None else -later, behind)

@@ -188,10 +188,6 @@ class Compactor:
         self._work: asyncio.Task[CompactionResult] | None = None
         self._cancelled = False
 
-    @property
-    def running(self) -> bool:
-        return self._work is not None
-
     def cancel(self) -> bool:
         """Ends the running compaction, whose result is then ``cancelled``. False when none runs."""
         if self._work is None or self._work.done():

@@ -34,6 +34,7 @@ from agent_tui.tools.files.diffs import (
     parse_patch,
 )
 from agent_tui.tools.files.edit_mismatch import why_missing
+from agent_tui.tools.files.notebook import Cells
 
 _TELLING = 12
 """Characters from which on a text that is found says something."""
@@ -54,8 +55,11 @@ class EditArguments:
 
 @dataclass(slots=True, frozen=True)
 class _EditPlan:
+    """``before`` and ``after`` as people are shown them; ``content`` is what is written."""
+
     before: str
     after: str
+    content: str
     info: os.stat_result
     replaced: int
 
@@ -96,7 +100,7 @@ class EditTool:
         path = resolve(args.path, context)
         name = shown(path, context)
         planned = await in_thread(lambda stop: _plan_edits(path, args.edits, context))
-        files.save(context, path, planned.after, pictured(name), planned.info)
+        files.save(context, path, planned.content, pictured(name), planned.info)
         display = await in_thread(lambda stop: diff_display(planned.before, planned.after, name))
         count = plural(planned.replaced, "replacement")
         return ToolOutcome(f"Edited {pictured(name)}: {count}.", display=display)
@@ -131,13 +135,17 @@ def _plan_edits(path: Path, edits: list[Edit], context: ToolContext) -> _EditPla
     # A file with Windows line ends throughout is edited as the model sees it, and keeps them.
     windows = files.style_of(before).windows
     text = before.replace("\r\n", "\n") if windows else before
+    cells = Cells.of(path, text)
+    text = original = cells.text if cells is not None else text
     replaced = 0
     for number, edit in enumerate(edits, 1):
         where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
         text, count = _apply_edit(text, edit, windows, where, name)
         replaced += count
-    after = text.replace("\n", "\r\n") if windows else text
-    return _EditPlan(before, after, info, replaced)
+    content = cells.saved(text) if cells is not None else text
+    content = content.replace("\n", "\r\n") if windows else content
+    seen = (original, text) if cells is not None else (before, content)
+    return _EditPlan(*seen, content, info, replaced)
 
 
 def _apply_edit(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple[str, int]:
@@ -341,8 +349,10 @@ def _plan_patch(patches: list[FilePatch], context: ToolContext) -> _PatchPlan:
             continue
         style = files.style_of(change.after)
         text = change.after.removeprefix(files.BOM)
-        done = apply_chunks(text.replace("\r\n", "\n") if style.windows else text, patch.chunks, change.name)
-        change.after = style.applied(done.text)
+        text = text.replace("\r\n", "\n") if style.windows else text
+        cells = Cells.of(change.path, text)
+        done = apply_chunks(text if cells is None else cells.text, patch.chunks, change.name)
+        change.after = style.applied(done.text if cells is None else cells.saved(done.text))
         plan.notes += [f"{change.name}, {note}" for note in done.notes]
         if patch.move_to:
             target = _looked_at(plan, resolve(patch.move_to, context), context)
@@ -406,12 +416,21 @@ def _changed_line(change: _PatchedFile) -> str:
     return f"{'A' if change.before is None else 'M'} {change.name}"
 
 
+def _seen(path: Path, text: str | None) -> str:
+    """A file's text as people are shown it: a notebook's cells."""
+    try:
+        cells = Cells.of(path, text or "")
+    except ToolError:
+        cells = None
+    return text or "" if cells is None else cells.text
+
+
 def _patch_display(plan: _PatchPlan) -> Metadata:
     """One diff of all files, each under its name where there are several."""
     texts: list[str] = []
     added = removed = 0
     for change in plan.changes.values():
-        one = diff_display(change.before or "", change.after or "", change.name)
+        one = diff_display(_seen(change.path, change.before), _seen(change.path, change.after), change.name)
         added, removed = added + one["added"], removed + one["removed"]
         before = "/dev/null" if change.before is None else change.name
         after = "/dev/null" if change.after is None else change.name

@@ -81,6 +81,7 @@ def _list(path: Path, depth: int, root: Path, stop: Stop) -> ToolOutcome:
 
 
 MAX_FILES = 500
+_NEWLINE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 _PLAIN = re.compile(r"[^*?\[\]{}]*/")  # the folders in front of the first sign that stands for something else
 
 
@@ -151,6 +152,8 @@ def _glob(base: Path, root: Path, pattern: Glob, prefix: str, stop: Stop) -> Too
 
 MAX_MATCHES = 200
 LINE_CHARACTERS = 500
+MAX_LINES = 30
+"""Lines of one match that are shown."""
 TIMEOUT = 60.0
 _MAX_EVENT = 32_000_000  # bytes of one line of a searcher's answer
 
@@ -163,6 +166,13 @@ class GrepArguments:
     ignore_case: bool = False
     files_only: bool = False
     context: int = 0
+    multiline: bool = False
+    """Also ``.`` matches the end of a line."""
+
+    @property
+    def over_lines(self) -> bool:
+        """What names the end of a line is never found within one."""
+        return self.multiline or "\n" in self.pattern or _NEWLINE.search(self.pattern) is not None
 
 
 RUST, PYTHON = "Rust's syntax: no lookaround", "Python's syntax"
@@ -176,6 +186,7 @@ _PARAMETERS = parameters(
         "ignore_case": FLAG,
         "files_only": FLAG,
         "context": described(INTEGER, "lines around each match"),
+        "multiline": FLAG,
     },
     "pattern",
 )
@@ -217,7 +228,8 @@ class GrepTool:
         folder, target = (base, ".") if stat.S_ISDIR(info.st_mode) else (base.parent, base.name)
         launch = await self._held_ripgrep(args, folder, target, context)
         if launch is None:
-            request = asdict(args) | {"folder": str(folder), "target": target, "root": str(context.root.resolve())}
+            where = {"folder": str(folder), "target": target, "root": str(context.root.resolve())}
+            request = asdict(args) | where | {"over_lines": args.over_lines}
             launch = free(isolated("agent_tui.tools.builtin.searcher", json.dumps(request)), environment())
         relative = "" if args.path == "." else shown(folder, context).rstrip("/") + "/"
         prefix = "" if relative == "./" else relative
@@ -267,6 +279,8 @@ def _ripgrep(program: str, args: GrepArguments, target: str) -> list[str]:
         argv += [f"--type-add=wanted:{one}" for one in expand_braces(args.glob)] + ["--type=wanted"]
     argv += ["--ignore-case"] if args.ignore_case else []
     argv += ["--max-count=1"] if args.files_only else []
+    argv += ["--multiline"] if args.over_lines else []
+    argv += ["--multiline-dotall"] if args.multiline else []
     return [*argv, f"--regexp={args.pattern}", "--", "./" + target if target != "." else "."]
 
 
@@ -338,13 +352,16 @@ class _Answer:
             text = path
         else:
             sign = ":" if match else "-"
-            content = _text(data["lines"]).rstrip("\n").removesuffix("\r")
-            if len(content) > LINE_CHARACTERS or "length" in data:
-                content = _around(content, data)
-            text = f"{path}{sign}{number}{sign}{pictured(content)}"
+            first, *more = _text(data["lines"]).removesuffix("\n").split("\n")
+            first = _around(first, data) if len(first) > LINE_CHARACTERS or "length" in data else first
             if self._grouped and self._last is not None and self._last != (path, number - 1):
                 self.lines.append("--")
-            self._last = (path, number)
+            self._last = (path, number + len(more))
+            others = [line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…" for line in more]
+            shown = [line.removesuffix("\r") for line in (first, *others[: MAX_LINES - 1])]
+            text = "\n".join(f"{path}{sign}{number + at}{sign}{pictured(line)}" for at, line in enumerate(shown))
+            if len(more) >= MAX_LINES:
+                text += f"\n[… {len(more) + 1 - MAX_LINES:,} more lines of this match]"
         self.lines.append(text)
         self._size += len(text) + 1
 

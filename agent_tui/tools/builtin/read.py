@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import os
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata, ToolCallPart, image_type
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
-from agent_tui.text.clean import pictured, program_output
+from agent_tui.text.clean import pictured
 from agent_tui.text.numbers import plural
 from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import INTEGER, TEXT, described, parameters, validate
@@ -22,61 +21,13 @@ from agent_tui.tools.builtin.pdf import pdf_text
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import info_of, open_regular, resolve, shown
+from agent_tui.tools.files.notebook import notebook_text
 from agent_tui.tools.files.pictures import PICTURE_BYTES
-
-OUTPUT_LINES = 60
-"""Lines of one cell's output that are shown."""
-
-
-def notebook_text(data: bytes, name: str) -> str:
-    """The cells, each under its number and kind, with their output. Raises ToolError for what is no notebook."""
-    try:
-        notebook = json.loads(data)
-        cells = notebook["cells"]
-        shown = [_cell(number, cell) for number, cell in enumerate(cells, 1)]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ToolError(f"{name} is not a notebook that can be shown; look at it with bash.") from None
-    return "\n\n".join(shown) or "[the notebook has no cells]"
-
-
-def _cell(number: int, cell: dict[str, Any]) -> str:
-    count = cell.get("execution_count")
-    run = f", run [{int(count)}]" if isinstance(count, int) else ""
-    lines = [f"[cell {number}, {_text(cell.get('cell_type', 'raw'))[:20]}{run}]", _text(cell.get("source", ""))]
-    for output in cell.get("outputs") or []:
-        lines += _output(output)
-    return "\n".join(lines)
-
-
-def _output(output: dict[str, Any]) -> list[str]:
-    kind = output.get("output_type")
-    if kind == "stream":
-        said = _text(output.get("text", ""))
-    elif kind == "error":
-        said = _text(output.get("traceback") or []) or f"{output.get('ename')}: {output.get('evalue')}"
-    else:
-        data = output.get("data") or {}
-        said = _text(data.get("text/plain", ""))
-        others = [key for key in data if key.startswith(("image/", "application/", "text/html"))]
-        said += "".join(f"\n[{key[:60]}, not shown]" for key in others)
-    lines = program_output(said).strip("\n").split("\n")
-    if len(lines) > OUTPUT_LINES:
-        lines = [*lines[:OUTPUT_LINES], f"[… {len(lines) - OUTPUT_LINES:,} more lines of output]"]
-    return ["[output]", *lines] if any(lines) else []
-
-
-def _text(value: Any) -> str:
-    """Notebooks keep texts whole or as lists of lines, tracebacks without their newlines."""
-    if isinstance(value, list):
-        joined = "".join(str(part) for part in value)
-        return joined if "\n" in joined or len(value) < 2 else "\n".join(map(str, value))
-    return str(value)
-
 
 DEFAULT_LINES = 2_000
 LINE_BYTES = 2_000
 PDF_NOTE = "the text of a PDF, in lines of its own; it cannot be edited"
-NOTEBOOK_NOTE = "a notebook's cells, in lines of their own; to change them, edit the JSON of the file, which bash shows"
+NOTEBOOK_NOTE = "a notebook; edit changes its cells by this text without output: [cell new, code] begins another one"
 NOTEBOOK_BYTES = 30_000_000
 """Up to this size a notebook is shown as its cells."""
 _COUNT_BYTES = 20_000_000  # up to this size the total number of lines is told

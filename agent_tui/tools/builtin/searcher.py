@@ -13,8 +13,11 @@ import json
 import os
 import re
 import sys
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,7 +32,11 @@ MEMORY = 1_000_000_000
 PIECE = 1 << 20
 """Bytes of a line that are searched at once."""
 
+WHOLE = 50_000_000
+"""Bytes of a file that is searched over its lines."""
+
 _OVERLAP = 1 << 16  # a match across two pieces is found up to this length
+_MANY = 100  # lines of a match that are sent
 _SHOWN = 1 << 12  # bytes around a match that are sent
 
 
@@ -41,18 +48,22 @@ def main(asked: str) -> int:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     request: dict[str, Any] = json.loads(asked)
     try:
-        pattern = re.compile(request["pattern"].encode(), re.IGNORECASE if request["ignore_case"] else 0)
+        flags = re.IGNORECASE if request["ignore_case"] else re.NOFLAG
+        flags |= re.MULTILINE if request["over_lines"] else re.NOFLAG
+        flags |= re.DOTALL if request["multiline"] else re.NOFLAG
+        pattern = re.compile(request["pattern"].encode(), flags)
         glob = Glob(request["glob"]) if request["glob"] else None
     except (re.error, ToolError, OverflowError, RecursionError, MemoryError) as error:
         _send("problem", f"the pattern cannot be used: {error}")
         return 2
     folder, found = Path(request["folder"]), False
+    search = partial(_over_lines if request["over_lines"] else _found, pattern)
     try:
         target, root = request["target"], Path(request["root"])
         below = (entry.path for entry in walk(folder, root) if not entry.is_dir)
         for path in below if target == "." else [target]:
             if glob is None or glob.matches(path):
-                found |= _search(folder, path, pattern, request["context"], request["files_only"])
+                found |= _search(folder, path, partial(search, *(request[name] for name in ("context", "files_only"))))
     except (MemoryError, RecursionError):
         _send("note", "the search was cut off: the pattern needs too much memory; make it simpler")
         found = True
@@ -71,19 +82,19 @@ class _Line:
     span: tuple[int, int] | None = None
 
 
-def _search(folder: Path, path: str, pattern: re.Pattern[bytes], around: int, first_only: bool) -> bool:
+def _search(folder: Path, path: str, found: Callable[[BinaryIO, str], bool]) -> bool:
     try:
         file = open_regular(folder / path, path)
     except ToolError:
         return False
     with file:
         try:
-            return _found(file, "./" + path, pattern, around, first_only)
+            return found(file, "./" + path)
         except OSError:
             return False
 
 
-def _found(file: BinaryIO, path: str, pattern: re.Pattern[bytes], around: int, first_only: bool) -> bool:
+def _found(pattern: re.Pattern[bytes], around: int, first_only: bool, file: BinaryIO, path: str) -> bool:
     if b"\0" in file.read(PIECE):
         return False
     file.seek(0)
@@ -111,6 +122,37 @@ def _found(file: BinaryIO, path: str, pattern: re.Pattern[bytes], around: int, f
         _tell("match", path, line)
         after = around
     return found
+
+
+def _over_lines(pattern: re.Pattern[bytes], around: int, first_only: bool, file: BinaryIO, path: str) -> bool:
+    """Matches over several lines: all of a file is in memory for it. Matches that share a line are told as one."""
+    data = file.read(WHOLE + 1)
+    if b"\0" in data:
+        return False
+    if len(data) > WHOLE:
+        _send("note", f"{path[2:]} is larger than {WHOLE:,} bytes: only lines of it can be searched")
+        return False
+    lines = data.split(b"\n")[: -1 if data.endswith(b"\n") else None]
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    spans: list[list[int]] = []
+    for match in pattern.finditer(data):
+        first = bisect_right(starts, min(match.start(), len(data) - 1)) - 1
+        last = max(first, bisect_left(starts, match.end()) - 1)
+        if spans and first <= spans[-1][1]:
+            spans[-1][1] = max(last, spans[-1][1])
+        elif first < len(lines):
+            spans.append([first, min(last, len(lines) - 1), match.start() - starts[first]])
+    told = 0
+    for index, (first, last, column) in enumerate(spans[:1] if first_only else spans):
+        following = spans[index + 1][0] if index + 1 < len(spans) else len(lines)
+        for number in range(max(told, first - around), first if not first_only else 0):
+            _tell("context", path, _cut(number + 1, lines[number], 0, len(lines[number]), None))
+        text = b"\n".join(lines[first : min(last + 1, first + _MANY)])[: _MANY * _SHOWN]
+        _tell("match", path, _Line(first + 1, text, len(text), span=(column, column)))
+        told = min(last + 1 + around, following)
+        for number in range(last + 1, told if not first_only else 0):
+            _tell("context", path, _cut(number + 1, lines[number], 0, len(lines[number]), None))
+    return bool(spans)
 
 
 def _lines(file: BinaryIO, pattern: re.Pattern[bytes]) -> Iterator[_Line | None]:

@@ -107,11 +107,6 @@ class McpManager:
 
     # Servers
 
-    @property
-    def host_pid(self) -> int | None:
-        """The tool host's process id; None while no server needs one."""
-        return self._host.pid
-
     def servers(self) -> list[tuple[str, ServerState, str]]:
         """Name, state and one line about it, of every server there is."""
         return [(s.name, s.state, s.detail) for s in self._servers.values()]

@@ -9,6 +9,7 @@ from dataclasses import field
 from pathlib import Path
 
 from agent_tui.errors import ConfigError
+from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.rules.standing import Which
@@ -17,8 +18,6 @@ _NOT_HERE = frozenset({"websearch", "googlewebsearch", "notebookedit", "slashcom
 """Tools that a list may name and nothing here can be."""
 
 
-SETTINGS = (Path(".claude") / "settings.json", Path(".claude") / "settings.local.json")
-"""Below a project or the home."""
 _USED = frozenset({"permissions", "hooks", "$schema"})
 LARGEST = 1_000_000
 """Bytes of such a file that is read."""
@@ -40,7 +39,7 @@ class ForeignRules:
 def foreign_rules(folders: Sequence[Path]) -> ForeignRules:
     """The rules in settings of other agents below the folders. Reads files; nothing is raised."""
     found = ForeignRules()
-    for file in (folder / place for folder in folders for place in SETTINGS):
+    for file in (folder / place for folder in folders for place in CLAUDE_SETTINGS):
         shown = plain_line(str(file.relative_to(file.parents[1])), 200)
         settings = _read(file, shown, found)
         permissions = settings.get("permissions")

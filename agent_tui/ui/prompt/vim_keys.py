@@ -12,7 +12,6 @@ from agent_tui.ui.vim.machine import Ask, Mode, Vim
 
 NAMES: dict[Mode, str] = {
     "insert": "INSERT",
-    "replace": "REPLACE",
     "normal": "NORMAL",
     "visual": "VISUAL",
     "visual line": "V-LINE",
@@ -56,10 +55,6 @@ class VimKeys:
     def inserting(self) -> bool:
         return self.vim.mode == "insert"
 
-    @property
-    def replacing(self) -> bool:
-        return self.vim.mode == "replace"
-
     def begin(self) -> None:
         """The prompt was sent: the next one begins in insert mode."""
         self.vim.begin()
@@ -85,8 +80,6 @@ class VimKeys:
             self.vim.cancel()
             self._show()
             return False
-        elif self.replacing:
-            self._press(character)
         elif not self._area.text and not self.vim.pending and character in BEGINNINGS:
             if character != HELP:
                 self._press("i")
@@ -99,7 +92,7 @@ class VimKeys:
 
     def _escaped(self, character: str) -> bool:
         """Esc and a letter that came together: a terminal says so of Alt and that letter, too."""
-        if self.inserting or self.replacing or self.vim.pending or self.vim.selecting:
+        if self.inserting or self.vim.pending or self.vim.selecting:
             self._press("escape")
         self.takes(character, character)
         return True
@@ -135,11 +128,7 @@ class VimKeys:
         if old == new or not any(a < start or end > start for a, b in broken):
             return
         if len(new) - tail > head:
-            # Backspace takes a character typed over something back, and brings that again.
-            if self.replacing:
-                self.vim.press("backspace")
-            else:
-                self.vim.undo()
+            self.vim.undo()
             return
         first, last = min(start, *(a for a, _ in broken)), max(end, *(b for _, b in broken))
         text = old[:first] + old[last:]

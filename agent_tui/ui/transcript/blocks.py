@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-
-from rich.cells import cell_len
 
 from agent_tui.commands.tool_words import Item
 from agent_tui.text.clean import drawable, drawable_output, newlines
@@ -55,24 +52,11 @@ def plain_pieces(
     wrap: Wrap = "word",
     gap: int = 0,
     wide: bool = False,
-    hang: bool = False,
 ) -> list[Piece]:
-    """Pieces of a text that is no Markdown: every line as it is. ``hang``: a line of two columns goes on below the
-    second one."""
+    """Pieces of a text that is no Markdown: every line as it is."""
 
     def flows(lines: Sequence[str]) -> list[Flow]:
-        return [
-            Flow(
-                shown_line(line),
-                base=style,
-                first=margin,
-                rest=(*margin, (" " * _second_column(line), "")) if hang else None,
-                fill=fill,
-                wrap=wrap,
-                wide=wide,
-            )
-            for line in lines
-        ]
+        return [Flow(shown_line(line), base=style, first=margin, fill=fill, wrap=wrap, wide=wide) for line in lines]
 
     return pieces_of_lines(drawable(newlines(text)).split("\n"), flows, gap)
 
@@ -85,18 +69,6 @@ def pieces_of_lines(lines: Sequence[str], flows: Callable[[Sequence[str]], list[
         chars = sum(min(len(line), MAX_LINE) for line in part)
         out.append(Piece(partial(flows, part), gap=0 if at else gap, chars=chars, rows=len(part)))
     return out
-
-
-_COLUMNS = re.compile(r" *\S(?:[^ ]| (?! ))* {2,}(?=\S)")
-MOST_HANG = 30
-"""Cells of a first column, above which what goes on stands where the line began."""
-
-
-def _second_column(line: str) -> int:
-    """Returns where the second of two columns begins, set apart by more than one blank; else where the line begins."""
-    begins = len(line) - len(line.lstrip(" "))
-    found = _COLUMNS.match(line)
-    return min(begins, MOST_HANG) if found is None or found.end() > MOST_HANG else cell_len(found[0])
 
 
 class MarkdownBody:

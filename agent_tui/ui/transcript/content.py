@@ -91,9 +91,7 @@ class Content(Pointer):
             if name:
                 last = name if name in there or entry.message is not None else last
                 place = name if name in there else place
-            elif isinstance(block, FoldBlock) or (
-                isinstance(block, NoticeBlock) and block.key != ENDING and last == place
-            ):
+            elif isinstance(block, NoticeBlock) and block.key != ENDING and last == place:
                 kept.setdefault(place, []).append(Entry(None, entry.blocks, chars=entry.chars, rows=entry.rows))
         return kept
 
@@ -256,7 +254,7 @@ class Content(Pointer):
 
     def add_notice(self, level: str, text: str) -> None:
         """One line for the user: ``info``, ``warning`` or ``error``."""
-        self._add_block(NoticeBlock("notice", level, text), text)
+        self._new(Entry(None, [NoticeBlock("notice", level, text)], chars=len(text), rows=2 + text.count("\n")))
 
     def add_record(self, record: CompactionRecord, message: Message | None = None, told: str = "") -> None:
         """A compaction, opening into its summary, or an edit; ``told`` is what there is to say of it now."""
@@ -272,17 +270,6 @@ class Content(Pointer):
         """What ``show_block`` gave."""
         entry.blocks = []
         self._touch(entry)
-
-    def add_block(self, title: str, body: str = "", *, markdown: bool = False, open: bool = True) -> None:
-        """A titled text that opens and closes, such as a command's output."""
-        made = FoldBlock("block", title, body, markdown=markdown, is_open=open, hang=True)
-        self._add_block(made, body if open else "")
-
-    def _add_block(self, block: Block, text: str) -> None:
-        entry = Entry(None, [block])
-        entry.rows = 2 + text.count("\n")
-        entry.chars = len(text)
-        self._new(entry)
 
     def _result(self, message: Message, result: ToolResultPart) -> bool:
         tools = self.document.tools

@@ -197,14 +197,12 @@ class FoldBlock(Block):
         is_open: bool,
         detail: str = "",
         record: str | None = None,
-        hang: bool = False,
     ) -> None:
         self.key = key
         self.title = drawable(title)
         self.detail = drawable(detail)
         self.body = body
         self.record = record
-        self._hang = hang
         self._open = is_open
         self._markdown = MarkdownBody(body) if markdown else None
         self.foldable = bool(body.strip())
@@ -220,7 +218,7 @@ class FoldBlock(Block):
                 out += self._markdown.pieces(1)
             else:
                 margin = (*MARGIN, ("  ", "")) if self.title else MARGIN
-                out += plain_pieces(self.body, margin, wide=True, hang=self._hang)
+                out += plain_pieces(self.body, margin, wide=True)
         elif self.foldable and self.last:
             out += self._end((*MARGIN, ("  ", "")))
         return out

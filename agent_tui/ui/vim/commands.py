@@ -1,20 +1,20 @@
-"""Reads commands, from the first key each time so that nothing is half remembered; and what is typed in insert and
-replace mode, so that undo, counts and ``.`` know it."""
+"""Reads commands, from the first key each time so that nothing is half remembered; and what is typed in insert mode,
+so that undo, counts and ``.`` know it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
 from agent_tui.records import dataclass
-from agent_tui.ui.vim.motions import ALIASES, FINDS, MARKS, MOTIONS, Asked
+from agent_tui.ui.vim.motions import ALIASES, FINDS, MOTIONS
 from agent_tui.ui.vim.objects import OBJECTS
 from agent_tui.ui.vim.text import Place, Text
 
 OPERATORS = frozenset({"d", "c", "y", ">", "<", "gu", "gU", "g~"})
-CHARACTER_FOLLOWS = frozenset({*FINDS, *MARKS, "r", "m"})
-NORMAL = frozenset({*MOTIONS, *MARKS, *"iaIAoOpPJ~uvV.rRm", "gJ", "gv", "ctrl+r"})
-VISUAL = frozenset({*MOTIONS, *MARKS, *"oOxXsSRDCYpPJ~uUvVrm", "gJ", "delete"})
+CHARACTER_FOLLOWS = frozenset({*FINDS, "r"})
+NORMAL = frozenset({*MOTIONS, *"iaIAoOpPJ~uvV.r", "gJ", "gv", "ctrl+r"})
+VISUAL = frozenset({*MOTIONS, *"oOxXsSRDCYpPJ~uUvVr", "gJ", "delete"})
 SHORT = {
     "x": ("d", "l"),
     "delete": ("d", "l"),
@@ -34,7 +34,7 @@ LONGEST_COUNT = 4
 @dataclass(slots=True, frozen=True)
 class Command:
     """``key`` is a command, a motion or an operator; of an operator ``motion`` is a motion, an object (``iw``), or
-    ``lines`` (``dd``). ``argument`` is the character that ``f``, ``r`` or ``m`` was given. ``count`` is None where none
+    ``lines`` (``dd``). ``argument`` is the character that ``f`` or ``r`` was given. ``count`` is None where none
     was typed."""
 
     key: str
@@ -127,7 +127,7 @@ class _Reader:
         key = self.whole(key)
         if key == operator:  # ``gugu`` for ``guu``
             return replace(command, motion="lines")
-        if key not in MOTIONS and key not in MARKS:
+        if key not in MOTIONS:
             raise Unknown
         return replace(command, motion=key, argument=self.argument(key))
 
@@ -196,59 +196,3 @@ def opened(key: str, text: Text, cursor: Place) -> Session:
         return Session(text, text.with_rows(row, row - 1, ("",)), (row, 0), cursor, began=True)
     places = {"i": cursor, "a": text.after(cursor), "I": (row, text.indent(row)), "A": (row, text.length(row))}
     return Session(text, text, places[key], places[key], began=True)
-
-
-def typed_over(text: Text, place: Place, typed: str) -> tuple[Text, Place]:
-    """``typed`` instead of as many characters; at the end of the line it makes it longer. The place is behind it."""
-    for character in typed:
-        text = text.replaced(place, text.after(place), character)
-        place = (place[0], place[1] + len(character))
-    return text, place
-
-
-@dataclass(slots=True)
-class Replacing:
-    """One stay in replace mode. ``before`` and ``undo_at`` are what undo brings back, ``times`` the count that ``R``
-    was given; ``typed`` is what was typed in one go, and ``under`` what stood there."""
-
-    before: Text
-    undo_at: Place
-    times: int = 1
-    typed: list[str] = field(default_factory=list)
-    under: list[str] = field(default_factory=list)
-
-    def press(self, text: Text, place: Place, key: str) -> tuple[Text, Place]:
-        """A key other than Esc. One that means nothing here changes nothing."""
-        if key == "backspace":
-            return self.back(text, place)
-        if len(key) == 1:
-            return self.type(text, place, key)
-        if (motion := ALIASES.get(key)) is not None:
-            self.moved()
-            found = MOTIONS[motion](Asked(motion, text, place, wanted=place[1], visual=True))
-            if found is not None:
-                to = (found.to[0], text.length(found.to[0])) if key == "end" else found.to
-                return text, text.within(to, past_end=True)
-        return text, place
-
-    def type(self, text: Text, place: Place, character: str) -> tuple[Text, Place]:
-        self.typed.append(character)
-        self.under.append(text.between(place, text.after(place)))
-        return typed_over(text, place, character)
-
-    def back(self, text: Text, place: Place) -> tuple[Text, Place]:
-        """Backspace: what stood there comes back; before the first typed character it only moves."""
-        row, column = place
-        if not self.typed:
-            return text, text.within((row, column - 1), past_end=True)
-        start = (row, column - len(self.typed.pop()))
-        return text.replaced(start, place, self.under.pop()), start
-
-    def moved(self) -> None:
-        """The cursor went elsewhere: what was typed before it stays."""
-        self.typed.clear()
-        self.under.clear()
-
-    def ended(self, text: Text, place: Place) -> tuple[Text, Place]:
-        """With the same typed as often again as a count asked for."""
-        return typed_over(text, place, "".join(self.typed) * (self.times - 1))

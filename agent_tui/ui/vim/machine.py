@@ -9,12 +9,12 @@ from typing import Literal
 from agent_tui.records import dataclass
 from agent_tui.ui.vim import commands, operators
 from agent_tui.ui.vim.commands import OPENERS, OPERATORS, Command, Incomplete, Session, Unknown, read
-from agent_tui.ui.vim.motions import FINDS, JUMPS, LAST_JUMP, MARKS, MOTIONS, Asked, Marks, Move
+from agent_tui.ui.vim.motions import FINDS, MOTIONS, Asked, Move
 from agent_tui.ui.vim.objects import Span, span_of
 from agent_tui.ui.vim.operators import AS_LINES, CLIPBOARD, Done, Extent, Registers
 from agent_tui.ui.vim.text import Place, Text, Undo
 
-Mode = Literal["insert", "replace", "normal", "visual", "visual line"]
+Mode = Literal["insert", "normal", "visual", "visual line"]
 Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 """What lies outside the text: Esc with nothing to leave, the history beyond the first and the last line, the clipboard
 (with what is copied), a search."""
@@ -45,8 +45,6 @@ class Vim:
         self._repeated: Repeatable | None = None
         self._selected_last: tuple[Mode, Place, Place] | None = None
         self._session = Session(self.text, self.text, (0, 0), (0, 0))
-        self._replacing = commands.Replacing(self.text, (0, 0))
-        self._marks = Marks()
 
     @property
     def pending(self) -> str:
@@ -65,22 +63,17 @@ class Vim:
         self.text, self.cursor, self.mode = Text.of(text), cursor, "insert"
         self._keys.clear()
         self._undo.forget()
-        self._marks.forget(self.text)
         self._session = Session(self.text, self.text, cursor, cursor)
 
     def sync(self, text: str, cursor: Place) -> None:
         """Text and cursor as they are now: typed, pasted, clicked, put there from the history."""
         if text != str(self.text):
-            if self.mode == "replace":
-                self._replacing.moved()
-            elif self.mode != "insert":
+            if self.mode != "insert":
                 self._undo.changed(self.text, self.cursor)
                 self.mode = "normal"
                 self._keys.clear()
             self.text = Text.of(text)
-            self._marks.follow(self.text)
         if cursor != self.cursor:
-            self._replacing.moved()
             self.cursor = self.text.within(cursor, past_end=self.mode != "normal")
             self._wanted = self.cursor[1]
 
@@ -92,11 +85,8 @@ class Vim:
         self.asks = []
         if key == "escape":
             self._escape()
-        elif self.mode == "replace":
-            self.text, self.cursor = self._replacing.press(self.text, self.cursor, key)
         elif self.mode != "insert":
             self._command_key(key)
-        self._marks.follow(self.text)
 
     def _command_key(self, key: str) -> None:
         self._keys.append(key)
@@ -133,8 +123,6 @@ class Vim:
     def _escape(self) -> None:
         if self.mode == "insert":
             self._leave_insert()
-        elif self.mode == "replace":
-            self._leave_replace()
         elif self._keys:
             self._keys.clear()
         elif self.selecting:
@@ -145,10 +133,8 @@ class Vim:
     def _run(self, command: Command) -> None:
         text, cursor, count = self.text, self.cursor, command.count or 1
         match command.key:
-            case key if key in MOTIONS or key in MARKS:
+            case key if key in MOTIONS:
                 self._move(command)
-            case "m":
-                self._marks.set(command.argument, cursor)
             case _ if self.selecting:
                 self._run_selected(command)
             case key if key in OPERATORS:
@@ -172,8 +158,6 @@ class Vim:
                     self._do(operators.put(text, cursor, kept, command.key == "p", count), command)
             case "J" | "gJ":
                 self._do(operators.join(text, cursor[0], count, command.key == "J"), command)
-            case "R":
-                self._begin_replacing(command)
             case "r":
                 self._do(operators.overwrite(text, cursor, command.argument, count), command)
             case "~":
@@ -192,14 +176,8 @@ class Vim:
     def _moved(self, key: str, command: Command, operator: str = "") -> Move | None:
         if key in FINDS:
             self._found = (key, command.argument)
-        if key in MARKS:
-            found = self._marks.move(key, command.argument, self.text)
-        else:
-            given = command.count, command.argument, self._wanted, operator, self.selecting, self._found
-            found = MOTIONS[key](Asked(key, self.text, self.cursor, *given))
-        if found is not None and key in JUMPS and found.to != self.cursor:
-            self._marks.set(LAST_JUMP, self.cursor)
-        return found
+        given = command.count, command.argument, self._wanted, operator, self.selecting, self._found
+        return MOTIONS[key](Asked(key, self.text, self.cursor, *given))
 
     def _span(self, command: Command) -> Span | None:
         row, count = self.cursor[0], command.count or 1
@@ -240,8 +218,6 @@ class Vim:
 
     def _travel(self, count: int, forth: bool) -> None:
         self._stop_selecting()
-        if self.mode == "replace":
-            self._leave_replace()
         for _ in range(count):
             found = self._undo.step(self.text, forth)
             if found is None:
@@ -304,33 +280,12 @@ class Vim:
             self._was_typed(typed)
         if self.text != session.before:
             self._undo.changed(session.before, session.undo_at)
-        self._end_typing()
-        self._session = Session(self.text, self.text, self.cursor, self.cursor)
-
-    def _end_typing(self) -> None:
-        """From insert or replace mode to normal mode, whose cursor stands on what was typed last."""
+        # The cursor of normal mode stands on what was typed last.
         self.mode = "normal"
         row, column = self.cursor
         self.cursor = self.text.within((row, column - 1 if column else 0))
         self._wanted = self.cursor[1]
-
-    # Replacing
-
-    def _begin_replacing(self, command: Command) -> None:
-        self.mode, self._replacing = "replace", commands.Replacing(self.text, self.cursor, command.count or 1)
-        self._did(Repeatable(command))
-        if self._repeated is not None and self._repeated.typed is not None:
-            for character in self._repeated.typed.text:
-                self.text, self.cursor = self._replacing.type(self.text, self.cursor, character)
-            self._leave_replace()
-
-    def _leave_replace(self) -> None:
-        replacing = self._replacing
-        self._was_typed(commands.Typed(0, "".join(replacing.typed)))
-        self.text, self.cursor = replacing.ended(self.text, self.cursor)
-        if self.text != replacing.before:
-            self._undo.changed(replacing.before, replacing.undo_at)
-        self._end_typing()
+        self._session = Session(self.text, self.text, self.cursor, self.cursor)
 
     # Repeating
 

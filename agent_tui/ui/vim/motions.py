@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from agent_tui.records import dataclass
-from agent_tui.ui.vim.text import BLANK, Place, Text, Walker, changed_lines
+from agent_tui.ui.vim.text import BLANK, Place, Text, Walker
 
 FAR = 1_000_000
 """The column that ``$`` wants: the end, however long the line."""
@@ -232,50 +232,3 @@ MOTIONS: dict[str, Motion] = {
 }
 ALIASES = {"left": "h", "backspace": "h", "right": "l", " ": "l", "down": "j", "up": "k", "home": "0", "end": "$"}
 """Keys that mean the same as a letter."""
-
-MARKS = frozenset("`'")
-"""Motions to a mark: to its place, and to its line."""
-LAST_JUMP = "'"
-JUMPS = frozenset({*MARKS, "G", "gg", "%", "{", "}"})
-"""Motions that are jumps: `` `` `` goes back to where they began."""
-
-
-class Marks:
-    """Named by a small letter; what any other character names is not kept."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, Place] = {}
-        self._text = Text(("",))
-
-    def forget(self, text: Text) -> None:
-        self._places.clear()
-        self._text = text
-
-    def set(self, name: str, place: Place) -> None:
-        if name.isascii() and name.islower():
-            self._places[name] = place
-        elif name in MARKS:
-            self._places[LAST_JUMP] = place
-
-    def move(self, key: str, name: str, text: Text) -> Move | None:
-        """Returns where the motion ``key`` to a mark leads; None where there is none of that name, or not any more."""
-        place = self._places.get(LAST_JUMP, (0, 0)) if name in MARKS else self._places.get(name)
-        if place is None:
-            return None
-        row = min(place[0], text.last)
-        return Move(text.first_word(row), "lines") if key == "'" else Move(text.within((row, place[1])))
-
-    def follow(self, text: Text) -> None:
-        """After each change: marks behind lines that came or went move along, and those of lines that are gone go."""
-        old, self._text = self._text, text
-        if old == text or not self._places:
-            return
-        if text.lines == ("",):
-            self._places.clear()
-        top, tail = changed_lines(old, text)
-        before, now = len(old.lines), len(text.lines)
-        self._places = {
-            name: (row + now - before if row >= before - tail else row, column)
-            for name, (row, column) in self._places.items()
-            if row >= before - tail or row < max(top, now - tail)
-        }

@@ -18,12 +18,12 @@ from agent_tui.commands.mentions import collect, named_files
 from agent_tui.context.accounting.next_input import PAUSED, draft_warning
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.draft import NamedFile, TypedText, Weight, characters
-from agent_tui.models.calibration import KINDS, words_only
+from agent_tui.models.calibration import KINDS
 from agent_tui.models.context import Draft
 from agent_tui.models.events import CompactionStarted, DraftChanged, Event, TurnEnded
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.clean import common_start
-from tests.support.agents import Recorder, TokenCounter, parts_for, running
+from tests.support.agents import Recorder, TokenCounter, parts_for, running, words_only
 from tests.support.usages import sample_usage
 
 SCRIPT = """

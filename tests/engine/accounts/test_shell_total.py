@@ -65,7 +65,7 @@ async def shell(folder: Path, settings: Settings, session: str) -> ContextUsage:
     agent = Agent(built)
     try:
         usage = await agent.inspect()
-        assert built.extensions is not None and built.extensions.mcp.host_pid is None
+        assert built.extensions is not None and built.extensions.mcp._host.pid is None
         return usage
     finally:
         await agent.close()

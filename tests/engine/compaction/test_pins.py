@@ -12,7 +12,7 @@ from agent_tui.commands.context import toggle_pin
 from agent_tui.commands.info import Info
 from agent_tui.commands.registry import Text
 from agent_tui.context.compaction.facts import lasting_rule
-from agent_tui.context.compaction.notices import preview_text
+from agent_tui.context.compaction.notices import preview_of
 from agent_tui.context.tokens import family_of
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models import calibration_key
@@ -151,7 +151,7 @@ async def test_what_cannot_be_pinned_is_said_in_a_line(tmp_path: Path) -> None:
         with pytest.raises(AgentError, match="not tool results"):
             agent.pins.pin_message(tool)
         large = Message("m", "user", [TextPart(words(50_000))])
-        with pytest.raises(AgentError, match="at most half of the limit"):
+        with pytest.raises(AgentError, match="more than half of the limit"):
             agent.pins.pin_message(large)
         agent.conversation.read_only = True
         with pytest.raises(AgentError, match="open"):
@@ -260,7 +260,7 @@ async def test_pinned_words_are_carried_in_order_and_whatever_is_left_out() -> N
     world.says("done")
     world.user("go on")
     plan = world.plan("manual")
-    assert "Keeps what you pinned word for word" in preview_text(plan)
+    assert "Keeps what you pinned word for word" in preview_of(plan, plan.usage_after((), None)).say
     result = await world.compact("manual")
     assert result.done and result.summary is not None
     *_, carried = result.summary.parts

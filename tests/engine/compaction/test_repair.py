@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.ledger import MATTER, OTHERS
-from agent_tui.context.compaction.notices import preview_text
+from agent_tui.context.compaction.notices import preview_of
 from agent_tui.context.compaction.summary import FACTS
 from agent_tui.engine.cache_forecast import WarmCall
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
@@ -87,7 +87,9 @@ async def test_what_cannot_be_added_is_asked_for_once_with_nothing_else() -> Non
     alone = talk([answer(sections(FIRST)), failure("overloaded")])
     before = lost(await alone.compact())
     world = talk([answer(sections(FIRST)), puts_them_in(FIRST)])
-    expected = re.search(r"Keeps ([\d,]+) of \S+ fact", preview_text(world.plan()))
+    expected = re.search(
+        r"Keeps ([\d,]+) of \S+ fact", preview_of(plan := world.plan(), plan.usage_after((), None)).say
+    )
     result = await world.compact()
     first, second = world.model.requests
     facts, text = asked(second), second.messages[0].message.text

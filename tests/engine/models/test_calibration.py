@@ -15,10 +15,10 @@ from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.context.tokens import O200K
 from agent_tui.engine.models import calibration_key
 from agent_tui.engine.state import AgentParts
-from agent_tui.models.calibration import Calibration, raw_total, usable, words_only
+from agent_tui.models.calibration import Calibration, raw_total, usable
 from agent_tui.models.events import ContextChanged, Event, PartDelta
 from agent_tui.providers.demo import DemoProvider
-from tests.support.agents import TokenCounter, parts_for, running
+from tests.support.agents import TokenCounter, parts_for, running, words_only
 
 
 class More(TokenCounter):

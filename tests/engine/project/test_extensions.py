@@ -59,7 +59,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
     try:
         assert extensions.skill_rows() == [] and extensions.user_commands() == [] and extensions.tools.tools() == []
         assert [state for _, state, _ in extensions.mcp.servers()] == ["untrusted"]
-        assert extensions.mcp.host_pid is None
+        assert extensions.mcp._host.pid is None
         with Store.open(tmp_path / "data" / "sessions.db") as store:
             extensions._trust._stored = store.trust
             assert extensions._trust.accept()

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import WorkerError
-from agent_tui.models.calibration import KINDS, words_only
+from agent_tui.models.calibration import KINDS
 from agent_tui.models.requests import Delta, ModelSpec
 from agent_tui.providers.worker.client import WorkerClient
+from tests.support.agents import words_only
 from tests.support.loopback import Loopback, Reply, chat_events, sse
 from tests.support.model_calls import HELLO_WORLD, collect, make_request, run_python
 from tests.support.waiting import ended, running

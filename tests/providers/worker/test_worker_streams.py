@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.models.calibration import words_only
 from agent_tui.models.requests import Delta, Finished, ModelSpec, Started, ToolSchema
 from agent_tui.providers.worker.client import WorkerClient
+from tests.support.agents import words_only
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, chat_events, chat_stream, sse
 from tests.support.model_calls import HELLO_WORLD, KEY, collect, environment, make_request
 

@@ -74,6 +74,32 @@ async def test_matches_are_the_same_whoever_searches(searcher: str, context: Too
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
+async def test_a_match_may_go_over_several_lines(searcher: str, context: ToolContext) -> None:
+    (context.root / "f.py").write_text("def one(\n    a,\n    b,\n):\n    pass\n\ndef two(c):\n    pass\n")
+    ones = ["f.py:1:def one(", "f.py:2:    a,", "f.py:3:    b,", "f.py:4:):"]
+    assert await grep(searcher, context, r"def one\((\n +\w,)+\n\)", path="f.py") == ones
+    assert await grep(searcher, context, "def one\\(\n    a", path="f.py") == ones[:2]
+    assert await grep(searcher, context, r"one.+?\)", path="f.py", multiline=True) == ones
+    assert await grep(searcher, context, r"one.+?\)", path="f.py") == ["No matches."]
+    assert await grep(searcher, context, r"^def two.*\n.*$", path="f.py") == ["f.py:7:def two(c):", "f.py:8:    pass"]
+    assert await grep(searcher, context, r"pass\n\ndef", path="f.py", context=1) == [
+        "f.py-4-):", "f.py:5:    pass", "f.py:6:", "f.py:7:def two(c):", "f.py-8-    pass",
+    ]  # fmt: skip
+    assert await grep(searcher, context, r"\n    pass", path="f.py", context=1) == [
+        "f.py-3-    b,", "f.py:4:):", "f.py:5:    pass", "f.py-6-", "f.py:7:def two(c):", "f.py:8:    pass",
+    ]  # fmt: skip
+    assert await grep(searcher, context, r"a,\n", files_only=True) == ["f.py"]
+    assert await grep(searcher, context, r"pass\n\Z" if not searcher else r"pass\n\z", path="f.py") == [
+        "f.py:8:    pass"
+    ]
+    (context.root / "g.py").write_text("x\n" * 50 + "y" * 600 + "\nend\n" + "z" * 600)
+    *_, last, more = await grep(searcher, context, r"x\nx.*end\nz", path="g.py", multiline=True)
+    assert (last, more) == ("g.py:30:x", "[… 23 more lines of this match]")
+    first, second = await grep(searcher, context, r"end\nz", path="g.py")
+    assert first == "g.py:52:end" and second.endswith("z…") and len(second) < 520
+
+
+@pytest.mark.parametrize("searcher", SEARCHERS)
 async def test_hostile_patterns_names_and_lines(searcher: str, context: ToolContext) -> None:
     name = os.fsencode(context.root) + b"/\x1b[31m\n\xff"
     Path(os.fsdecode(name)).write_bytes(b"needle\x1b]0;owned\x07\n" + b"y" * 10_000_000 + b"needle" + b"y" * 9_000)

@@ -90,7 +90,7 @@ async def test_nothing_is_started_without_servers(tmp_path: Path) -> None:
     async with running(tmp_path, {"off": McpServer(command="x", enabled=False)}) as manager:
         await manager.settled()
         assert (
-            manager.host_pid is None
+            manager._host.pid is None
             and manager.tools() == []
             and manager.offered(Limits(None, None, None, "unknown")) == []
         )
@@ -113,7 +113,7 @@ async def test_nothing_is_left_after_closing(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     async with running(tmp_path, {"bad": stdio("--stubborn", "--pid-file", str(pid_file)), "good": stdio()}) as manager:
         await manager.settled()
-        host, pid = manager.host_pid, int(pid_file.read_text())
+        host, pid = manager._host.pid, int(pid_file.read_text())
         assert host is not None and alive(pid)
     await ended(host, pid)
 
@@ -125,7 +125,7 @@ async def test_a_killed_host_is_started_again_and_leaves_no_server_behind(
     context = make_context(tmp_path / "p")
     async with running(tmp_path, {"bad": stdio("--stubborn", "--pid-file", str(pid_file))}) as manager:
         await manager.settled()
-        host, pid = manager.host_pid, int(pid_file.read_text())
+        host, pid = manager._host.pid, int(pid_file.read_text())
         assert host is not None
         started = bell("started")
         hanging = call(manager, context, "mcp__bad__hang", started=str(started), cancelled=str(tmp_path / "c"))
@@ -137,7 +137,7 @@ async def test_a_killed_host_is_started_again_and_leaves_no_server_behind(
         await ended(pid)
         await state(manager, "bad", "starting")
         await manager.settled()
-        assert manager.host_pid not in (None, host)
+        assert manager._host.pid not in (None, host)
         assert (await call(manager, context, "mcp__bad__add", a=1, b=1)).text == "2"
 
 
@@ -153,7 +153,7 @@ async def main():
     manager.start(lambda: None)
     await manager.settled()
     heavy = {"mcp", "mcp_types", "litellm", "tiktoken", "openai", "httpx", "httpx2", "textual", "pydantic"}
-    print(manager.host_pid, manager.servers(), sorted(heavy & set(sys.modules)), flush=True)
+    print(manager._host.pid, manager.servers(), sorted(heavy & set(sys.modules)), flush=True)
     await asyncio.Event().wait()
 
 asyncio.run(main())

@@ -167,32 +167,6 @@ async def test_the_command_switches_while_the_program_runs(tmp_path: Path) -> No
         assert run.app.prompt.text == "dd"
 
 
-async def test_what_is_typed_over_comes_back_with_backspace_and_is_one_step_of_undo(tmp_path: Path) -> None:
-    async with running(tmp_path, settings=VIM) as run:
-        await keys(run, "one two<escape>0R/an")
-        assert run.app.prompt.text == "/an two" and "REPLACE" in run.shown()
-        await keys(run, "<backspace><backspace>")
-        assert run.app.prompt.text == "/ne two"
-        await keys(run, "?<end>!!<ctrl+j>x<escape>")
-        assert run.app.prompt.text == "/?e two!!\nx" and "NORMAL" in run.shown()
-        await keys(run, "u")
-        assert run.app.prompt.text == "one two"
-        await keys(run, "0Rsent<enter>")
-        await run.until(lambda: run.agent.called("submit"))
-        assert run.agent.called("submit") == [("senttwo", [])]
-        assert "INSERT" in run.shown()
-
-
-async def test_a_mark_is_a_place_to_go_back_to_and_is_gone_with_the_text(tmp_path: Path) -> None:
-    async with running(tmp_path, settings=VIM) as run:
-        await keys(run, "one two<ctrl+j>three<escape>ggwmaGOnew<escape>G`aiX <escape>")
-        assert run.app.prompt.text == "one X two\nnew\nthree"
-        await keys(run, "<enter>")
-        await run.until(lambda: run.agent.called("submit"))
-        await keys(run, "abc def<escape>d`a")
-        assert run.app.prompt.text == "abc def"
-
-
 async def test_characters_typed_elsewhere_are_keys_too(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "abc<escape>")
@@ -209,7 +183,6 @@ async def test_characters_typed_elsewhere_are_keys_too(tmp_path: Path) -> None:
         ("hhdw", "see  now"),
         ("ciwX<escape>", "see X now"),
         ("hhrZ", None),
-        ("hhRZ<escape>", None),
         ("hh~", None),
         ("hhP", None),
         ("0dw", ""),
