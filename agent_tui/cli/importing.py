@@ -50,8 +50,9 @@ def _import(values: argparse.Namespace) -> None:
     for copy in found:
         state = "" if copy in new else "  (is there already, kept)"
         terminal_output.say(clean_line(f"{_shown(copy.source, root)} -> {_shown(copy.target, root)}{state}"))
-    for which, rule, place in rules.rules:
-        terminal_output.say(clean_line(f"{place}: {which} {rule} -> a rule for this project"))
+    for place, which in dict.fromkeys((place, which) for which, _, place in rules.rules):
+        listed = ", ".join(rule for one, rule, where in rules.rules if (where, one) == (place, which))
+        terminal_output.say(clean_line(f"{place} -> rules that {which} in this project: {listed}"))
     for line in rules.unused:
         terminal_output.tell(clean_line(f"not used: {line}"))
     if not (new or rules.rules):

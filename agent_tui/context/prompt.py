@@ -127,6 +127,23 @@ class MemoryFiles:
         self._imported = [Path(block.path) for block in found if block.path]
         return found
 
+    def below(self, file: Path) -> list[tuple[str, str]]:
+        """The memory files of the folders between the working directory and a file, each with what is told of it. They
+        come once a tool touches something there."""
+        if not file.is_relative_to(self._root):
+            return []
+        folders = [folder for folder in reversed(file.parents) if folder.is_relative_to(self._root)]
+        found: list[tuple[str, str]] = []
+        for folder in (folder for folder in folders if folder not in self._folders):
+            path = next((folder / name for name in NAMES if (folder / name).is_file()), None)
+            if path is None or path == file or from_a_stranger(path):
+                continue
+            label = str(path.relative_to(self._root))
+            text = self._text(path, label, self._root)
+            if text is not None and text.strip():
+                found.append((label, _block(text, label, own=False)))
+        return found
+
     def _blocks_of(
         self, path: Path, seen: set[Path], own: bool, importer: str = "", depth: int = 0
     ) -> list[SystemBlock]:

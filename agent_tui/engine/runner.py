@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -19,10 +20,20 @@ from agent_tui.engine.toolbox import Background, ToldMode, Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.waiting import AGAIN, Next, Waiting, wordless
-from agent_tui.errors import READ_ONLY, AgentError, StoreError
+from agent_tui.errors import READ_ONLY, AgentError, StoreError, ToolError
 from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
 from agent_tui.models.failure import inner_failure
-from agent_tui.models.messages import AttachmentPart, Message, Written, user_message, written_in
+from agent_tui.models.messages import (
+    NESTED,
+    AttachmentPart,
+    Message,
+    ToolResultPart,
+    Written,
+    attachments_of,
+    user_message,
+    written_in,
+)
+from agent_tui.tools.aliases import parsed, understood
 
 log = logging.getLogger(__name__)
 
@@ -86,10 +97,40 @@ class TurnRelay:
             line = f"MCP server {', '.join(late)} is still starting; the model can look for its tools once it has."
             self._state.events.publish(Notice("warning", line, "mcp"))
         self._context.foretell()
-        hooks, remark = self._state.hooks, self._background.append
+        hooks = self._state.hooks
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge, hooks)
         steering, told = self._take_steering, self._told_mode
-        return TurnExecutor(binding.runtime, runner, binding.compaction, steering, told, remark, hooks)
+        return TurnExecutor(binding.runtime, runner, binding.compaction, steering, told, self._remark, hooks)
+
+    def _remark(self, message: Message) -> None:
+        """Adds to a tool's result what the commands in the background say, and the memory files of the folder that it
+        was about, as long as no message that is sent has them."""
+        self._background.append(message)
+        result, extensions, conversation = message.tool_result, self._state.parts.extensions, self._state.conversation
+        if result is None or result.is_error or extensions is None:
+            return
+        found = [one for path in self._touched(result) for one in extensions.memory.below(path)]
+        if not found:
+            return
+        known = {part.name for sent in conversation.view() for part in attachments_of(sent.message)}
+        for label, text in found:
+            if f"{NESTED}{label}" not in known:
+                message.parts.append(AttachmentPart(f"{NESTED}{label}", "text/plain", text=text))
+                self._state.events.publish(
+                    Notice("info", f"{label} is sent too: it is about the files there.", "memory")
+                )
+
+    def _touched(self, result: ToolResultPart) -> list[Path]:
+        """The file that a call was about, as it names it."""
+        cwd = self._state.parts.cwd
+        calls = (call for message in reversed(self._state.conversation.path) for call in message.tool_calls)
+        call = next((call for call in calls if call.call_id == result.call_id), None)
+        try:
+            arguments = {} if call is None else understood(call.name, parsed(call.name, call.arguments), cwd)[1]
+        except ToolError:
+            return []
+        path = arguments.get("path")
+        return [Path(os.path.normpath(cwd / path))] if isinstance(path, str) else []
 
     async def run(self, executor: TurnExecutor, message: Message | None) -> bool:
         """The turn; False when what is queued has to wait for the user."""

@@ -45,6 +45,8 @@ MALFORMED = "malformed tool call"
 """Of the one that tells that a call could not be read."""
 HOOK_NAMES = frozenset(f"{event} hook" for event in HOOK_EVENTS)
 """Of those with what the user's hooks say."""
+NESTED = "instructions from "
+"""Begins the name of one with a memory file of a folder in which a tool has touched a file."""
 TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS, MALFORMED, *HOOK_NAMES})
 """Names of the attachments with which the program tells the model something: none of them is the user's."""
 PLAN_TOOL = "present_plan"
@@ -156,6 +158,11 @@ class AttachmentPart:
     def is_hook(self) -> bool:
         """True when it is what a hook of the user's says."""
         return self.name in HOOK_NAMES
+
+    @property
+    def below_result(self) -> bool:
+        """True when it stands below a tool's result, as text: not every provider takes more than text there."""
+        return self.is_hook or self.name.startswith(NESTED)
 
     @property
     def unread(self) -> str:
@@ -302,10 +309,11 @@ def attachments_of(message: Message) -> list[AttachmentPart]:
     return [part for part in message.parts if isinstance(part, AttachmentPart)]
 
 
-def hook_texts(message: Message | None) -> list[str]:
-    """What hooks say of a tool's work, as it stands below its result: not every provider takes more than text there."""
+def texts_below(message: Message | None) -> list[str]:
+    """What stands below the result of a tool: the words of hooks, and the memory files of the folder."""
     parts = message.parts if message is not None else []
-    return [encodable(f"[{p.name}: {p.text}]") for p in parts if isinstance(p, AttachmentPart) and p.is_hook]
+    told = [part for part in parts if isinstance(part, AttachmentPart) and part.below_result]
+    return [encodable(f"[{p.name}: {p.text}]") for p in told]
 
 
 PINNED_INTRODUCTION = "[The user pinned these words: they go word for word through every compaction. Oldest first.]\n\n"

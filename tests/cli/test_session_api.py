@@ -11,6 +11,7 @@ import pytest
 from agent_tui import Question, Session
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice, PartDelta, ToolOutput, TurnEnded
+from agent_tui.models.messages import texts_below
 from tests.support.cli import REPOSITORY, Cli, answers, environment
 
 WRITE = """
@@ -155,3 +156,22 @@ async def test_a_stop_that_was_left_open_does_not_go_on_by_itself(cli: Cli) -> N
         assert not session.agent.turns.busy and session.text == ""
         assert [event async for event in session.send("two") if isinstance(event, TurnEnded)]
         assert session.text == "Good."
+
+
+async def test_a_memory_file_below_comes_with_the_first_file_that_is_touched_there(cli: Cli) -> None:
+    for name, text in (("sub/AGENTS.md", "Tabs only."), ("sub/deep/a.txt", "a"), ("b.txt", "b")):
+        (cli.project / name).parent.mkdir(parents=True, exist_ok=True)
+        (cli.project / name).write_text(text, "utf-8")
+    reads = "".join(
+        f'[[step]]\ntool_calls = [{{ name = "read", arguments = {{ {key} = "{path}" }} }}]\n'
+        for key, path in (("path", "b.txt"), ("file_path", "sub/deep/a.txt"), ("path", "sub/deep/a.txt"))
+    )
+    cli.script(reads + '[[step]]\nmatch = "Tabs only"\ntext = "Never."\n' + answers("Done."))
+    async with Session(cli.project, "demo") as session:
+        notices = [event.text async for event in session.send("look") if isinstance(event, Notice)]
+        results = [message for message in session.agent.conversation.path if message.role == "tool"]
+        assert [["Tabs only." in text for text in texts_below(message)] for message in results] == [[], [True], []]
+        assert [text for text in notices if "sub/AGENTS.md is sent too" in text] == [notices[0]]
+        rows = {row["label"]: row for row in (await session.context())["rows"]}
+        messages = str(rows)
+        assert "instructions from sub/AGENTS.md" in messages

@@ -23,7 +23,7 @@ from agent_tui.models.messages import (
     SummaryPart,
     TextPart,
     ToolCallPart,
-    hook_texts,
+    texts_below,
 )
 from agent_tui.models.requests import Delta, Effort, FinishReason, Media, SentMessage
 from agent_tui.models.usage import TokenUsage
@@ -86,12 +86,12 @@ class Result:
     def text(self) -> str:
         part = self.message.tool_result if self.message is not None else None
         text = encodable(part.text) if part is not None else INTERRUPTED_RESULT
-        return "\n\n".join([text if text.strip() else EMPTY_RESULT, *hook_texts(self.message)])
+        return "\n\n".join([text if text.strip() else EMPTY_RESULT, *texts_below(self.message)])
 
     @property
     def attachments(self) -> list[AttachmentPart]:
         parts = self.message.parts if self.message is not None else []
-        return [part for part in parts if isinstance(part, AttachmentPart) and not part.is_hook]
+        return [part for part in parts if isinstance(part, AttachmentPart) and not part.below_result]
 
 
 @dataclass(slots=True, frozen=True)

@@ -46,7 +46,8 @@ def foreign_rules(folders: Sequence[Path]) -> ForeignRules:
         permissions = permissions if isinstance(permissions, dict) else {}
         for which, name in _named(permissions):
             try:
-                found.rules += [(which, rule, shown) for rule in _checked(name)]
+                rules = [(which, rule, shown) for rule in _checked(name)]
+                found.rules += [each for each in rules if each not in found.rules]
             except ConfigError:
                 found.unused.append(f"{shown}: {which} {plain_line(name, 100)}")
         other = [*(key for key in settings if key not in _USED)]
