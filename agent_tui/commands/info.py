@@ -87,7 +87,7 @@ class Info:
     def text(self) -> str:
         """All of it as lines, without bars: for copying, and where lines are all there is."""
         lines = ["".join(text for text, _ in line.pieces).rstrip() for line in layout(self, NO_WRAP, bars=False)]
-        usages = ", ".join(action.usage for action in self.actions)
+        usages = ", ".join(dict.fromkeys(action.usage for action in self.actions))
         return "\n".join([*lines, "", f"Change it with {usages}."] if usages else lines)
 
     @property

@@ -59,11 +59,11 @@ def _permission_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 _RULES = (
     Action("enter", "set mode", "/permissions {row}", "MODE"),
+    Action("a", "allow", "/permissions allow {row}", "RULE"),
     Action("a", "allow", "/permissions allow {typed}", typed="RULE", hint="what to allow, e.g. bash(npm test*)"),
     Action("k", "ask", "/permissions ask {typed}", typed="RULE", hint="what to ask about, e.g. bash(git push*)"),
     Action("n", "deny", "/permissions deny {typed}", typed="RULE", hint="what to deny, e.g. read(secrets/**)"),
     Action("d", "remove", "/permissions remove {row}", "RULE"),
-    Action("y", "allow this rule", "/permissions allow {row}", "RULE"),
 )
 
 
@@ -109,7 +109,7 @@ async def permissions(agent: Agent, args: str) -> CommandResult:
     rules = agent.project.permission_rules()
     for source in dict.fromkeys(source for _, _, source in rules):
         own = [(decision, rule) for decision, rule, where in rules if where == source]
-        keys: tuple[str, ...] = ("y",) if source.startswith(OFFERED) else ()
+        keys: tuple[str, ...] = ("a",) if source.startswith(OFFERED) else ()
         title, keys = _SOURCES.get(source, (f"Rules from {source}" if not keys else f"Rules {source}", keys))
         rows = [Row(decision, one_line(rule, LONGEST), key=rule, keys=keys) for decision, rule in own]
         sections.append(Section(title, rows))

@@ -29,7 +29,7 @@ from agent_tui.engine.waiting import Waiting
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
-from agent_tui.models.messages import Message, ToolCallPart, new_id
+from agent_tui.models.messages import Message, ToolCallPart
 from agent_tui.store.search_reader import Filler
 from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Tool, ToolOutcome
@@ -205,7 +205,7 @@ class Agent:
             return verdicts[-1]
 
         results: list[Message] = []
-        call = ToolCallPart(new_id("call"), "bash", json.dumps({"command": command}))
+        call = ToolCallPart("", "bash", json.dumps({"command": command}))  # no model can be told what to do instead
         runner = ToolRunner(self.toolbox.registry, self.toolbox.context, judge)
         await runner.run([call], lambda event: None, results.append)
         if not verdicts or not verdicts[-1].allowed:

@@ -95,7 +95,7 @@ class InfoScreen(TextScreen):
 
     def _tell(self) -> None:
         self.text = self.info.text
-        own = [f"{NAMES.get(action.key, action.key)} {action.label}" for action in self.info.actions]
+        own = dict.fromkeys(f"{NAMES.get(action.key, action.key)} {action.label}" for action in self.info.actions)
         self.keys = " · ".join([*own, KEYS])
 
     def compose_rows(self) -> ComposeResult:
