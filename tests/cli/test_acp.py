@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import Any
 
+import pytest
 from acp import PROTOCOL_VERSION, schema, spawn_agent_process, text_block
 
 from tests.support.cli import Cli, environment
@@ -100,6 +101,7 @@ class Raw:
         return self.process.returncode
 
 
+@pytest.mark.slow
 def test_nonsense_gets_an_error_and_the_end_of_input_ends_it(cli: Cli) -> None:
     client = Raw(cli)
     for nonsense in ("nonsense", "[1]", "[" * 100_000):
@@ -112,6 +114,7 @@ def test_nonsense_gets_an_error_and_the_end_of_input_ends_it(cli: Cli) -> None:
     assert client.end() == 0
 
 
+@pytest.mark.slow
 def test_an_editor_that_leaves_in_the_middle_of_a_question_says_no(cli: Cli) -> None:
     cli.script(WRITE)
     client = Raw(cli)

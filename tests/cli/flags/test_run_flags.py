@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from agent_tui.cli.arguments import build_parser
 from agent_tui.config import FLAGS, VARIABLES
 from agent_tui.models.messages import TOLD_MODE
@@ -101,6 +103,7 @@ def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
     assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_servers_of_a_file_are_started(cli: Cli) -> None:
     (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {"command": 3}}}), "utf-8")
     cli.refused(2, "-p", "hi", "-m", "demo", "--mcp-config", "servers.json", words="mcpServers.x: command must be")
