@@ -105,7 +105,7 @@ class Session:
         AgentError while another message has no answer yet, for an unknown command, and what ``on_question`` raised."""
         agent = self.agent
         if self._told is not None:
-            raise AgentError("A turn runs already: wait for its end, or use steer().")
+            raise AgentError("A turn is already running: wait until it ends, or use steer().")
         told: asyncio.Queue[ControlEvent | BaseException] = asyncio.Queue()
         self._told = told
         try:

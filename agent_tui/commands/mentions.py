@@ -186,8 +186,8 @@ def attachment(path: Path, cwd: Path, judged: Path | None = None) -> AttachmentP
     if path.suffix.lower() in IMAGE_TYPES:
         raise ValueError(f"not an image, in spite of its name ({path.suffix})")
     if len(raw) > MAX_TEXT:
-        sizes = f"{size(len(raw))}, the most that is attached is {size(MAX_TEXT)}"
-        raise ValueError(f"the file has {sizes}; name lines (@file:1-200) or ask to read it")
+        sizes = f"{size(len(raw))}, at most {size(MAX_TEXT)} can be attached"
+        raise ValueError(f"the file has {sizes}; name lines (@file:1-200), or ask the model to read it")
     return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
 
 

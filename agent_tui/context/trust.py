@@ -324,7 +324,7 @@ class FolderTrust:
         """Returns what would be trusted, with what is different in it, file by file."""
         found = self.changes()
         if not found:
-            return "Nothing here waits for your trust."
+            return "Nothing here needs your trust."
         lines: list[str] = []
         for change in found[:LISTED]:
             lines += [f"  {change}", *(f"      {line}" for line in change.lines)]

@@ -245,7 +245,7 @@ class HostProxy:
             await _say(
                 writer,
                 "400 Bad Request",
-                "agent-tui: the proxy out of the sandbox takes CONNECT and plain requests for http:// addresses alone",
+                "agent-tui: the sandbox's proxy takes only CONNECT and plain http:// requests",
             )
             return
         port = parts.port or (443 if tunnel else 80)

@@ -182,7 +182,7 @@ class Editor(Part):
                 edited = edit_text(text, name, self._view.settings.editor)
             self.app.refresh(layout=True)
         except SuspendNotSupported:
-            self._view.say("warning", "This terminal cannot be lent to an editor.")
+            self._view.say("warning", "This terminal cannot open an editor.")
             return None
         if edited.problem:
             self._view.say("warning", edited.problem)
