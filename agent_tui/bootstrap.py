@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
@@ -17,9 +18,13 @@ from agent_tui.engine.models import DEMO, ModelCatalogue, RoutedProvider
 from agent_tui.engine.state import AgentParts
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import BackendChanged, Notice
+from agent_tui.models.messages import Metadata
+from agent_tui.models.steps import Step
 from agent_tui.options import Options
 from agent_tui.paths import (
+    CLAUDE_SETTINGS,
     PROJECT_CONFIG,
     Paths,
     package_themes,
@@ -45,6 +50,9 @@ from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Secrecy
+
+if TYPE_CHECKING:
+    from agent_tui.tools.hooks import Hook
 
 
 def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> list[Layer]:
@@ -136,6 +144,36 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     for file in options.mcp_config:
         settings.mcp.update(servers_of(file))
     return settings
+
+
+def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Settings) -> Callable[[], list[Hook]]:
+    """Finds the hooks in force: the user's own, and those that a trusted folder brings. Where there are none, nothing
+    of hooks is imported."""
+    own = config_layers(options, paths, trust.root, trusted=False) if settings.hooks else []
+
+    def find() -> list[Hook]:
+        places = [trust.root / place for place in (PROJECT_CONFIG, *CLAUDE_SETTINGS)] if trust.trusted else []
+        brought = any(place.is_file() for place in places)
+        if not own and not brought:
+            return []
+        from agent_tui.tools.hooks import configured_hooks, project_hooks
+
+        found = [hook for layer in own for hook in configured_hooks(layer, plain_line(layer.where), own=True)]
+        return [*found, *(project_hooks(trust.root)[0] if brought else [])]
+
+    return find
+
+
+def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:
+    """The JSON of ``agent-tui context --json`` as hooks get it: without the single messages."""
+    from agent_tui.commands.report import ContextReport
+    from agent_tui.commands.report_json import context_json
+
+    numbers = context_json(ContextReport(usage, steps=list(steps)))
+    for row in numbers["rows"]:
+        for child in row["children"]:
+            child["children"] = []
+    return numbers
 
 
 def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
@@ -331,6 +369,8 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         session=options.session,
         continue_newest=options.continue_newest,
         trusted=trusted,
+        hooks=_hooks(options, paths, trust, settings),
+        numbers=numbers_of,
         secrets=redactor,
         notices=notices,
     )

@@ -13,6 +13,8 @@ from typing import NamedTuple
 APP = "agent-tui"
 PROJECT_CONFIG = Path(".agent-tui") / "config.toml"
 """The configuration that a project brings along, in its root."""
+CLAUDE_SETTINGS = (Path(".claude") / "settings.json", Path(".claude") / "settings.local.json")
+"""Those of another agent, of which the hooks are read."""
 
 
 class Paths(NamedTuple):

@@ -19,8 +19,8 @@ LONG_FILE = 500
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 412,
-    "lines of the program": 100_472,
+    "files of the program": 414,
+    "lines of the program": 101_432,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,

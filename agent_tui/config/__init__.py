@@ -153,6 +153,23 @@ class McpServer:
     required: bool = False
 
 
+HOOK_EVENTS = (
+    *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest"),
+    *("Notification", "PreCompact", "PostCompact", "Stop", "SubagentStop"),
+)
+"""When hooks run, by the names that Claude Code gives these events."""
+
+
+@dataclass(slots=True)
+class HookConfig:
+    """A command of the shell at an event; ``matcher`` names the tools, or whatever else tells one event from another,
+    that it is for. ``timeout`` is seconds."""
+
+    command: str
+    matcher: str = ""
+    timeout: float | None = None
+
+
 AUTO_THEME = "auto"
 """Instead of a theme's name: the one that was chosen last, else what suits the terminal's background."""
 
@@ -208,6 +225,7 @@ class Settings:
     ui: UiConfig = field(default_factory=UiConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     mcp: dict[str, McpServer] = field(default_factory=dict)
+    hooks: dict[str, list[HookConfig]] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
 
 

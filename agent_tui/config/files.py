@@ -16,7 +16,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from agent_tui.config import AUTO_THEME, VARIABLES, McpServer, ModelConfig, Settings
+from agent_tui.config import AUTO_THEME, VARIABLES, HookConfig, McpServer, ModelConfig, Settings
 from agent_tui.errors import ConfigError
 from agent_tui.paths import Paths
 
@@ -133,15 +133,16 @@ def _value(text: str) -> Any:
 
 
 def merge(layers: Sequence[Layer]) -> dict[str, Any]:
-    """One dict of all layers; later ones win, tables are merged key by key, lists are replaced. A server or model that
-    a project names is the project's alone, and what the user names with a secret is the user's alone: no secret goes to
-    an address that somebody else wrote."""
+    """One dict of all layers; later ones win, tables are merged key by key, lists are replaced, but for hooks, which
+    are joined. A server or model that a project names is the project's alone, and what the user names with a secret is
+    the user's alone: no secret goes to an address that somebody else wrote."""
     merged: dict[str, Any] = {}
+    hooks: dict[str, list[Any]] = {}
     theirs: set[tuple[str, str]] = set()
     for layer in layers:
         for table, secrets in SECRET_BESIDE_ADDRESS.items():
             entries, there = layer.values.get(table), merged.get(table)
-            for name, entry in entries.items() if isinstance(entries, dict) else ():
+            for name, entry in _items(entries):
                 secret = isinstance(entry, dict) and any(field in entry for field in secrets)
                 if isinstance(there, dict) and (layer.brought or (secret and (table, name) in theirs)):
                     there.pop(name, None)
@@ -149,7 +150,13 @@ def merge(layers: Sequence[Layer]) -> dict[str, Any]:
                 if layer.brought:
                     theirs.add((table, name))
         _merge_into(merged, layer.values)
-    return merged
+        for event, entries in _items(layer.values.get("hooks")):
+            hooks.setdefault(event, []).extend(entries if isinstance(entries, list) else [])
+    return {**merged, "hooks": hooks} if hooks else merged
+
+
+def _items(table: Any) -> list[tuple[str, Any]]:
+    return list(table.items()) if isinstance(table, dict) else []
 
 
 def _merge_into(target: dict[str, Any], values: Mapping[str, Any]) -> None:
@@ -172,15 +179,18 @@ def build_settings(values: Mapping[str, Any]) -> Settings:
     models, servers = values.get("models"), values.get("mcp")
     settings.models = _table(ModelConfig, models, "model")
     settings.mcp = _table(McpServer, servers, None)
+    settings.hooks = {
+        event: list(_table(HookConfig, dict(enumerate(entries)), "command").values())
+        for event, entries in _items(values.get("hooks"))
+        if isinstance(entries, list)
+    }
     return settings
 
 
-def _table(cls: type[T], values: Any, needs: str | None) -> dict[str, T]:
-    if not isinstance(values, dict):
-        return {}
+def _table(cls: type[T], values: Any, needs: str | None) -> dict[Any, T]:
     return {
         key: _fill(cls, entry)
-        for key, entry in values.items()
+        for key, entry in _items(values)
         if isinstance(entry, dict) and (needs is None or isinstance(entry.get(needs), str))
     }
 

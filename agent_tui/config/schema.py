@@ -15,7 +15,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from agent_tui.config import ANSWER_ACTIONS, KEY_ACTIONS, McpServer, Settings
+from agent_tui.config import ANSWER_ACTIONS, HOOK_EVENTS, KEY_ACTIONS, McpServer, Settings
 from agent_tui.config.files import Layer, merge
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.records import dataclass
@@ -83,6 +83,7 @@ def check(layers: Sequence[Layer]) -> None:
             raise ConfigError(_line(layer, problem))
     _check_models(layers)
     _check_keys(layers)
+    _check_hooks(layers)
 
 
 @cache
@@ -174,6 +175,29 @@ def _check_keys(layers: Sequence[Layer]) -> None:
                 )
 
 
+def _check_hooks(layers: Sequence[Layer]) -> None:
+    """Hooks are at events there are, have a command, and a matcher that can be read."""
+    for layer in layers:
+        for event, entries in (layer.values.get("hooks") or {}).items():
+            written, place = layer.name(f"hooks.{event}"), layer.place(f"hooks.{event}")
+            if event not in HOOK_EVENTS:
+                raise ConfigError(f"{place}: unknown key {written}; allowed here: {', '.join(HOOK_EVENTS)}.")
+            for entry in entries:
+                if not (entry.get("command") or "").strip():
+                    raise ConfigError(f"{place}: {written}: needs a command.")
+                if (problem := matcher_problem(entry.get("matcher") or "")) is not None:
+                    raise ConfigError(f"{place}: {written}.matcher: {problem}.")
+
+
+def matcher_problem(matcher: str) -> str | None:
+    """Returns why a hook's matcher cannot be used; None where it can."""
+    try:
+        re.compile("" if matcher == "*" else matcher)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"not a regular expression ({error})"
+    return None
+
+
 def _types_text(key: str) -> bool:
     """Whether a key, as Textual names it, puts a character into the prompt."""
     name = key.removeprefix("shift+")
@@ -258,4 +282,6 @@ def _literal(value: Any) -> str:
         return "{ " + ", ".join(f"{_key(str(k))} = {_literal(v)}" for k, v in value.items() if v is not None) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_literal(v) for v in value) + "]"
+    if is_dataclass(value):
+        return _literal(dict(_items(value)))
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

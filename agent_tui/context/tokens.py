@@ -367,7 +367,7 @@ def kind_of(message: Message, part: Part) -> MessageRowId:
         case ToolResultPart():
             return "tool_results"
         case AttachmentPart():
-            return "attachments"
+            return "hooks" if part.is_hook else "attachments"
         case SummaryPart():
             return "pinned" if part.pinned else "summary"
 

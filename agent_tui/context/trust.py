@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.context.skills import COMMANDS_FOLDER, SKILLS_FOLDER
+from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
 from agent_tui.text.clean import plain_line
@@ -21,14 +22,15 @@ from agent_tui.text.numbers import plural, size
 
 READ = (
     (Path(".agent-tui") / "config.toml", "configuration"),
+    *((place, "hooks") for place in CLAUDE_SETTINGS),
     (Path(".mcp.json"), "MCP servers"),
     (SKILLS_FOLDER, "skills"),
     (COMMANDS_FOLDER, "commands"),
 )
 """What is read from a trusted folder alone."""
 
-HOOKS = (Path(".git") / "hooks", Path(".githooks"), Path(".husky"))
-"""Programs that git runs by itself. They are not read by us, but a change of them is a change of what was trusted."""
+HOOKS = (Path(".git") / "hooks", Path(".githooks"), Path(".husky"), Path(".claude") / "hooks")
+"""Programs that git, or hooks of ours, run by themselves: a change of them is a change of what was trusted."""
 
 MAX_FILES = 4_000
 MAX_BYTES = 64_000_000
@@ -330,4 +332,14 @@ class FolderTrust:
             lines += [f"  {change}", *(f"      {line}" for line in change.lines)]
         if len(found) > LISTED:
             lines.append(f"  … and {len(found) - LISTED:,} more files")
+        lines += _hook_lines(self.root)
         return "\n".join(lines)
+
+
+def _hook_lines(root: Path) -> list[str]:
+    """A line for each command that a folder would run by itself."""
+    from agent_tui.tools.hooks import project_hooks
+
+    hooks = project_hooks(root)[0]
+    lines = [f"  would run at {hook.when}: {plain_line(hook.command, 300)}" for hook in hooks[:LISTED]]
+    return [*lines, *([f"  … and {len(hooks) - LISTED:,} more hooks"] if len(hooks) > LISTED else [])]

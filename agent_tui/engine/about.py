@@ -126,6 +126,7 @@ class Project:
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
         line = self._extensions.trusted(settings) if self._extensions is not None else "Trusted."
+        self._state.hooks.reload()
         self._context.tools_changed()
         self._state.events.publish(SessionChanged(self._state.conversation.info))
         return line

@@ -133,6 +133,7 @@ class Agent:
             self.events.publish(notice)
         self.mode.tell_reach()
         self._keep_index()
+        self._state.hooks.begin("resume" if conversation.path else "startup")
         self.turns.opened()
 
     async def inspect(self, *, editing: bool = False) -> ContextUsage:
@@ -164,6 +165,7 @@ class Agent:
         await self.turns.close()
         if self.opened:
             await self._state.binding.compaction.close()
+            await self._state.hooks.end("prompt_input_exit" if parts.is_chat else "other")
         await self.background.jobs.close()
         await self.events.close()
         if parts.extra_tools is not None:

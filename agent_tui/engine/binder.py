@@ -98,7 +98,8 @@ class Binder:
             budget=self._budget_of(conversation),
         )
         left = self._left_by(conversation, spec)
-        service = CompactionService(runtime, parts.counter, self.prepare_step, parts.catalogue.find, left)
+        find, hooks = parts.catalogue.find, self._state.hooks
+        service = CompactionService(runtime, parts.counter, self.prepare_step, find, left, hooks)
         binding = Binding(runtime, service)
         if info is not None:
             binding.describe_as(info)

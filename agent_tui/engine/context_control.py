@@ -85,6 +85,7 @@ class PrefixBuilder:
     def look_at_trust(self) -> None:
         """A folder that is no longer as it was trusted is not trusted any more, and the user is told."""
         if (line := self._trusting.lapsed()) is not None:
+            self._state.hooks.reload()
             self._state.events.publish(Notice("warning", line, "untrusted"))
 
     async def look_at_files(self, *, documents_only: bool) -> bool:

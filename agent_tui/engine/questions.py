@@ -28,7 +28,7 @@ from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.builtin.conversation import NOBODY
 from agent_tui.tools.git.remotes import RemoteReach
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.rules.decision import PLAN_MESSAGE, PLAN_REASON, Decision
+from agent_tui.tools.rules.decision import PLAN_MESSAGE, PLAN_REASON, RULE_ASKS, Decision
 from agent_tui.tools.sandbox.policy import Domain, Network
 from agent_tui.tools.sandbox.words import Stopped
 
@@ -240,6 +240,12 @@ class PermissionDesk:
             # What is granted holds for every command; "yes, this once" opens the whole network to this one.
             rules = self.permissions.network_rules(intent.command or "", hosts)
             decision = replace(decision, patterns=[*rules, *decision.patterns], session=[*rules, *decision.session])
+        if intent.ask_hooks is not None:
+            choice, why = await intent.ask_hooks()
+            if choice == "deny":
+                return Verdict(False, f"Not run: a hook of the user's refused it: {why}")
+            if choice == "allow" and RULE_ASKS not in decision.reason:
+                return self._allowed(call, name, intent, decision, asker)
         request_id = new_id("ask")
         future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
         self._open[request_id] = _Open(future, name, intent, again)

@@ -86,9 +86,10 @@ class TurnRelay:
             line = f"MCP server {', '.join(late)} is still starting; the model can look for its tools once it has."
             self._state.events.publish(Notice("warning", line, "mcp"))
         self._context.foretell()
-        runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)
-        remark = self._background.append
-        return TurnExecutor(binding.runtime, runner, binding.compaction, self._take_steering, self._told_mode, remark)
+        hooks, remark = self._state.hooks, self._background.append
+        runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge, hooks)
+        steering, told = self._take_steering, self._told_mode
+        return TurnExecutor(binding.runtime, runner, binding.compaction, steering, told, remark, hooks)
 
     async def run(self, executor: TurnExecutor, message: Message | None) -> bool:
         """The turn; False when what is queued has to wait for the user."""

@@ -197,27 +197,27 @@ class SessionControl:
 
     async def clear(self) -> LostReasoning | None:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
-        await self._look("start a new session")
+        await self._look("start a new session", leaves="clear")
         before = self._state.runtime.inputs()
         lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
         conversation = self.opened.open_new()
         conversation.bind_model(self._state.runtime.info.spec.key)
         self._bind(conversation)
-        self._tell_switched()
+        self._tell_switched("clear")
         self._background.session_ended()
         return lost
 
     async def resume(self, session_id: str) -> None:
         """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
         id."""
-        await self._look("resume a session")
+        await self._look("resume a session", leaves="resume")
         before = self._state.conversation
         conversation = self.opened.open(session_id)
         changed = conversation is not before
         self._bind(conversation)
         if changed:
             self._waiting.become()
-        self._tell_switched()
+        self._tell_switched("resume")
         self.tell_standing()
         if changed:
             self._background.session_ended()
@@ -230,10 +230,11 @@ class SessionControl:
         self._bind(self.opened.fork(message_id))
         # Whoever waits for an answer of a certain form waits for it in the copy.
         self._state.runtime.expect(before.output_schema, before.output_due)
-        self._tell_switched()
+        self._tell_switched("fork")
 
-    async def _look(self, what: str) -> None:
+    async def _look(self, what: str, leaves: str) -> None:
         self._runner.need_idle(what)
+        await self._state.hooks.end(leaves)
         await asyncio.to_thread(self._state.parts.workspace.look)
         self._runner.need_idle(what)
 
@@ -245,7 +246,8 @@ class SessionControl:
         self._toolbox.session_changed()
         self._state.parts.permissions.reach.load(conversation.info.state)
 
-    def _tell_switched(self) -> None:
+    def _tell_switched(self, source: str) -> None:
+        self._state.hooks.begin(source)
         self._state.events.publish(SessionChanged(self._state.conversation.info, reload=True))
         self._context.tell()
         self._binder.tell_model_gone()
@@ -353,8 +355,7 @@ class CompactionControl:
         """Returns the inequality behind an offer with its numbers of now, and what is done about it."""
         when = self._state.parts.settings.context.compact_when
         usage, now = self._context.usage(), time.time()
-        worth = await self._state.binding.compaction.weigh(usage, now)
-        if worth is None:
+        if (worth := await self._state.binding.compaction.weigh(usage, now)) is None:
             return NO_WORTH
         return f"{worth.explanation()}\n{COMPACT_WHEN[when]}"
 
@@ -416,8 +417,7 @@ class BranchControl:
 
     def all(self) -> list[Branch]:
         """Returns the branches of the session beside the conversation."""
-        conversation = self._conversation
-        target = self._state.runtime.info.target
+        conversation, target = self._conversation, self._state.runtime.info.target
         return branches(conversation.messages, conversation.path, family_of(target))
 
     def lost(self, head: str | None) -> LostReasoning | None:

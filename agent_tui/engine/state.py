@@ -5,22 +5,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.extensions import Extensions, ExtraTools, Workspace
+from agent_tui.engine.hooks import Facts, Hooks
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError
+from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice
+from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec, Provider
+from agent_tui.models.steps import Step
 from agent_tui.paths import Paths
 from agent_tui.providers.catalog import images_of
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
@@ -29,6 +35,9 @@ from agent_tui.records import dataclass
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
+
+if TYPE_CHECKING:
+    from agent_tui.tools.hooks import Hook
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +90,10 @@ class AgentParts:
     """The id of a session to go on with, or to begin."""
     continue_newest: bool = False
     trusted: bool = False
+    hooks: Callable[[], Sequence[Hook]] | None = None
+    """Finds the hooks that are in force."""
+    numbers: Callable[[ContextUsage, Sequence[Step]], Metadata] | None = None
+    """Makes the JSON of the context that hooks are told."""
     secrets: Redactor = field(default_factory=Redactor)
     """Knows the user's keys."""
     notices: list[Notice] = field(default_factory=list)
@@ -234,6 +247,30 @@ class AgentState:
         self.events = Hub()
         self.run = RunStates()
         self._binding: Binding | None = None
+        self.hooks = Hooks(parts.hooks, self.events.publish, self.events.keep, self.events.subscribe, self._facts)
+        """The user's commands that run at events."""
+
+    def _facts(self) -> Facts:
+        parts, runtime, numbers = self.parts, self.runtime, self.parts.numbers
+        conversation = runtime.conversation
+        return Facts(
+            conversation.info.id,
+            parts.root,
+            parts.cwd,
+            parts.permissions.mode,
+            parts.paths.cache / "output" / conversation.info.id,
+            parts.secrets,
+            self._environment,
+            None if numbers is None else partial(numbers, runtime.usage(), list(conversation.steps)),
+        )
+
+    def _environment(self, own: bool) -> Mapping[str, str]:
+        """What a hook finds: the user's ``own`` all that this program has, as their ``!commands`` do."""
+        from agent_tui.tools.sandbox.environment import QUIET, child_env
+
+        if own:
+            return {**os.environ, **QUIET}
+        return self.parts.jail.environment() if self.parts.jail is not None else child_env(os.environ)
 
     @property
     def opened(self) -> bool:

@@ -23,6 +23,7 @@ FailureKind = Literal[
     "worker",
     "store",
     "budget",
+    "hook",
 ]
 
 INTERRUPTED = "Interrupted."

@@ -17,7 +17,9 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from agent_tui.config import HOOK_EVENTS
 from agent_tui.records import dataclass
+from agent_tui.text.clean import encodable
 
 JSON: TypeAlias = Any
 Metadata: TypeAlias = dict[str, JSON]
@@ -41,7 +43,9 @@ NEWS = "background commands"
 """Of the one that tells what has become of them."""
 MALFORMED = "malformed tool call"
 """Of the one that tells that a call could not be read."""
-TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS, MALFORMED})
+HOOK_NAMES = frozenset(f"{event} hook" for event in HOOK_EVENTS)
+"""Of those with what the user's hooks say."""
+TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS, MALFORMED, *HOOK_NAMES})
 """Names of the attachments with which the program tells the model something: none of them is the user's."""
 PLAN_TOOL = "present_plan"
 APPROVED = "approved"
@@ -147,6 +151,11 @@ class AttachmentPart:
     def is_image(self) -> bool:
         """True when it is an image, and here."""
         return bool(self.data) and self.media_type.startswith("image/")
+
+    @property
+    def is_hook(self) -> bool:
+        """True when it is what a hook of the user's says."""
+        return self.name in HOOK_NAMES
 
     @property
     def unread(self) -> str:
@@ -291,6 +300,12 @@ class Message:
 def attachments_of(message: Message) -> list[AttachmentPart]:
     """The attachments of a message, in their order: the first is ``ID#1``."""
     return [part for part in message.parts if isinstance(part, AttachmentPart)]
+
+
+def hook_texts(message: Message | None) -> list[str]:
+    """What hooks say of a tool's work, as it stands below its result: not every provider takes more than text there."""
+    parts = message.parts if message is not None else []
+    return [encodable(f"[{p.name}: {p.text}]") for p in parts if isinstance(p, AttachmentPart) and p.is_hook]
 
 
 PINNED_INTRODUCTION = "[The user pinned these words: they go word for word through every compaction. Oldest first.]\n\n"

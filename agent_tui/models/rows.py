@@ -12,7 +12,7 @@ RowId = Literal["system", "environment", "memory", "skills", "servers", "tools",
 """Rows of the prefix parts of a request."""
 
 MessageRowId = Literal[
-    "user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "pinned", "attachments"
+    "user", "assistant", "tool_calls", "tool_results", "reasoning", "summary", "pinned", "hooks", "attachments"
 ]
 """Rows below the messages: of what kind their parts are."""
 
@@ -72,6 +72,7 @@ MESSAGE_ROWS: dict[MessageRowId, RowKind] = {
     "reasoning": RowKind("reasoning", "reasoning", "░", "accent", subject="Reasoning is"),
     "summary": RowKind("summary", "summary", "◆", "accent", subject="The summary is"),
     "pinned": RowKind("pinned", "pinned words", "▓", "primary", subject="Pinned words are", drawn=_DRAWN),
+    "hooks": RowKind("hooks", "hooks", "▓", "primary", subject="Words of hooks are", drawn=_DRAWN),
     "attachments": RowKind("attachments", "attachments", "▓", "primary", subject="Attachments are", drawn=_DRAWN),
 }
 """In the order in which they are shown."""

@@ -56,6 +56,11 @@ class Intent:
     outside: bool = False
     goes_on: bool = False
     server: ServerTool | None = None
+    hook: Literal["", "allow", "ask"] = ""
+    """What the user's hooks say of it: nothing, that it needs no question, or that it needs one, and why."""
+    hook_reason: str = ""
+    ask_hooks: Callable[[], Awaitable[tuple[str, str]]] | None = None
+    """Asks those that may answer in the place of the user: ``allow``, ``deny`` or nothing, and why."""
 
 
 @dataclass(slots=True)

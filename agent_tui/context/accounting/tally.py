@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from agent_tui.context.accounting.fixed import Reading, covered
 from agent_tui.context.accounting.inputs import Ground, reasoning_tokens
 from agent_tui.context.cuts import DROPPED_ATTACHMENT
-from agent_tui.context.tokens import ROUGH, Family, attachment_tokens, char_tokens, round_up
+from agent_tui.context.tokens import ROUGH, Family, attachment_tokens, char_tokens, kind_of, round_up
 from agent_tui.context.view import is_gone
 from agent_tui.models.calibration import MESSAGES, Calibration, Content
 from agent_tui.models.context import Basis, ContextRow
@@ -365,14 +365,16 @@ def add_message(
 def _rows_of(
     view: Sequence[SentMessage], index: int, weighed: Weighed, kind: MessageRowId, share: int
 ) -> Iterator[tuple[str, int | None, int]]:
-    """What a kind of a message is shown as, with its tokens: each attachment has a row, by its number."""
+    """What a kind of a message is shown as, with its tokens: each attachment has a row, by its number, and so has each
+    text of a hook."""
     message = weighed.message
-    if kind != "attachments":
+    if kind not in ("attachments", "hooks"):
         yield message_label(view, index, message, kind), None, share
         return
-    parts = attachments_of(message)
-    sizes = [share] if len(parts) == 1 else largest_remainder(share, weighed.attached)
-    for number, (part, size) in enumerate(zip(parts, sizes, strict=True), 1):
+    attached = zip(attachments_of(message), weighed.attached, strict=True)
+    parts = [(n, part, weight) for n, (part, weight) in enumerate(attached, 1) if kind_of(message, part) == kind]
+    sizes = [share] if len(parts) == 1 else largest_remainder(share, [weight for _, _, weight in parts])
+    for (number, part, _), size in zip(parts, sizes, strict=True):
         gone = ", dropped" if part.text == DROPPED_ATTACHMENT else ""
         yield printable_line(part.name, LABEL_CHARS) + gone, number, size
 

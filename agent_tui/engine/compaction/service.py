@@ -32,6 +32,7 @@ from agent_tui.engine.compaction.early import Decision as Early
 from agent_tui.engine.compaction.early import Offers, Preparing
 from agent_tui.engine.compaction.summary_call import AskWarm, PaidCalls
 from agent_tui.engine.conversation import patiently
+from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
@@ -66,14 +67,14 @@ class CompactionService:
         prepare: Callable[[], Awaitable[None]],
         find: Callable[[str], ModelSpec] | None = None,
         left: Sequence[Runtime] = (),
+        hooks: Hooks | None = None,
     ) -> None:
         self.prepare = prepare
-        self._left = left
+        self._left, self._find, self._hooks = left, find, hooks
         self._runtime = runtime
-        self._find = find
         calls = PaidCalls(runtime, lambda event: self._emit(event))
         self._compactor = Compactor(calls.stream, counter, payer=calls.payer)
-        self._emit: Emit = lambda event: None
+        self._emit: Emit = _unheard
         self._line: Notice | None = None
         state, context = runtime.conversation.info.state, runtime.settings.context
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
@@ -185,15 +186,15 @@ class CompactionService:
         runtime, conversation = self._runtime, self._runtime.conversation
         conversation.require_writable()
         self._emit = emit
-        if summary_model is None:
-            summary_model = await self._configured_model(emit)
+        summary_model = summary_model or await self._configured_model(emit)
         inputs = runtime.inputs(target)
         usage = runtime.usage() if target is None else calculate_context_usage(inputs)
-        plan = await self._planning.plan(inputs, usage, reason, focus, without_model, fold)
+        blocked = None if self._hooks is None else await self._hooks.before_compaction(reason, focus)
+        plan = await self._planning.plan(inputs, usage, reason, focus, without_model, fold) if blocked is None else None
         if plan is None:
-            text = cancelled_text(usage.total, usage.approximate, reason)
-            result = CompactionResult("cancelled", reason, text, "it was cancelled", usage.total)
-            return await self._told(result, emit)
+            text = blocked or cancelled_text(usage.total, usage.approximate, reason)
+            why = "a hook blocked it" if blocked else "it was cancelled"
+            return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
         try:
             writers = [own.info for own in self.runtimes] if summary_model is None else [summary_model]
             prepared = (
@@ -223,6 +224,8 @@ class CompactionService:
             emit(CompactionEnded("failed", f"Compaction not stored; nothing changed{why}"))
             raise
         emit(result.event())
+        if self._hooks is not None and result.done:
+            await self._hooks.after_compaction(result.reason, result.summary)
         if result.own_failure is not None:
             self._own.failed(result.own_failure, emit)
         for notice in self.auto.compacted(result):
@@ -378,8 +381,7 @@ class CompactionService:
     async def before_switch(self, target: ModelInfo, emit: Emit) -> None:
         """Before a switch to a model the conversation does not fit: says so and compacts with the old one first."""
         usage = calculate_context_usage(self._runtime.inputs(target))
-        text = switch_check(usage)
-        if text is None:
+        if (text := switch_check(usage)) is None:
             return
         held = self.auto.switch_held_back(usage)
         emit(Notice("warning", held or text, "compact_before_switch"))
@@ -412,8 +414,7 @@ class CompactionService:
         if hopeless(usage, info.prices, pace, now, hour):
             return None
         writer = await self._configured_model(_unheard)
-        plan = await self._planning.plan(runtime.inputs(), usage)
-        if plan is None:
+        if (plan := await self._planning.plan(runtime.inputs(), usage)) is None:
             return None
         if writer is not None or plan.summary is None:
             return worth_of(plan, usage, info.prices, pace, now, hour, None if writer is None else writer.prices)
@@ -437,8 +438,7 @@ class CompactionService:
     async def preview(self, focus: str = "", known: ContextUsage | None = None) -> Picture:
         """Returns what ``/compact`` would do now. ``known`` is the calculator's answer with its forecast."""
         usage = known or self._runtime.usage()
-        plan = await self._planning.plan(self._runtime.inputs(), usage, focus=focus)
-        if plan is None:
+        if (plan := await self._planning.plan(self._runtime.inputs(), usage, focus=focus)) is None:
             return Picture("Planning was cancelled.")
         price = await self._price_of(plan, usage)
         return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
@@ -447,8 +447,7 @@ class CompactionService:
         self, fold: tuple[str, str], focus: str, usage: ContextUsage
     ) -> tuple[CompactionPlan, PlanPrice]:
         """Returns what folding a range would do now, and its price, without a model call. Raises AgentError."""
-        plan = await self._planning.plan(self._runtime.inputs(), usage, "edit", focus, fold=fold)
-        if plan is None:
+        if (plan := await self._planning.plan(self._runtime.inputs(), usage, "edit", focus, fold=fold)) is None:
             raise AgentError("Planning was cancelled.")
         return plan, await self._price_of(plan, usage)
 

@@ -14,6 +14,7 @@ from agent_tui.context.accounting.spending import cut_text, session_totals
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
+from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.models import NO_TOOL, learn, remember
 from agent_tui.engine.request_prefix import RequestPrefix, schema_text, without_tools
 from agent_tui.engine.runtime import Emit, Runtime
@@ -194,7 +195,8 @@ class TurnExecutor:
 
     ``steering`` hands over messages the user wants in before the next step; ``remark`` may add to a tool's result
     before it is stored. ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send.
-    ``told_mode`` tells a model that goes on what has become of the permission mode.
+    ``told_mode`` tells a model that goes on what has become of the permission mode. ``hooks`` may keep a message from
+    being sent, and a turn from ending.
     """
 
     def __init__(
@@ -205,6 +207,7 @@ class TurnExecutor:
         steering: Callable[[], list[Message]] = list,
         told_mode: ToldMode | None = None,
         remark: Callable[[Message], None] = lambda message: None,
+        hooks: Hooks | None = None,
     ) -> None:
         self._runtime = runtime
         self._tools = tools
@@ -212,6 +215,8 @@ class TurnExecutor:
         self._steering = steering
         self._told_mode = told_mode
         self._remark = remark
+        self._hooks = hooks if hooks is not None and hooks.events else None
+        self._stops = 0
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._driver: asyncio.Task[None] | None = None
         self._begun = self._cancelled = self._over = False
@@ -235,7 +240,7 @@ class TurnExecutor:
         """
         self._events = asyncio.Queue()
         self._begun = self._over = False
-        self._first_step, self._malformed = len(self._runtime.conversation.steps), 0
+        self._first_step, self._malformed, self._stops = len(self._runtime.conversation.steps), 0, 0
         self.unsent = [] if message is None else [message]
         self._driver = asyncio.create_task(self._drive(message), name="turn")
         self._driver.add_done_callback(self._ended)
@@ -271,10 +276,13 @@ class TurnExecutor:
             if self._runtime.budget is not None and self._runtime.parent is None:
                 self._runtime.budget.begin_turn(anew=message is not None)
             self._compaction.turn_started(self.emit)
-            if message is not None:
+            blocked = None
+            if message is not None and (blocked := await self._blocked(message)) is None:
                 await self._add(message)
             if self._cancelled:
                 stop = "interrupted"
+            elif blocked is not None:
+                failure = Failure("hook", f"A hook blocked this message: {blocked}")
             else:
                 stop, failure = await self._steps()
         except asyncio.CancelledError:
@@ -297,8 +305,14 @@ class TurnExecutor:
     async def _add(self, message: Message) -> None:
         await patiently(lambda: self._runtime.conversation.append(message))
         self.unsent.remove(message)
+        if self._hooks is not None:
+            self._hooks.sent()
         self.emit(MessageAdded(message))
         self.emit(self._runtime.changed())
+
+    async def _blocked(self, message: Message) -> str | None:
+        """Returns why a hook does not let a message of the user's be sent; None where it may be."""
+        return None if self._hooks is None or self._runtime.parent is not None else await self._hooks.prompt(message)
 
     async def _steps(self) -> tuple[StopReason, Failure | None]:
         limit = self._runtime.settings.agent.step_limit
@@ -331,7 +345,7 @@ class TurnExecutor:
                 return "length", None
             elif result.finish == "refused":
                 return "refused", None
-            elif not await self._steer():
+            elif not await self._steer() and not await self._goes_on(result.message):
                 return "end", None
         raise AssertionError("unreachable: the loop returns at its limit")
 
@@ -356,9 +370,23 @@ class TurnExecutor:
         """Adds what the user wants in before the next step; False when there is nothing."""
         waiting = self._steering()
         self.unsent += waiting
+        added = False
         for message in waiting:
-            await self._add(message)
-        return bool(waiting)
+            if (why := await self._blocked(message)) is not None:
+                self.emit(Notice("error", f"A hook blocked this message: {why}", "hook"))
+            else:
+                await self._add(message)
+                added = True
+        return added
+
+    async def _goes_on(self, answer: Message) -> bool:
+        """The model is done: adds what a hook has it do first; False where there is nothing."""
+        told = await self._hooks.stop(self._stops, answer.text) if self._hooks is not None else None
+        if told is None:
+            return False
+        self._stops += 1
+        await patiently(lambda: self._runtime.conversation.append(told))
+        return True
 
     async def _step(self) -> StepResult | str | None:
         """One step, compacting before it when the numbers say so, and recovering where the provider refuses its size.

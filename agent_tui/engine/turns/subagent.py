@@ -105,8 +105,9 @@ async def run_subagent(
         again = verdict.again
         return verdict if again is None else replace(verdict, again=lambda stopped: timed(again(stopped)))
 
-    runner = ToolRunner(ToolRegistry(tools), context, judged)
-    executor = TurnExecutor(own, runner, compaction, told_mode=told_mode)
+    hooks = state.hooks.inside(info.id, "general-purpose")
+    runner = ToolRunner(ToolRegistry(tools), context, judged, hooks)
+    executor = TurnExecutor(own, runner, compaction, told_mode=told_mode, hooks=hooks)
     message = user_message(prompt)
     told_mode.tell(message, child.view())
     ended, stopped = TurnEnded("error"), ""

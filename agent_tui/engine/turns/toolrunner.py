@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
+from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.runtime import Emit
 from agent_tui.errors import AgentError, ToolError
-from agent_tui.models.events import MessageAdded, ToolOutput, ToolStarted
+from agent_tui.models.events import MessageAdded, Notice, ToolOutput, ToolStarted
 from agent_tui.models.messages import (
     INTERRUPTED_RESULT,
     AttachmentPart,
@@ -24,7 +28,7 @@ from agent_tui.models.messages import (
 from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import MASK, Redactor
 from agent_tui.records import dataclass
-from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.text.clean import cut, pictured, pictured_line
 from agent_tui.tools.aliases import parsed, understood
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
@@ -33,6 +37,9 @@ from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.files.text import version
 from agent_tui.tools.registry import ToolRegistry
 from agent_tui.tools.sandbox.words import Stopped
+
+if TYPE_CHECKING:
+    from agent_tui.tools.hooks import Answer
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +60,8 @@ class _Job:
     error: str | None = None
     note: str = ""
     versions: list[tuple[int, ...] | None] = field(default_factory=list)
+    blocked: str | None = None
+    """Why a hook does not let it run."""
 
     @property
     def kind(self) -> str | None:
@@ -60,12 +69,16 @@ class _Job:
 
 
 class ToolRunner:
-    """``context`` makes the environment of a call; ``judge`` asks the permissions, and the user where they say so."""
+    """``context`` makes the environment of a call; ``judge`` asks the permissions, and the user where they say so.
+    ``hooks`` are told of each call before and after it."""
 
-    def __init__(self, registry: ToolRegistry, context: Callable[[], ToolContext], judge: Judge) -> None:
+    def __init__(
+        self, registry: ToolRegistry, context: Callable[[], ToolContext], judge: Judge, hooks: Hooks | None = None
+    ) -> None:
         self._registry = registry
         self._context = context
         self._judge = judge
+        self._hooks = hooks
         self._kept: dict[str, str] = {}
 
     async def run(
@@ -145,14 +158,17 @@ class ToolRunner:
     async def _one(self, job: _Job, emit: Emit) -> tuple[Message, bool]:
         """The result of a call, and whether the turn ends with it."""
         call, started = job.call, time.monotonic()
-        outcome = ToolOutcome(job.error or "", is_error=True)
+        said: Answer | None = None
+        if job.error is None and self._hooks is not None and "PreToolUse" in self._hooks.events:
+            job, said = await self._before(job, self._hooks)
+        outcome, allowed = ToolOutcome(job.error or "", is_error=True), False
         if job.error is not None:
             emit(ToolStarted(call.call_id, call.name, call.name))
         elif job.tool is not None and job.intent is not None:
             verdict = await self._verdict(job, job.tool, job.intent)
             emit(ToolStarted(call.call_id, call.name, job.intent.summary))
             started = time.monotonic()
-            if verdict.allowed:
+            if allowed := verdict.allowed:
                 outcome = await self._execute(job, emit, verdict)
                 if outcome.stopped is not None and verdict.again is not None:
                     outcome = await self._once_more(job, emit, verdict.again, outcome, outcome.stopped)
@@ -170,9 +186,45 @@ class ToolRunner:
         seconds = round(max(0.0, lasted - outcome.waited), 3)
         result = ToolResultPart(call.call_id, call.name, outcome.text, outcome.is_error, display or None, seconds)
         message = Message(new_id("msg"), "tool", [result, *outcome.attachments], created=time.time())
-        return message, outcome.ends_turn
+        ends = said.ends if said is not None else None
+        if self._hooks is not None and said is not None:
+            self._hooks.put(message, "PreToolUse", said)
+        if self._hooks is not None and "PostToolUse" in self._hooks.events and allowed and not outcome.is_error:
+            self._kept[call.call_id] = outcome.text
+            ends = await self._hooks.after_tool(*self._told(job), message) or ends
+            del self._kept[call.call_id]
+        if ends is not None:
+            emit(Notice("warning", f"A hook stopped the turn: {ends}", "hook"))
+        return message, outcome.ends_turn or ends is not None
+
+    def _told(self, job: _Job) -> tuple[list[str], Metadata]:
+        """The names and the input of a call, as hooks know them."""
+        from agent_tui.tools.hooks import told_input, tool_names
+
+        assert job.tool is not None
+        name = job.tool.schema.name
+        return tool_names(name, job.tool.group), told_input(name, job.arguments or {}, self._context().cwd)
+
+    async def _before(self, job: _Job, hooks: Hooks) -> tuple[_Job, Answer]:
+        """A call as it is once hooks were asked about it, and what they said."""
+        from agent_tui.tools.hooks import changed_input
+
+        answer = await hooks.before_tool(*self._told(job), job.call.call_id)
+        if answer.changed is not None and job.tool is not None:
+            changed = json.dumps(changed_input(job.tool.schema.name, answer.changed))
+            job = self._job(replace(job.call, arguments=changed), cut_off=False)
+            job.note = "\n".join(filter(None, [job.note, f"[A hook changed the input to {cut(changed, 1_000)}]"]))
+        why = answer.blocked if answer.blocked is not None else answer.ends
+        job.blocked = None if why is None else f"Not run: a hook of the user's blocked it: {why}"
+        if job.intent is not None:
+            job.intent = replace(job.intent, hook=answer.choice, hook_reason=answer.why)
+        return job, answer
 
     async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> Verdict:
+        if job.blocked is not None:
+            return Verdict(False, job.blocked)
+        if self._hooks is not None and "PermissionRequest" in self._hooks.events:
+            intent = replace(intent, ask_hooks=partial(self._hooks.permission, *self._told(job)))
         try:
             verdict = await self._judge(job.call, tool, intent)
         except Exception as error:

@@ -23,6 +23,7 @@ from agent_tui.models.messages import (
     SummaryPart,
     TextPart,
     ToolCallPart,
+    hook_texts,
 )
 from agent_tui.models.requests import Delta, Effort, FinishReason, Media, SentMessage
 from agent_tui.models.usage import TokenUsage
@@ -85,12 +86,12 @@ class Result:
     def text(self) -> str:
         part = self.message.tool_result if self.message is not None else None
         text = encodable(part.text) if part is not None else INTERRUPTED_RESULT
-        return text if text.strip() else EMPTY_RESULT
+        return "\n\n".join([text if text.strip() else EMPTY_RESULT, *hook_texts(self.message)])
 
     @property
     def attachments(self) -> list[AttachmentPart]:
         parts = self.message.parts if self.message is not None else []
-        return [part for part in parts if isinstance(part, AttachmentPart)]
+        return [part for part in parts if isinstance(part, AttachmentPart) and not part.is_hook]
 
 
 @dataclass(slots=True, frozen=True)

@@ -19,7 +19,7 @@ from agent_tui.tools.judge.running import acts_beyond, by_the_way, named_files, 
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, option_like, runs_unseen, started_by
 from agent_tui.tools.judge.syntax import NOTHING, NotUnderstoodError, SimpleCommand, Word, own_variable
-from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, worst
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, RULE_ASKS, Decision, worst
 from agent_tui.tools.rules.rule import command_matches
 from agent_tui.tools.rules.standing import Standing
 from agent_tui.tools.word_sets import word_set
@@ -163,8 +163,8 @@ def _given(subject: Subject) -> Decision | None:
         return inner
     if is_that_text(subject.command) and (inner.action == "allow" or not subject.rule("allow")):
         asks = subject.rule("ask")
-        return replace(inner, action="ask", reason=f"a rule says to ask about {subject.name}") if asks else inner
-    return worst([inner, _program(subject)]) if "a rule says to ask" in inner.reason else None
+        return replace(inner, action="ask", reason=f"{RULE_ASKS} about {subject.name}") if asks else inner
+    return worst([inner, _program(subject)]) if RULE_ASKS in inner.reason else None
 
 
 def _redirects(subject: Subject) -> list[Decision]:
@@ -182,7 +182,7 @@ def _program(subject: Subject) -> Decision:
     if not subject.words and all(own):
         return ALLOWED  # a variable that only the line itself gets to see
     if standing.mode == "bypass":
-        asks = [Decision("ask", f"a rule says to ask about {subject.name}")] if subject.rule("ask") else []
+        asks = [Decision("ask", f"{RULE_ASKS} about {subject.name}")] if subject.rule("ask") else []
         bound = standing.guards(COMMAND_TOOL) or standing.rules.deny_files
         return worst([*asks, named_files(subject)] if bound else asks)
     if subject.words[:1] == ["cd"]:
@@ -228,7 +228,7 @@ def _looks(subject: Subject, words: list[Word]) -> Decision:
     if subject.words[:1] == ["cd"]:
         _change_folder(subject)
     if subject.rule("ask"):
-        decisions.append(Decision("ask", f"a rule says to ask about {subject.name}"))
+        decisions.append(Decision("ask", f"{RULE_ASKS} about {subject.name}"))
     return worst(decisions)
 
 

@@ -40,7 +40,7 @@ from agent_tui.tools.judge.programs import (
 )
 from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, named_paths, runs_unseen
 from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
-from agent_tui.tools.rules.decision import ALLOWED, Decision, RemoteGit, worst
+from agent_tui.tools.rules.decision import ALLOWED, RULE_ASKS, Decision, RemoteGit, worst
 from agent_tui.tools.rules.rule import Rule, exact, has_star, parse_rule, same_repository, uncovered, uncovered_address
 from agent_tui.tools.rules.standing import CONTROLS, Standing
 from agent_tui.tools.sandbox.outputs import names_output
@@ -162,7 +162,7 @@ def runs(subject: Subject) -> Decision:
         free = "free" in (need.domain, paths.domain)
         return replace(asked, reason=paths.reason, domain="free" if free else "work", remotes=())
     if subject.rule("ask"):
-        return replace(asked, reason=f"a rule says to ask about {subject.name}")
+        return replace(asked, reason=f"{RULE_ASKS} about {subject.name}")
     offered = (f"{subject.tool}({pattern})" for pattern in subject.patterns())
     asked = replace(asked, patterns=[text for text in offered if not _not_covered(subject, parse_rule(text), need)][:1])
     if rule := subject.rule("allow"):

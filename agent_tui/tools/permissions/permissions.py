@@ -20,7 +20,7 @@ from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_with
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import starts_when_fetched
 from agent_tui.tools.permissions.reach import SessionReach
-from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, Decision, denied_by, worst
+from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, RULE_ASKS, Decision, denied_by, worst
 from agent_tui.tools.rules.rule import Rule, parse_rule, plain_start, url_matches
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place, Standing, Which
 from agent_tui.tools.sandbox.network import hosts_named, is_registry
@@ -81,7 +81,7 @@ class Permissions(Standing):
     def decide(self, tool: str, intent: Intent) -> Decision:
         """Decides on a call of ``tool`` that would do ``intent``."""
         self.rules.begin()
-        return self.put(tool, intent, self._decide(tool, intent))
+        return self.put(tool, intent, _with_hook(intent, self._decide(tool, intent)))
 
     def put(self, tool: str, intent: Intent, decision: Decision) -> Decision:
         """``decision`` on a call as it holds here: where nobody can be asked, a question is a refusal that says how
@@ -143,12 +143,12 @@ class Permissions(Standing):
             return denied_by(rule)
         asks = rules.for_every_call("ask", tool) or rules.for_server("ask", called)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if asks else ALLOWED
+            return Decision("ask", RULE_ASKS) if asks else ALLOWED
         declared = called.only_looks and rules.only_looks(tool)
         if self.mode == "plan" and not declared:
             return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
         if asks:
-            return Decision("ask", "a rule says to ask", patterns=[])
+            return Decision("ask", RULE_ASKS, patterns=[])
         if declared or rules.for_every_call("allow", tool) or rules.for_server("allow", called, whole=False):
             return ALLOWED
         return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), rules.has_consent(called.server))
@@ -308,13 +308,25 @@ class Permissions(Standing):
         if rule := matching("deny"):
             return denied_by(rule)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if matching("ask") else ALLOWED
+            return Decision("ask", RULE_ASKS) if matching("ask") else ALLOWED
         parsed = parse_url(url)
         if not parsed.public:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")
         if matching("ask"):
-            return Decision("ask", "a rule says to ask")
+            return Decision("ask", RULE_ASKS)
         return ALLOWED if matching("allow") else self.reach.fetch(parsed)
+
+
+def _with_hook(intent: Intent, decision: Decision) -> Decision:
+    """A decision with what hooks said of the call: they answer a question, but for one that a rule of the user's asks,
+    or ask one. What is denied stays so."""
+    question = decision.if_stopped or decision
+    if intent.hook == "allow" and question.action == "ask" and RULE_ASKS not in question.reason:
+        return replace(question, action="allow", if_stopped=None)
+    if intent.hook == "ask" and decision.action == "allow":
+        why = f"a hook asks{f': {intent.hook_reason}' if intent.hook_reason else ''}"
+        return replace(question, action="ask", reason=why, patterns=[], session=[], if_stopped=None)
+    return decision
 
 
 def _not_known_to_look(tool: str) -> str:

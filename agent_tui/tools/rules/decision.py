@@ -16,6 +16,7 @@ Action = Literal["allow", "ask", "deny"]
 
 CHANGES_FILE, CREATES_FILE = "changes a file", "creates a file"
 PLAN_REASON = "plan mode is read-only"
+RULE_ASKS = "a rule says to ask"
 
 PLAN_MESSAGE = f"Refused: {PLAN_REASON}. Finish the plan and present it; the user leaves plan mode when they agree."
 
@@ -78,7 +79,7 @@ def worst(decisions: Sequence[Decision]) -> Decision:
 
 
 def _asked(asked: Sequence[Decision], together: Decision) -> Decision:
-    reasons = list(dict.fromkeys(decision.reason for decision in asked))
+    reasons = sorted(dict.fromkeys(decision.reason for decision in asked), key=lambda why: RULE_ASKS not in why)
     rememberable = all(decision.patterns for decision in asked)
     patterns = list(dict.fromkeys(p for d in asked for p in d.patterns)) if rememberable else []
     session = asked[0].session if len(asked) == 1 else []

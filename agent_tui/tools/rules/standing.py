@@ -20,6 +20,7 @@ from agent_tui.tools.rules.decision import (
     CREATES_FILE,
     PLAN_MESSAGE,
     PLAN_REASON,
+    RULE_ASKS,
     Decision,
     denied_by,
 )
@@ -284,7 +285,7 @@ class Standing:
         if kind == "edit" and self.mode == "plan":
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
         if self.mode == "bypass":
-            return Decision("ask", "a rule says to ask") if asks else ALLOWED
+            return Decision("ask", RULE_ASKS) if asks else ALLOWED
         within = is_within(path, self.folders)
         if kind == "read" and not within and is_within(path, self._readable):
             return ALLOWED
@@ -293,7 +294,7 @@ class Standing:
         if kind == "edit" and self.protected(path):
             return Decision("ask", f"{path} {CONTROLS}")
         if asks:
-            return Decision("ask", "a rule says to ask")
+            return Decision("ask", RULE_ASKS)
         if kind == "read" or self.rules.for_path("allow", tool, kind, path) or self.mode in ("accept-edits", "auto"):
             return ALLOWED
         reason = CHANGES_FILE if os.path.lexists(path) else CREATES_FILE

@@ -1,0 +1,392 @@
+"""Hooks: commands that run at events of a session. Which of them an event concerns, how one runs, what it answers.
+
+Names and JSON are those of Claude Code, so that a script which was written for it does here what it does there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any, Literal
+
+from agent_tui.config import HOOK_EVENTS
+from agent_tui.config.files import Layer, file_layer
+from agent_tui.config.schema import check, matcher_problem
+from agent_tui.errors import ConfigError, ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
+from agent_tui.records import dataclass
+from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import duration, size
+from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.sandbox.policy import free
+from agent_tui.tools.sandbox.start import as_file
+
+TIMEOUT, LAST_TIMEOUT = 60.0, 1.5
+"""Seconds a hook may take; at the end of a session, where the user waits to leave."""
+MOST_BYTES = 1_000_000
+"""Of its output and of its errors; a hook that prints more is ended."""
+_DRAIN_SECONDS = 0.5
+_MOST_SETTINGS = 1_000_000
+
+BLOCKING = frozenset({"PreToolUse", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"})
+"""Events at which exit code 2 and ``"decision": "block"`` mean something."""
+TEXT_ADDS = frozenset({"UserPromptSubmit", "SessionStart"})
+"""Events at which plain output is added to the context."""
+
+_NAMES: Mapping[str, str] = {
+    "read": "Read", "write": "Write", "edit": "Edit MultiEdit", "apply_patch": "apply_patch Edit Write MultiEdit",
+    "list": "LS", "glob": "Glob", "grep": "Grep", "bash": "Bash", "jobs": "BashOutput TaskOutput KillShell",
+    "fetch": "WebFetch", "todo": "TodoWrite", "subagent": "Task Agent", "ask": "AskUserQuestion",
+    "present_plan": "ExitPlanMode", "skill": "Skill",
+}  # fmt: skip
+"""What our tools are called in matchers besides their own names; hooks are told the first one."""
+
+
+@dataclass(slots=True, frozen=True)
+class Hook:
+    """A command at an event. ``own``: the user's own configuration names it. ``source`` says where it is from."""
+
+    event: str
+    command: str
+    matcher: str = ""
+    timeout: float | None = None
+    source: str = ""
+    own: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return self.timeout or (LAST_TIMEOUT if self.event == "SessionEnd" else TIMEOUT)
+
+    @property
+    def label(self) -> str:
+        return f"{self.event} hook `{one_line(self.command, 60)}`"
+
+    @property
+    def when(self) -> str:
+        """The event, with what it is for: ``PreToolUse Bash``."""
+        return one_line(f"{self.event} {self.matcher}".strip(), 100)
+
+    def concerns(self, subjects: Sequence[str]) -> bool:
+        """Returns whether its matcher fits one of the names of what happens; events without a name concern all."""
+        if self.matcher in ("", "*") or not subjects:
+            return True
+        if _LIST.fullmatch(self.matcher):
+            return not {name.strip() for name in re.split("[|,]", self.matcher)}.isdisjoint(subjects)
+        return any(re.search(self.matcher, subject) for subject in subjects)
+
+
+_LIST = re.compile(r"[\w\-, |]+", re.ASCII)
+
+
+def tool_names(tool: str, group: str) -> list[str]:
+    """The names by which matchers know a tool; the first is what hooks are told."""
+    if group.startswith("mcp:"):
+        return [f"mcp__{tool}", tool]
+    return [*_NAMES.get(tool, "").split(), tool]
+
+
+def told_input(tool: str, arguments: Metadata, cwd: Path) -> Metadata:
+    """The arguments of a call in the words that scripts know: paths whole, a time limit in milliseconds."""
+    told = dict(arguments)
+    if tool in ("read", "write", "edit") and isinstance(path := told.pop("path", None), str):
+        told = {"file_path": os.path.normpath(cwd / Path(path).expanduser()), **told}
+    if tool == "bash":
+        if isinstance(timeout := told.get("timeout"), (int, float)):
+            told["timeout"] = round(timeout * 1000)
+        if "background" in told:
+            told["run_in_background"] = told.pop("background")
+    return told
+
+
+def changed_input(tool: str, told: Metadata) -> Metadata:
+    """A changed input, so that the tool understands it as it was told."""
+    return {"timeout_ms" if tool == "bash" and name == "timeout" else name: value for name, value in told.items()}
+
+
+@dataclass(slots=True, frozen=True)
+class Ran:
+    """How a hook ended. ``problem`` says why it did not come to an end of its own."""
+
+    code: int = 0
+    output: str = ""
+    errors: str = ""
+    problem: str = ""
+
+
+async def run_hook(hook: Hook, payload: bytes, cwd: Path, root: Path, env: Mapping[str, str]) -> Ran:
+    """Runs a hook to its end, or to that of its time or room; what it leaves running is ended with it. Whoever is
+    cancelled meanwhile leaves nothing running."""
+    told = as_file(payload)
+    read_end, write_end = os.pipe()
+    argv = [shutil.which("bash") or "/bin/sh", "-c", hook.command]
+    launch = free(argv, {**env, "CLAUDE_PROJECT_DIR": str(root)})
+    try:
+        group = await ProcessGroup.start(launch, cwd, streams=(told, write_end))
+    except ToolError as error:
+        os.close(read_end)
+        return Ran(problem=str(error))
+    except BaseException:
+        os.close(read_end)
+        raise
+    finally:
+        os.close(told)
+        os.close(write_end)
+    reader = asyncio.StreamReader(limit=1 << 16)
+    loop = asyncio.get_running_loop()
+    too_much: asyncio.Future[None] = loop.create_future()
+    waiting = asyncio.ensure_future(group.wait())
+    kept = bytearray(), bytearray()
+    reading: set[asyncio.Task[None]] = set()
+    transport: asyncio.BaseTransport | None = None
+    try:
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
+        )
+        reading.add(asyncio.create_task(_keep(reader.read, kept[0], too_much), name="hook output"))
+        reading.add(asyncio.create_task(_keep(lambda _: group.read(), kept[1], too_much), name="hook errors"))
+        ends: set[asyncio.Future[Any]] = {waiting, too_much}
+        done, _ = await asyncio.wait(ends, timeout=hook.seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            return Ran(problem=f"took more than {duration(hook.seconds)} and was ended")
+        if not too_much.done():
+            # What it left in the background may hold its pipes open for as long as it likes.
+            await asyncio.wait(reading, timeout=_DRAIN_SECONDS)
+        if too_much.done():
+            return Ran(problem=f"printed more than {size(MOST_BYTES)} and was ended")
+        output, errors = (data.decode("utf-8", "replace") for data in kept)
+        return Ran(waiting.result(), output, errors)
+    finally:
+        waiting.cancel()
+        too_much.cancel()
+        for task in reading:
+            task.cancel()
+        try:
+            await group.end()
+        finally:
+            group.close()
+            if transport is not None:
+                transport.close()
+
+
+async def _keep(read: Any, kept: bytearray, too_much: asyncio.Future[None]) -> None:
+    while data := await read(1 << 16):
+        kept += data
+        if len(kept) > MOST_BYTES:
+            with contextlib.suppress(asyncio.InvalidStateError):
+                too_much.set_result(None)
+            return
+
+
+Choice = Literal["", "allow", "ask"]
+
+
+@dataclass(slots=True)
+class Answer:
+    """The meaning of what one hook, or all of an event together, answered. ``blocked`` says why it may not be (None: it
+    may), ``ends`` why all is to stop. ``tells`` is for the user, ``adds`` for the model, ``changed`` the input to run
+    with. ``problem``: it could not be understood."""
+
+    blocked: str | None = None
+    choice: Choice = ""
+    why: str = ""
+    changed: Metadata | None = None
+    ends: str | None = None
+    tells: list[str] = field(default_factory=list)
+    adds: list[str] = field(default_factory=list)
+    problem: str = ""
+
+    def join(self, other: Answer) -> None:
+        """Takes over what another hook answered: to block wins over to ask, and that over to allow."""
+        self.blocked = other.blocked if self.blocked is None else self.blocked
+        self.ends = other.ends if self.ends is None else self.ends
+        self.changed = other.changed if self.changed is None else self.changed
+        if other.choice == "ask" or not self.choice:
+            self.choice, self.why = other.choice or self.choice, other.why or self.why
+        self.tells += other.tells
+        self.adds += other.adds
+
+
+def answer_of(hook: Hook, ran: Ran) -> Answer:
+    """Returns what a hook means. Its JSON wins over its exit code, unless that is 2."""
+    if ran.problem:
+        return Answer(problem=ran.problem)
+    text, said = ran.output.strip(), one_line(ran.errors, 500)
+    data: Any = None
+    answer = Answer()
+    if text.startswith("{") and text.endswith("}"):
+        try:
+            data = json.loads(text)
+            answer = _understood(hook, data)
+        except (ValueError, RecursionError) as error:
+            why = "not valid JSON" if data is None else str(error)
+            answer = Answer(problem=f"answered what cannot be used: {why}")
+    if ran.code == 2:
+        if hook.event in BLOCKING:
+            reason = ran.errors.strip() or "it gave no reason"
+            answer.blocked, answer.problem = reason if answer.blocked is None else answer.blocked, ""
+        elif not answer.problem:
+            answer.problem = f"exit code 2{f': {said}' if said else ''}"
+    elif ran.code != 0 and data is None and not answer.problem:
+        answer.problem = f"exit code {ran.code}{f': {said}' if said else ''}"
+    elif data is None and text and not answer.problem and hook.event in TEXT_ADDS:
+        answer.adds.append(text)
+    return answer
+
+
+def _understood(hook: Hook, data: Metadata) -> Answer:
+    """Raises ValueError for what is not of the form that hooks answer in."""
+    answer, event = Answer(), hook.event
+    if data.get("continue", True) not in (True, False):
+        raise ValueError("continue is neither true nor false")
+    if data.get("continue") is False:
+        answer.ends = _text(data, "stopReason") or "no reason given"
+    if message := _text(data, "systemMessage"):
+        answer.tells.append(message)
+    decision, reason = _text(data, "decision"), _text(data, "reason")
+    if decision not in ("", "block", "approve"):
+        raise ValueError(f"decision is {decision[:40]!r}")
+    if decision == "block" and event in BLOCKING:
+        answer.blocked = reason or "it gave no reason"
+    elif decision == "approve" and event == "PreToolUse":
+        answer.choice, answer.why = "allow", reason
+    own = data.get("hookSpecificOutput") or {}
+    if not isinstance(own, dict) or (_text(own, "hookEventName") or event) != event:
+        raise ValueError("hookSpecificOutput is not of this event")
+    if added := _text(own, "additionalContext"):
+        answer.adds.append(added)
+    changed = own.get("updatedInput")
+    if event == "PreToolUse":
+        _choose(answer, _text(own, "permissionDecision"), _text(own, "permissionDecisionReason"))
+    elif event == "PermissionRequest" and (made := own.get("decision")) is not None:
+        if not isinstance(made, dict) or made.get("updatedInput") or made.get("updatedPermissions"):
+            raise ValueError("decision can only allow or deny here")
+        _choose(answer, _text(made, "behavior"), _text(made, "message"))
+        if made.get("interrupt") is True and answer.blocked is not None:
+            answer.ends = answer.blocked
+    if changed is not None:
+        if event != "PreToolUse" or not isinstance(changed, dict):
+            raise ValueError("updatedInput is not of this event")
+        answer.changed = changed
+    return answer
+
+
+def _choose(answer: Answer, choice: str, why: str) -> None:
+    match choice:
+        case "deny":
+            answer.blocked = why or "it gave no reason"
+        case "allow" | "ask":
+            answer.choice, answer.why = choice, why
+        case "" | "defer":
+            pass
+        case _:
+            raise ValueError(f"it decides {choice[:40]!r}")
+
+
+def _text(data: Metadata, name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str | None):
+        raise ValueError(f"{name} is no text")
+    return (value or "").strip()
+
+
+def settings_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:
+    """The hooks of a project's ``.claude/settings*.json``, and where what cannot be used there is, with why."""
+    hooks: list[Hook] = []
+    problems: list[tuple[str, str]] = []
+    for place in CLAUDE_SETTINGS:
+        found, wrong = _of_settings(root, place)
+        hooks += found
+        problems += [(place.as_posix(), one_line(line, 300)) for line in wrong]
+    return list(dict.fromkeys(hooks)), problems
+
+
+def _of_settings(root: Path, place: Path) -> tuple[list[Hook], list[str]]:
+    path = root / place
+    if not path.is_file():
+        return [], ["not read: no file"] if path.is_symlink() or path.exists() else []
+    try:
+        if not path.resolve().is_relative_to(root.resolve()):
+            return [], ["not read: it leads outside the project"]
+        with path.open("rb") as file:
+            data = file.read(_MOST_SETTINGS + 1)
+        if len(data) > _MOST_SETTINGS:
+            return [], [f"not read: larger than {size(_MOST_SETTINGS)}"]
+        settings = json.loads(data)
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not valid JSON"
+        return [], [f"not read: {why}"]
+    groups = settings.get("hooks") if isinstance(settings, dict) else None
+    if not groups:
+        return [], []
+    if settings.get("disableAllHooks") is True:
+        return [], ["no hook runs: disableAllHooks is set"]
+    hooks: list[Hook] = []
+    problems: list[str] = []
+    for event, entries in groups.items() if isinstance(groups, dict) else [("hooks", None)]:
+        if event not in HOOK_EVENTS or not isinstance(entries, list):
+            problems.append(f"{event}: not an event known here" if isinstance(entries, list) else f"{event}: no list")
+            continue
+        for entry in entries:
+            handlers = entry.get("hooks") if isinstance(entry, dict) else None
+            for handler in handlers if isinstance(handlers, list) else [None]:
+                try:
+                    hooks.append(_handler(root, event, entry, handler, place, problems))
+                except ValueError as error:
+                    problems.append(f"{event}: {error}")
+    return hooks, problems
+
+
+_KNOWN = frozenset({"type", "command", "args", "timeout", "statusMessage", "shell"})
+
+
+def _handler(root: Path, event: str, entry: Any, handler: Any, place: Path, problems: list[str]) -> Hook:
+    """Raises ValueError for a hook that does not run, with why; what only is not known is added to ``problems``."""
+    if not isinstance(handler, dict):
+        raise ValueError("not run: no hook is there")
+    kind, matcher = handler.get("type", "command"), entry.get("matcher") or ""
+    command, arguments, timeout = handler.get("command"), handler.get("args"), handler.get("timeout")
+    if kind != "command":
+        raise ValueError(f"not run: its type is {str(kind)[:40]}")
+    if not isinstance(command, str) or not command.strip():
+        raise ValueError("not run: it has no command")
+    if "if" in handler:
+        raise ValueError(f"not run: it has a condition (if): {command}")
+    if not isinstance(matcher, str) or (problem := matcher_problem(matcher)) is not None:
+        raise ValueError(f"not run: its matcher is {problem if isinstance(matcher, str) else 'no text'}: {command}")
+    if isinstance(arguments, list) and all(isinstance(word, str) for word in arguments):
+        words = [word.replace("${CLAUDE_PROJECT_DIR}", str(root)) for word in (command, *arguments)]
+        command = shlex.join(words)
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
+        raise ValueError(f"not run: its timeout is no number of seconds: {command}")
+    for name in sorted(handler.keys() - _KNOWN):
+        problems.append(f"{event}: {name} is passed over: {command}")
+    return Hook(event, command, matcher, timeout and min(float(timeout), 3_600.0), place.as_posix())
+
+
+def configured_hooks(layer: Layer, source: str, *, own: bool) -> list[Hook]:
+    """The hooks of a checked layer of the configuration."""
+    events = (layer.values.get("hooks") or {}).items()
+    return [Hook(event, **entry, source=source, own=own) for event, entries in events for entry in entries]
+
+
+def project_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:
+    """The hooks that a project brings along, in its configuration and in what other agents read, and where what cannot
+    be used there is, with why."""
+    hooks, problems = settings_hooks(root)
+    try:
+        layer = file_layer(root / PROJECT_CONFIG)
+        if layer is not None and "hooks" in layer.values:
+            check([layer])
+            hooks = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *hooks]
+    except ConfigError as error:
+        problems = [(PROJECT_CONFIG.as_posix(), str(error)), *problems]
+    return hooks, problems

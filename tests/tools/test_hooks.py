@@ -1,0 +1,278 @@
+"""A hook as it runs: what it is told, what its answer means, and that nothing it does outlives it or takes memory."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_tui.tools.aliases import understood
+from agent_tui.tools.hooks import (
+    MOST_BYTES,
+    Answer,
+    Hook,
+    Ran,
+    answer_of,
+    changed_input,
+    run_hook,
+    settings_hooks,
+    told_input,
+    tool_names,
+)
+
+
+def hook(command: str = "true", event: str = "PreToolUse", matcher: str = "", timeout: float | None = None) -> Hook:
+    return Hook(event, command, matcher, timeout, "test", own=True)
+
+
+async def ran(tmp_path: Path, command: str, timeout: float | None = 30.0, payload: bytes = b"{}\n") -> Ran:
+    return await run_hook(hook(command, timeout=timeout), payload, tmp_path, tmp_path, dict(os.environ))
+
+
+@pytest.mark.parametrize(
+    ("matcher", "tool", "fits"),
+    [
+        ("", "bash", True),
+        ("*", "bash", True),
+        ("Bash", "bash", True),
+        ("bash", "bash", True),
+        ("BASH", "bash", False),
+        ("Edit|Write", "write", True),
+        ("Edit, Write", "write", True),
+        ("Edit|Write", "read", False),
+        ("Edit", "apply_patch", True),
+        ("MultiEdit", "edit", True),
+        ("Edi", "edit", False),
+        ("Edi.*", "edit", True),
+        ("^Edit$", "edit", True),
+        ("Task", "subagent", True),
+        ("mcp__.*", "bash", False),
+    ],
+)
+def test_matchers_know_tools_by_both_names(matcher: str, tool: str, fits: bool) -> None:
+    assert hook(matcher=matcher).concerns(tool_names(tool, "builtin")) is fits
+
+
+def test_tools_of_servers_have_the_names_they_have_elsewhere() -> None:
+    names = tool_names("github__get_issue", "mcp:github")
+    assert names[0] == "mcp__github__get_issue"
+    assert hook(matcher="mcp__github__.*").concerns(names) and not hook(matcher="mcp__git").concerns(names)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("read", {"path": "a/../b.py", "limit": 3}, {"file_path": "/work/b.py", "limit": 3}),
+        (
+            "edit",
+            {"path": "/x", "old_string": "a", "new_string": "b"},
+            {"file_path": "/x", "old_string": "a", "new_string": "b"},
+        ),
+        (
+            "bash",
+            {"command": "ls", "timeout": 5, "background": True},
+            {"command": "ls", "timeout": 5000, "run_in_background": True},
+        ),
+        ("grep", {"pattern": "x"}, {"pattern": "x"}),
+    ],
+)
+def test_an_input_is_told_in_known_words_and_understood_again(
+    tool: str, arguments: dict[str, object], told: dict[str, object]
+) -> None:
+    assert told_input(tool, arguments, Path("/work")) == told
+    name, again = understood(tool, changed_input(tool, told), Path("/work"))
+    assert name == tool and told_input(tool, again, Path("/work")) == told
+
+
+async def test_it_reads_the_event_and_knows_the_project(tmp_path: Path) -> None:
+    found = await ran(tmp_path, 'cat; echo "$CLAUDE_PROJECT_DIR" >&2; exit 3', payload=b'{"a": 1}\n')
+    assert (found.code, found.output, found.errors.strip()) == (3, '{"a": 1}\n', str(tmp_path))
+
+
+async def test_one_that_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
+    found = await ran(tmp_path, "exec <&-; echo done", payload=b"x" * 5_000_000)
+    assert found == Ran(0, "done\n", "")
+
+
+async def test_one_that_hangs_is_ended(tmp_path: Path) -> None:
+    found = await ran(tmp_path, "sleep 1000", timeout=0.3)
+    assert found.problem == "took more than 0.3 s and was ended"
+
+
+@pytest.mark.parametrize("where", ["", " >&2"])
+async def test_one_that_prints_without_end_is_ended(tmp_path: Path, where: str) -> None:
+    found = await ran(tmp_path, f"head -c 100000000 /dev/zero{where}; yes{where}")
+    assert found.problem == "printed more than 1 MB and was ended"
+    assert MOST_BYTES == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "start", ["sleep 1000 &", "setsid sleep 1000 &", "(trap '' TERM HUP; setsid sleep 1000 & disown) &"]
+)
+async def test_what_it_leaves_running_is_ended_with_it(tmp_path: Path, start: str) -> None:
+    found = await ran(tmp_path, f"{start}\necho $! > pid; echo said")
+    assert (found.code, found.output, found.problem) == (0, "said\n", "")
+    pid = int((tmp_path / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    assert (await ran(tmp_path, r"printf '\377\376ok'")).output == "��ok"
+
+
+async def test_one_that_cannot_start_is_a_problem_not_an_error(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    assert (await run_hook(hook(), b"", gone, gone, dict(os.environ))).problem
+
+
+def answer(event: str, output: object = "", code: int = 0, errors: str = "") -> Answer:
+    text = output if isinstance(output, str) else json.dumps(output)
+    return answer_of(hook(event=event), Ran(code, text, errors))
+
+
+def own(event: str, **fields: object) -> dict[str, object]:
+    return {"hookSpecificOutput": {"hookEventName": event, **fields}}
+
+
+@pytest.mark.parametrize(
+    "event", ["PreToolUse", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"]
+)
+def test_exit_code_2_blocks_with_what_was_said(event: str) -> None:
+    assert answer(event, code=2, errors="no\nway\n").blocked == "no\nway"
+    assert answer(event, {"decision": "block", "reason": "no"}).blocked == "no"
+    # What it prints cannot take that back, however wrong or right it is.
+    assert answer(event, "{broken}", 2, "no").blocked == "no"
+    assert answer(event, own(event, permissionDecision="allow"), 2, "no").blocked == "no"
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "SessionEnd", "PostCompact", "PermissionRequest", "Notification"])
+def test_exit_code_2_blocks_nothing_where_nothing_can_be_blocked(event: str) -> None:
+    found = answer(event, code=2, errors="no")
+    assert found.blocked is None and found.problem == "exit code 2: no"
+
+
+def test_other_exit_codes_are_a_problem_unless_json_says_what_is_meant() -> None:
+    assert answer("PreToolUse", "", 1, "oops\n").problem == "exit code 1: oops"
+    found = answer("PreToolUse", own("PreToolUse", permissionDecision="deny", permissionDecisionReason="why"), 1)
+    assert (found.blocked, found.problem) == ("why", "")
+
+
+def test_plain_output_is_added_at_a_prompt_and_a_start_alone() -> None:
+    assert answer("UserPromptSubmit", "[1, 2]\n").adds == ["[1, 2]"]
+    assert answer("SessionStart", "{half").adds == ["{half"]
+    assert answer("PreToolUse", "words").adds == [] and answer("Stop", "words").adds == []
+
+
+def test_json_says_the_rest() -> None:
+    said = {"continue": False, "stopReason": "enough", "systemMessage": "hello", "suppressOutput": True}
+    found = answer("PostToolUse", {**said, **own("PostToolUse", additionalContext="more")})
+    assert (found.ends, found.tells, found.adds, found.problem) == ("enough", ["hello"], ["more"], "")
+    asks = answer("PreToolUse", own("PreToolUse", permissionDecision="ask", updatedInput={"command": "ls"}))
+    assert (asks.choice, asks.changed) == ("ask", {"command": "ls"})
+    assert answer("PermissionRequest", own("PermissionRequest", decision={"behavior": "allow"})).choice == "allow"
+    refused = own("PermissionRequest", decision={"behavior": "deny", "message": "no"})
+    assert answer("PermissionRequest", refused).blocked == "no"
+    assert answer("PreToolUse", {"decision": "approve"}).choice == "allow"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "{nonsense}",
+        '{"continue": "yes"}',
+        '{"decision": 3}',
+        '{"decision": "maybe"}',
+        '{"systemMessage": []}',
+        '{"hookSpecificOutput": 5}',
+        '{"hookSpecificOutput": {"hookEventName": "Stop"}}',
+        '{"hookSpecificOutput": {"permissionDecision": "perhaps"}}',
+        '{"hookSpecificOutput": {"updatedInput": "ls"}}',
+        '{"a":' * 100_000 + "1" + "}" * 100_000,
+    ],
+)
+def test_nonsense_is_one_problem_and_decides_nothing(output: str) -> None:
+    found = answer("PreToolUse", output)
+    assert found.problem.startswith("answered what cannot be used: ")
+    assert (found.blocked, found.choice, found.changed, found.ends, found.adds) == (None, "", None, None, [])
+
+
+def test_to_block_wins_over_to_ask_and_that_over_to_allow() -> None:
+    together = Answer()
+    for one in (Answer(choice="allow"), Answer(choice="ask", why="look"), Answer(choice="allow", why="fine")):
+        together.join(one)
+    assert (together.choice, together.why) == ("ask", "look")
+    together.join(Answer(blocked="no"))
+    assert together.blocked == "no"
+
+
+SETTINGS = {
+    "permissions": {"allow": ["Bash(ls:*)"]},
+    "hooks": {
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [
+                    {"type": "command", "command": "$CLAUDE_PROJECT_DIR/.claude/hooks/check.py", "timeout": 10},
+                    {"type": "prompt", "prompt": "Is this safe?"},
+                    {"type": "command", "command": "a", "if": "Bash(git *)"},
+                    {"type": "command", "command": "b", "async": True},
+                ],
+            },
+            {"matcher": "(", "hooks": [{"type": "command", "command": "c"}]},
+        ],
+        "Stop": [{"hooks": [{"type": "command", "command": "notify", "args": ["${CLAUDE_PROJECT_DIR}", "it's done"]}]}],
+        "WorktreeCreate": [{"hooks": [{"type": "command", "command": "d"}]}],
+        "SessionStart": [7, {"hooks": "x"}, {"hooks": [{"type": "command"}]}],
+    },
+}
+
+
+def test_hooks_of_other_agents_are_read_and_what_is_not_understood_is_said(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text(json.dumps(SETTINGS))
+    hooks, problems = settings_hooks(tmp_path)
+    assert [(h.event, h.matcher, h.command, h.timeout, h.own) for h in hooks] == [
+        ("PreToolUse", "Bash", "$CLAUDE_PROJECT_DIR/.claude/hooks/check.py", 10.0, False),
+        ("PreToolUse", "Bash", "b", None, False),
+        ("Stop", "", f"notify {tmp_path} 'it'\"'\"'s done'", None, False),
+    ]
+    assert [text for _, text in problems] == [
+        "PreToolUse: not run: its type is prompt",
+        "PreToolUse: not run: it has a condition (if): a",
+        "PreToolUse: async is passed over: b",
+        "PreToolUse: not run: its matcher is not a regular expression (missing ), unterminated subpattern at "
+        "position 0): c",
+        "WorktreeCreate: not an event known here",
+        *["SessionStart: not run: no hook is there"] * 2,
+        "SessionStart: not run: it has no command",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not read: not valid JSON"),
+        ("[" * 100_000, "not read: not valid JSON"),
+        ('{"hooks": []}', None),
+        ('{"hooks": [1]}', "hooks: no list"),
+        ('{"hooks": {"Stop": {}}}', "Stop: no list"),
+        ('{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}}', "disableAllHooks"),
+        (" " * 1_000_001, "larger than 1 MB"),
+    ],
+)
+def test_broken_settings_are_a_line_and_no_hook(tmp_path: Path, text: str, said: str | None) -> None:
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.local.json").write_text(text)
+    hooks, problems = settings_hooks(tmp_path)
+    assert hooks == [] and (not problems if said is None else said in problems[0][1])
+
+
+def test_settings_that_lead_outside_are_not_read(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".claude").mkdir(parents=True)
+    (tmp_path / "theirs.json").write_text(json.dumps(SETTINGS))
+    (project / ".claude/settings.json").symlink_to(tmp_path / "theirs.json")
+    assert settings_hooks(project) == ([], [(".claude/settings.json", "not read: it leads outside the project")])
