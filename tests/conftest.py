@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -46,6 +47,10 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     # sends one would wait for ever. A handler is not passed on, so what is started begins as in a terminal.
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
+
+
+HOLDING = ("sandbox", "world")
+"""Fixtures that stand for one of the means that hold commands; ``world`` where git asks remotes."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -97,35 +102,55 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Python's search for what nobody uses leaves alone what was imported and collected: that stays to the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the slow forms of a test, each is run by one of the means that hold commands, in turn (a single form by all);
-    in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one."""
-    if LONG or os.environ.get("AGENT_TUI_TEST_MEANS") == "all":
+    in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one. With ``AGENT_TUI_TEST_FORMS=some`` only one
+    of four slow forms is run."""
+    if LONG:
         return
     by_test: dict[str, list[pytest.Function]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and "sandbox" in item.fixturenames and hasattr(item, "callspec"):
+        if isinstance(item, pytest.Function):
             by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out = {id(item) for tests in by_test.values() for item in _means_in_turn(tests)}
+    left_out: set[int] = set()
+    for tests in by_test.values():
+        if os.environ.get("AGENT_TUI_TEST_MEANS") != "all":
+            left_out |= {id(test) for name in HOLDING for test in _means_in_turn(tests, name)}
+        if os.environ.get("AGENT_TUI_TEST_FORMS") == "some":
+            slow = [test for test in tests if test.get_closest_marker("slow") and id(test) not in left_out]
+            left_out |= {id(test) for number, test in enumerate(slow) if number % 4}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
     items[:] = [item for item in items if id(item) not in left_out]
 
 
-def _means_in_turn(tests: list[pytest.Function]) -> list[pytest.Function]:
-    """What is left out of the forms of one test."""
+def _means_in_turn(tests: list[pytest.Function], name: str) -> list[pytest.Function]:
+    """What is left out of the forms of one test whose fixture of this name is held by one of the means."""
+    if not hasattr(tests[0], "callspec") or tests[0].callspec.params.get(name) not in sandbox_world.MEANS:
+        return []
     forms = list(dict.fromkeys(_form(test) for test in tests))
-    means = list(dict.fromkeys(test.callspec.params["sandbox"] for test in tests))
+    means = list(dict.fromkeys(test.callspec.params[name] for test in tests))
     if len(forms) < 2:
         return []
     slow = [test for test in tests if test.get_closest_marker("slow")]
-    out = [t for t in slow if (forms.index(_form(t)) + means.index(t.callspec.params["sandbox"])) % len(means)]
+    out = [t for t in slow if (forms.index(_form(t)) + means.index(t.callspec.params[name])) % len(means)]
     assert {_form(test) for test in tests if test not in out} == {*forms}, "each is tried by one"
     return out
 
 
 def _form(test: pytest.Function) -> tuple[tuple[str, int], ...]:
     """Which form of a test it is, whatever holds its commands: the values are those of one list for all of them."""
-    return tuple(sorted((name, id(value)) for name, value in test.callspec.params.items() if name != "sandbox"))
+    return tuple(sorted((name, id(value)) for name, value in test.callspec.params.items() if name not in HOLDING))
 
 
 @pytest.fixture(scope="session")

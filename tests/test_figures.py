@@ -11,6 +11,7 @@ from tests import figures
 pytestmark = pytest.mark.quick
 
 
+@pytest.mark.slow
 def test_no_figure_is_above_its_ceiling() -> None:
     found = figures.figures()
     above = {name: value for name, value in found.items() if value > figures.CEILINGS[name]}

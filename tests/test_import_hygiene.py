@@ -139,6 +139,7 @@ def test_nor_does_the_first_frame(tmp_path: Path) -> None:
     assert standard_beyond(found, TEXTUAL_ALONE + importing(STANDARD_BEFORE_THE_FRAME), tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="the worker needs POSIX pipes")
 def test_a_whole_run_without_a_screen_loads_neither_workers_nor_textual(tmp_path: Path) -> None:
     found = loaded(WHOLE_RUN, tmp_path)
@@ -146,6 +147,7 @@ def test_a_whole_run_without_a_screen_loads_neither_workers_nor_textual(tmp_path
     assert standard_beyond(found, importing(STANDARD), tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="plain mode needs POSIX")
 def test_nor_does_the_chat_as_lines_of_text(tmp_path: Path) -> None:
     found = loaded(PLAIN_RUN, tmp_path)

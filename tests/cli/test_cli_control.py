@@ -105,6 +105,7 @@ def test_a_permission_is_asked_and_the_answer_decides(cli: Cli) -> None:
     assert "control_cancel_request" not in [entry["type"] for entry in driver.seen]
 
 
+@pytest.mark.slow
 def test_a_second_answer_and_one_that_changes_the_call_are_error_events(cli: Cli) -> None:
     cli.script(WRITE)
     with driven(cli, *ASKS) as driver:
@@ -122,6 +123,7 @@ def test_a_second_answer_and_one_that_changes_the_call_are_error_events(cli: Cli
     assert list(cli.project.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_driver_that_goes_away_in_the_middle_of_a_question_says_no(cli: Cli) -> None:
     cli.script(WRITE)
     with driven(cli, *ASKS) as driver:
@@ -132,6 +134,7 @@ def test_a_driver_that_goes_away_in_the_middle_of_a_question_says_no(cli: Cli) -
     assert driver.seen[-1]["type"] == "end" and driver.seen[-1]["stop_reason"] == "end"
 
 
+@pytest.mark.slow
 def test_an_interrupt_takes_its_question_back(cli: Cli) -> None:
     cli.script(WRITE)
     with driven(cli, *ASKS) as driver:
@@ -143,6 +146,7 @@ def test_an_interrupt_takes_its_question_back(cli: Cli) -> None:
         assert driver.end() == 130
 
 
+@pytest.mark.slow
 def test_a_question_of_the_model_is_answered_by_the_driver(cli: Cli) -> None:
     cli.script(
         '[[step]]\ntool_calls = [{ name = "ask_user", arguments = { question = "Which?", choices = ["a", "b"] } }]\n'
@@ -215,6 +219,7 @@ def test_a_message_that_waits_answers_a_stop(cli: Cli) -> None:
     assert "control_request" not in [entry["type"] for entry in outcome.lines]
 
 
+@pytest.mark.slow
 def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
     cli.script(answers("First."))
     with driven(cli, *FLAGS) as driver:
@@ -240,6 +245,7 @@ def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
         assert driver.end() == 2
 
 
+@pytest.mark.slow
 def test_output_of_a_command_comes_while_it_runs(cli: Cli) -> None:
     command = "echo early; until test -e go; do :; done; echo late"
     cli.script(

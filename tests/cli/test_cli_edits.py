@@ -27,6 +27,7 @@ def ids(text: str) -> dict[str, str]:
     return dict(re.findall(r"^  (\d{6}) (you|model|tool):", text, re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_a_result_is_dropped_restored_and_brought_back_by_an_undo(cli: Cli, session: str) -> None:
     before = cli.run("context", "--rows").out
     result = next(id for id, who in ids(before).items() if who == "tool")
@@ -56,19 +57,16 @@ def test_a_range_goes_with_its_calls(cli: Cli, session: str) -> None:
     assert cli.run("export", session).json["compactions"][0]["kind"] == "drop"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_an_error_is_one_line(cli: Cli, session: str) -> None:
+    for arguments, says in (
         (["drop", "999999"], "No such message: 999999."),
         (["drop", "123456.."], "A range is two ids"),
         (["restore", "999999"], "No such message: 999999."),
         (["undo"], "Nothing to undo."),
         (["drop", "\x1b[31m"], "No such message"),
-    ],
-)
-def test_an_error_is_one_line(cli: Cli, session: str, arguments: list[str], says: str) -> None:
-    outcome = cli.run("context", *arguments)
-    assert outcome.code == 2 and says in outcome.error and "\x1b" not in outcome.error
+    ):
+        outcome = cli.run("context", *arguments)
+        assert outcome.code == 2 and says in outcome.error and "\x1b" not in outcome.error, arguments
 
 
 def test_the_flag_of_the_chat_is_taken_and_one_of_another_command_is_not_what_was_meant(cli: Cli, session: str) -> None:
@@ -128,6 +126,7 @@ def rows(cli: Cli) -> str:
     return cli.run("context", "--rows").out.partition("Messages by id:")[2]
 
 
+@pytest.mark.slow
 def test_a_range_is_folded_and_unfolded(cli: Cli, session: str) -> None:
     (cli.project / "notes.txt").write_text("".join(f"line {n} of a long file of notes\n" for n in range(400)))
     for number in range(3):

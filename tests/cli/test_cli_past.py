@@ -35,19 +35,16 @@ def test_a_step_is_printed_with_its_differences(cli: Cli, session: str) -> None:
         assert words in text
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
+def test_what_cannot_be_asked_gets_one_line(cli: Cli, session: str) -> None:
+    for flags, said in (
         (("--step", "4"), "No such step: 4. This session has steps 1 to 3."),
         (("--step", "0"), "No such step: 0. This session has steps 1 to 3."),
         (("--step", "2", "--diff", "9"), "No such step: 9. This session has steps 1 to 3."),
         (("--diff", "1"), "--diff needs --step, the step to compare."),
         (("--step", "1", "-m", "demo"), "-m cannot be combined with --step: a past step already had its model."),
-    ],
-)
-def test_what_cannot_be_asked_gets_one_line(cli: Cli, session: str, flags: tuple[str, ...], said: str) -> None:
-    outcome = cli.run("context", "--session", session, *flags)
-    assert (outcome.code, outcome.out, outcome.error) == (2, "", f"agent-tui: {said}")
+    ):
+        outcome = cli.run("context", "--session", session, *flags)
+        assert (outcome.code, outcome.out, outcome.error) == (2, "", f"agent-tui: {said}"), flags
 
 
 def test_a_session_without_steps_says_so(cli: Cli) -> None:

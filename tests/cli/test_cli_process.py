@@ -56,6 +56,7 @@ def test_a_signal_before_anything_is_sent_is_an_interrupt_too(cli: Cli, number: 
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 def test_json_is_printed_when_interrupted(cli: Cli) -> None:
     with Loopback() as server:
         server.serve("/chat/completions", Reply(sse(chat_events(["Once"], finish=None, done=False)), hang=True))

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.support.cli import Cli
+from tests.support.forms import one_of
 
 pty = pytest.importorskip("pty", reason="needs pseudo-terminals")
 
@@ -38,13 +39,15 @@ def on_a_terminal(cli: Cli, *arguments: str) -> tuple[int, str]:
 @pytest.mark.skipif(sys.platform == "darwin", reason="a closed terminal is reported differently")
 @pytest.mark.parametrize(
     ("config", "arguments", "code", "words"),
-    [
-        ("[context]\nauto_compat = true\n", (), 2, "unknown key context.auto_compat; allowed here: auto_compact"),
-        ("[ui\n", (), 2, "not valid TOML"),
-        ("", ("--resume", "ses_gone"), 2, "no such session: 'ses_gone'"),
-        ("", ("-m", "gone"), 2, "Unknown model 'gone'"),
-        ("", ("--add-dir", "gone"), 2, "--add-dir gone: no such folder"),
-    ],
+    one_of(
+        [
+            ("[context]\nauto_compat = true\n", (), 2, "unknown key context.auto_compat; allowed here: auto_compact"),
+            ("[ui\n", (), 2, "not valid TOML"),
+            ("", ("--resume", "ses_gone"), 2, "no such session: 'ses_gone'"),
+            ("", ("-m", "gone"), 2, "Unknown model 'gone'"),
+            ("", ("--add-dir", "gone"), 2, "--add-dir gone: no such folder"),
+        ]
+    ),
 )
 def test_what_is_wrong_is_said_after_the_screen_is_left(
     cli: Cli, config: str, arguments: tuple[str, ...], code: int, words: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import tomllib
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -310,14 +311,15 @@ def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
     assert (outcome.code, outcome.err) == (2, said)
 
 
-@pytest.mark.parametrize("name", ["context", "sessions", "models", "config show", "doctor"])
 def test_flags_of_the_whole_program_stand_before_and_behind_every_subcommand(
-    cli: Cli, session: str, tmp_path: Path, name: str
+    cli: Cli, session: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "more.toml").write_text("[context]\ncompact_at = 5000\n")
-    for given in (["--config", str(tmp_path / "more.toml")], [f"--cd={tmp_path}"], ["-C", str(tmp_path)]):
+    more = tmp_path / "more.toml"
+    more.write_text("[context]\ncompact_at = 5000\n")
+    names = ("context", "sessions", "models", "config show", "doctor")
+    for name, given in product(names, (["--config", str(more)], [f"--cd={tmp_path}"], ["-C", str(tmp_path)])):
         before, behind = cli.run(*given, *name.split()), cli.run(*name.split(), *given)
-        assert (before.code, before.out, before.err) == (behind.code, behind.out, behind.err)
+        assert (before.code, before.out, before.err) == (behind.code, behind.out, behind.err), (name, given)
         assert before.code != 2
 
 

@@ -12,6 +12,7 @@ import pytest
 from rich.color import Color, ColorSystem
 
 from agent_tui.ui.first_frame import FirstFrame, nearest
+from tests.support.forms import one_of
 from tests.support.screen_model import ScreenModel
 from tests.support.terminal import in_terminal
 
@@ -33,7 +34,8 @@ LIGHT = {**TRUE, "COLORFGBG": "0;15"}
 
 
 @pytest.mark.parametrize(
-    ("size", "colors"), [((80, 24), TRUE), ((200, 50), TRUE), ((60, 12), FEW), ((80, 24), LIGHT), ((200, 50), FEW)]
+    ("size", "colors"),
+    one_of([((80, 24), TRUE), ((200, 50), TRUE), ((60, 12), FEW), ((80, 24), LIGHT), ((200, 50), FEW)]),
 )
 def test_textual_goes_on_with_the_same_screen(tmp_path: Path, size: tuple[int, int], colors: dict[str, str]) -> None:
     with in_terminal(tmp_path, {"AGENT_TUI_HOME": str(tmp_path), **colors}, size=size) as terminal:

@@ -27,6 +27,7 @@ from tests.context.lying_server import (
     silent_of_cache,
     summed,
 )
+from tests.support.forms import one_of
 
 LIES: dict[str, tuple[Lie, str]] = {
     "cached twice": (cached_twice, "cached twice"),
@@ -131,7 +132,7 @@ def test_a_server_that_leaves_out_the_oldest_text_is_named(lie: Callable[[int], 
 
 @pytest.mark.parametrize("report", [honest, silent_of_cache])
 @pytest.mark.parametrize("hidden", [0, 5_012])
-@pytest.mark.parametrize("vocabulary", ["claude", "cl100k"])
+@pytest.mark.parametrize("vocabulary", one_of(["claude", "cl100k"]))
 def test_an_honest_server_is_never_named_and_never_refused_twice(vocabulary: str, hidden: int, report: Lie) -> None:
     for seed in range(2):
         talk = Talk(report, seed, vocabulary, hidden, window=60_000)

@@ -298,6 +298,7 @@ SUMMARIES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.lists(WORDS, min_size=1, max_size=60).map(" ".join), min_size=2, max_size=5),
     SUMMARIES,

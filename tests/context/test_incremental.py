@@ -80,6 +80,7 @@ class Session:
         self.running.clear()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**32 - 1))
 def test_reuse_changes_nothing(seed: int) -> None:

@@ -69,7 +69,7 @@ def test_hundreds_of_steps_stay_near_the_provider(target: Target, factor: float)
     assert p95 <= 300, f"p95 {p95}, worst {wrong[-5:]}"
 
 
-@pytest.mark.parametrize("target", [CLAUDE, BOUND], ids=lambda t: t.model)
+@pytest.mark.parametrize("target", one_of([CLAUDE, BOUND]), ids=lambda t: t.model)
 def test_thinking_stays_on_through_prunes_and_summaries(target: Target) -> None:
     session = Session(target, 11, usual(target), window=60_000)
     for number in range(40):
@@ -128,7 +128,7 @@ def test_a_session_of_an_older_version_goes_on() -> None:
         assert_identities(outcome.usage)
 
 
-@pytest.mark.parametrize("factor", [0.88, 1.15])
+@pytest.mark.parametrize("factor", one_of([0.88, 1.15]))
 def test_a_provider_that_counts_no_reasoning_is_learned_from_as_well(factor: float) -> None:
     ratios: list[float] = []
     for seed in range(5):
@@ -140,6 +140,7 @@ def test_a_provider_that_counts_no_reasoning_is_learned_from_as_well(factor: flo
     assert sum(ratios) / len(ratios) == pytest.approx(factor, rel=0.05)
 
 
+@pytest.mark.slow
 def test_reasoning_that_nobody_counted_is_not_off_by_the_tokenizer_when_it_goes() -> None:
     """Of a hundred thousand tokens of thinking that are left out at once, a tenth of the text beside them is much."""
     session = Session(CLAUDE, 17, 1.0, counts_reasoning=False)

@@ -9,6 +9,7 @@ from tests.benchmarks.whole_requests import score_requests
 from tests.recordings import RECORDINGS, needs_recordings
 
 
+@pytest.mark.slow
 @needs_recordings
 def test_next_input_figures() -> None:
     path = RECORDINGS / "next_input.dev.jsonl"

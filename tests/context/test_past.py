@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ class Lived:
         return History(Session(self.messages, c.steps, c.records, c.summaries))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(120, 1_500), deadline=None)
 @given(operations, st.randoms(use_true_random=False))
 def test_each_moment_is_what_was_shown_then_in_whatever_order_it_is_visited(

@@ -83,6 +83,7 @@ def test_a_plan_that_needs_no_model_costs_no_call() -> None:
     assert worth is not None and worth.call == 0.0 and worth.worthwhile
 
 
+@pytest.mark.slow
 def test_a_summary_that_is_read_from_the_cache_is_priced_as_such() -> None:
     """That is what makes a compaction before the cache expires pay."""
     world = long_talk(80, 1_200)  # Short enough that a request apart has them whole, too.
@@ -127,6 +128,7 @@ def test_the_line_has_both_prices_and_fits_a_small_screen() -> None:
             assert len(line) + len(" · y") <= 78 and writer == "summary by claude-sonnet-4-6"
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["cold", "warm", "expiring"]),
     st.integers(1, 12),

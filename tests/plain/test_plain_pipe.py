@@ -209,6 +209,7 @@ def test_ctrl_c_ends_a_script_that_waits(cli: Cli) -> None:
     assert process.wait(60) == 130, "before its input ends, too"
 
 
+@pytest.mark.slow
 def test_a_file_takes_the_talk_and_what_is_kept_is_the_whole(cli: Cli, tmp_path: Path) -> None:
     cli.script(step("Hello."))
     lines = tmp_path / "lines"

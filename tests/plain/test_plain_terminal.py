@@ -63,6 +63,7 @@ def talk(folder: Path, script: str = "", *arguments: str, **environment: str) ->
     assert acting == [], terminal.seen
 
 
+@pytest.mark.slow
 def test_a_tool_call_is_asked_about_and_its_result_told(tmp_path: Path) -> None:
     script = step("I write it.", write={"path": "notes.txt", "content": "one\ntwo\n"}) + step("It is written.")
     with talk(tmp_path, script) as chat:
@@ -134,6 +135,7 @@ def test_the_sum_of_the_context_is_right(tmp_path: Path) -> None:
     assert re.search(rf"Proof: rows = total = trigger = {told[2]}, .*, holds", chat.heard)
 
 
+@pytest.mark.slow
 def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
     script = '[[step]]\ntext = "On and on.\\nAnd further still."\nafter = 20\nhang = true\n' + step("Back again.")
     with talk(tmp_path, script) as chat:
@@ -164,6 +166,7 @@ def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None
         chat.says("", "You: ")
 
 
+@pytest.mark.slow
 def test_what_was_said_is_there_after_a_kill(tmp_path: Path) -> None:
     with talk(tmp_path, step("Remember this.") + step("I do.")) as chat:
         chat.hears("You: ")
@@ -215,6 +218,7 @@ def test_the_bell_calls_for_a_question_where_it_is_wanted(tmp_path: Path, wanted
     assert chat.terminal.seen.count(b"\a") == int(wanted)
 
 
+@pytest.mark.slow
 def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
     script = step("First.") + step("", write={"path": "a.txt", "content": "x"}) + step("Second.") + step("Third.")
     with talk(tmp_path, script) as chat:
@@ -246,6 +250,7 @@ def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
         chat.says("/history 1", "You: three\nAgent: Third.\nNote: ", " earlier messages: /history all.")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:
     with talk(tmp_path, step("Remember this.")) as chat:
         chat.hears("You: ")

@@ -146,6 +146,7 @@ async def test_a_page_types_and_resizes_and_no_more(site: Site) -> None:
     assert site.chat.running
 
 
+@pytest.mark.slow
 async def test_a_page_that_does_not_read_holds_nothing_up(site: Site) -> None:
     async with site.socket() as slow:
         await said(slow, "told")

@@ -103,6 +103,7 @@ texts = st.lists(st.sampled_from([*WORDS, "\n", "fi", "\ud800"]), max_size=6).ma
 sessions = st.lists(st.tuples(texts, st.lists(texts, max_size=4)), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @given(sessions, st.lists(st.sampled_from(QUERIES), min_size=1, max_size=3).map(" ".join), st.integers(0, 3))
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_hit_has_the_words_and_every_session_with_them_is_hit(

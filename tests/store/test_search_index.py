@@ -36,6 +36,7 @@ def indexed(path: Path) -> list[int]:
         return [n for (n,) in rows]
 
 
+@pytest.mark.slow
 def test_processes_that_are_killed_while_they_fill_it_lose_and_double_nothing(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with Store.open(path) as store:

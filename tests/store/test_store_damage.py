@@ -409,6 +409,7 @@ def spoil_rows(path: Path, chance: random.Random) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_random_damage_never_crashes(tmp_path: Path) -> None:
     copies = examples(24, 240)
     found = fuzz(tmp_path, range(copies))

@@ -26,6 +26,7 @@ with Store.open(Path(sys.argv[1]), UNSEEN_TIMEOUT, UNSEEN_TIMEOUT) as store:
 """
 
 
+@pytest.mark.slow
 def test_large_messages_of_many_programs_are_all_stored(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     writers = [

@@ -38,6 +38,7 @@ def test_messages_come_back_exactly(tmp_path_factory: pytest.TempPathFactory, me
         assert store.sessions.get(info.id).head_id == (messages[-1].id if messages else None)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25, 200), deadline=None)
 @given(
     steps=st.lists(STEPS, max_size=3, unique_by=lambda s: s.id),

@@ -71,6 +71,7 @@ async def test_the_warning_stands_while_it_is_so_also_beside_what_goes_on(tmp_pa
         await run.until(lambda: "+ 1k" not in run.shown())
 
 
+@pytest.mark.slow
 async def test_the_real_chat_counts_and_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_home(tmp_path, monkeypatch)
     (home.project / "code.py").write_text("value = 1\n" * 700)
@@ -82,6 +83,7 @@ async def test_the_real_chat_counts_and_forgets(tmp_path: Path, monkeypatch: pyt
         await chat.until(lambda: " + " not in chat.status)
 
 
+@pytest.mark.slow
 async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

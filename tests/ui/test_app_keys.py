@@ -196,6 +196,7 @@ async def test_question_mark_on_empty_shows_keys_and_is_a_character_otherwise(tm
         await run.until(lambda: len(run.app.screen_stack) == 1)
 
 
+@pytest.mark.slow
 async def test_help_has_six_parts_and_cuts_nothing_however_narrow(tmp_path: Path) -> None:
     async with running(tmp_path, size=(60, 200)) as run:
         await run.type("/help")

@@ -40,12 +40,14 @@ def test_leaving_exits_with_zero(started: Terminal) -> None:
     assert started.wait_for_end() == 0
 
 
+@pytest.mark.slow
 def test_closing_the_terminal_ends_the_process(started: Terminal) -> None:
     started.wait_for(b"DEMO")
     started.close()
     assert started.wait_for_end() == 0
 
 
+@pytest.mark.slow
 def test_sigterm_ends_it_with_everything_stored(started: Terminal) -> None:
     started.wait_for(b"DEMO")
     started.type(b"unfinished")
@@ -54,6 +56,7 @@ def test_sigterm_ends_it_with_everything_stored(started: Terminal) -> None:
     assert started.wait_for_end() == 0
 
 
+@pytest.mark.slow
 def test_a_burst_of_lines_is_sent_line_by_line(started: Terminal, tmp_path: Path) -> None:
     started.wait_for(b"DEMO")
     started.type(b"/queue\rplain hello\r/model demo\rhello again?\r")
@@ -63,6 +66,7 @@ def test_a_burst_of_lines_is_sent_line_by_line(started: Terminal, tmp_path: Path
     assert b"Unknown command" not in started.seen
 
 
+@pytest.mark.slow
 def test_what_is_typed_before_the_first_frame_is_sent(started: Terminal, tmp_path: Path) -> None:
     started.type(b"/queue\nearly question\nrest")
     sent(started, tmp_path, ["/queue", "early question"])
@@ -72,6 +76,7 @@ def test_what_is_typed_before_the_first_frame_is_sent(started: Terminal, tmp_pat
     assert b"rror" not in started.seen
 
 
+@pytest.mark.slow
 def test_a_terminal_of_16_colours_gets_its_own_on_its_own_background(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     with in_terminal(tmp_path, {"AGENT_TUI_HOME": str(tmp_path), "TERM": "xterm-16color", "COLORTERM": ""}) as terminal:
@@ -144,6 +149,7 @@ LinuxDriver.disable_input = LinuxDriver.stop_application_mode = fails
 """
 
 
+@pytest.mark.slow
 def test_the_process_ends_also_where_leaving_the_screen_fails(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(FAILS)
     environment = {"AGENT_TUI_HOME": str(tmp_path / "home"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}

@@ -58,6 +58,7 @@ def test_a_bar_is_never_longer_than_its_room(stack: dict[str, int], scale: int, 
     assert bool(cells) == any(stack.values())
 
 
+@pytest.mark.slow
 async def test_the_page_of_one_that_was_made_shows_the_request_as_it_was_then(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "notes.txt").write_text("a note that is long enough to be read\n" * 300)

@@ -91,6 +91,7 @@ async def test_the_arrows_go_through_time_and_escape_returns_to_now(home: Home) 
         await chat.hides("Reserve")
 
 
+@pytest.mark.slow
 async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
     answers(home, 3)
     async with home.chat(size=(120, 40)) as chat:
@@ -136,6 +137,7 @@ async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
         assert [number for number, column in columns.items() if column.left] == [7]
 
 
+@pytest.mark.slow
 async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> None:
     answers(home, 3)
     async with home.chat(size=(120, 40)) as chat:
@@ -154,6 +156,7 @@ async def test_what_happens_now_does_not_move_a_step_of_the_past(home: Home) -> 
         await chat.shows("Step 2 of 3")
 
 
+@pytest.mark.slow
 async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_it(home: Home) -> None:
     answers(home, 3)
     async with home.chat(size=(80, 24)) as chat:
@@ -178,6 +181,7 @@ async def test_a_step_that_cannot_be_made_again_says_so_and_shows_no_number_for_
             assert words not in chat.screen()
 
 
+@pytest.mark.slow
 async def test_on_a_small_screen_a_step_tells_what_was_billed_what_changed_and_where_more_of_it_is(home: Home) -> None:
     answers(home, 3)
     async with home.chat(size=(60, 20)) as chat:
@@ -195,6 +199,7 @@ async def test_on_a_small_screen_a_step_tells_what_was_billed_what_changed_and_w
         await chat.shows("Step 2 of 3", "Since step 1 +")
 
 
+@pytest.mark.slow
 async def test_a_click_on_a_column_goes_to_its_step(home: Home) -> None:
     answers(home, 3)
     async with home.chat(size=(100, 30)) as chat:

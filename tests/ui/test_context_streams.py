@@ -20,6 +20,7 @@ def has_steps(screen: ContextScreen, count: int) -> bool:
     return screen.view.course is not None and screen.view.course.timeline.count == count
 
 
+@pytest.mark.slow
 async def test_what_is_shown_adds_up_while_an_answer_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_home(tmp_path, monkeypatch)
     seen: list[int] = []

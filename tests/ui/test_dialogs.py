@@ -56,6 +56,7 @@ def screens() -> set[type[Screen[Any]]]:
     return found
 
 
+@pytest.mark.slow
 async def test_every_screen_has_its_scene(tmp_path: Path) -> None:
     seen = set()
     for scene in (*PICKERS, "context", "text", "job-output", "picture", "compact-preview", "status", "key"):

@@ -27,6 +27,7 @@ async def opened(chat: Chat, line: str) -> InfoScreen:
     return chat.app.screen
 
 
+@pytest.mark.slow
 async def test_rules_and_budgets_are_changed_where_they_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None
 ) -> None:

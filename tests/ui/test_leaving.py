@@ -14,6 +14,7 @@ from agent_tui.models.messages import TOLD_MODE, AttachmentPart, Message, TextPa
 from agent_tui.ui.chat.leaving import MOST_LINES, scrollback, way_back
 from tests.support.cli import environment
 from tests.support.fake_agent import FakeAgent
+from tests.support.forms import one_of
 from tests.support.terminal import in_terminal
 
 HOSTILE = "a\x1b[2J\x1b]0;title\x07b\x9b31mc\u202ed"
@@ -72,7 +73,7 @@ def test_there_is_a_way_back_where_there_is_something_to_go_back_to(tmp_path: Pa
     assert way_back(FakeAgent(tmp_path), again) == []
 
 
-@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("asked", one_of([False, True]))
 def test_whoever_is_ended_is_told_the_way_back_too(tmp_path: Path, asked: bool) -> None:
     pytest.importorskip("pty", reason="needs a pseudo terminal")
     home = tmp_path / "home"

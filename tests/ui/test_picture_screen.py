@@ -62,6 +62,7 @@ def drawn(seen: bytes) -> bool:
     return any(mark in seen for mark in (SIXEL, FILE)) or b"a=T" in seen or blocks is not None
 
 
+@pytest.mark.slow
 def test_sixels_are_drawn_within_the_terminals_limits_and_leave_nothing(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         terminal.wait_for(ATTRIBUTES.encode())

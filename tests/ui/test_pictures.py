@@ -69,6 +69,7 @@ def commands(seen: bytes) -> list[tuple[dict[str, str], bytes]]:
     return [(dict(k.split("=") for k in keys.decode().split(",")), data) for keys, data in found]
 
 
+@pytest.mark.slow
 def test_a_picture_is_sent_once_stands_in_the_text_and_is_taken_back(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         terminal.wait_for(ASKED)

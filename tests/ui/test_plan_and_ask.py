@@ -220,6 +220,7 @@ def call(name: str, **arguments: Any) -> str:
     return "\n".join([*lines, f"arguments = {json.dumps(json.dumps(arguments))}"]) + "\n"
 
 
+@pytest.mark.slow
 async def test_from_a_question_to_a_plan_to_its_end(home: Home) -> None:
     """On the real agent: asked, planned, changed, approved, carried out."""
     home.configure('[permissions]\nmode = "plan"\n')

@@ -27,6 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None) -
     return made
 
 
+@pytest.mark.slow
 async def test_an_interrupt_is_one_line_and_a_failure_keeps_its_reason(home: Home) -> None:
     async with home.chat(size=(100, 80)) as chat:
         await chat.say("wait for it")

@@ -201,6 +201,7 @@ async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Ho
         assert {Path(snapshot.path).name for snapshot in changed} == {"yes.txt"}
 
 
+@pytest.mark.slow
 async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
     home.script(calls("write", path="a.txt", content="a\n") + says("Done."))
     async with home.chat() as chat:
@@ -221,6 +222,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
     assert (home.project / "a.txt").read_text() == "b\n"
 
 
+@pytest.mark.slow
 async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_command(home: Home) -> None:
     long = "All of this can be told again in a word. " * 130
     home.script("".join(says(f"Answer {n}. {long}", chunk=4000) for n in range(5)))
@@ -333,6 +335,7 @@ async def test_a_session_is_resumed_from_the_list_with_what_waited(home: Home) -
     ]
 
 
+@pytest.mark.slow
 async def test_a_start_that_asks_for_the_session_sends_the_prompt_to_the_chosen_one(home: Home) -> None:
     home.script(says("The answer of before."))
     async with home.chat() as chat:
@@ -365,6 +368,7 @@ async def test_continuing_opens_the_newest_session(home: Home) -> None:
     assert len(conversation(home)) == 4
 
 
+@pytest.mark.slow
 async def test_the_model_is_switched_between_two_messages(home: Home) -> None:
     home.configure(
         'default_model = "small"\n[models.small]\nmodel = "demo"\n'
@@ -389,6 +393,7 @@ async def test_the_model_is_switched_between_two_messages(home: Home) -> None:
         assert "roomy DEMO" in chat.status
 
 
+@pytest.mark.slow
 async def test_a_command_in_the_background_is_listed_told_and_kept(home: Home) -> None:
     os.mkfifo(home.project / "go")
     home.script(calls("bash", command="echo waiting; cat go; exit 3", background=True) + says("Started."))

@@ -93,6 +93,7 @@ async def test_what_is_said_now_is_in_the_index_when_the_turn_is_over(home: Home
         await chat.shows("model: A quagga is a zebra.", "current")
 
 
+@pytest.mark.slow
 async def test_what_a_run_of_a_script_said_meanwhile_is_found_without_a_restart(home: Home) -> None:
     home.script('[[step]]\nmatch = "striped"\ntext = "So that an okapi can be told from it."\n')
     async with home.chat() as chat:

@@ -10,6 +10,7 @@ from tests.support.real_app import make_home
 from tests.support.soak import soaking
 
 
+@pytest.mark.slow
 async def test_turns_and_compactions_leave_nothing_behind_but_their_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None
 ) -> None:

@@ -72,6 +72,7 @@ async def test_a_budget_is_raised_or_left_or_another_model_goes_on(home: Home, s
         await chat.hides("Stop here", "unanswered")
 
 
+@pytest.mark.slow
 async def test_a_key_is_asked_for_masked_and_never_shown(home: Home) -> None:
     async with home.chat(Options(model="own"), size=(80, 24)) as chat:
         await stopped(chat, "hello")

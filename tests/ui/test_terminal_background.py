@@ -9,6 +9,7 @@ import pytest
 from agent_tui.ui.first_frame import told_by_environment
 from agent_tui.ui.terminal.answers import PATIENCE, QUERY, BackgroundAnswers, is_light
 from tests.support.app import Clock
+from tests.support.forms import one_of
 from tests.support.terminal import in_terminal
 
 LIGHT_ANSWERS = (
@@ -71,13 +72,15 @@ PAPER, INK = b"48;2;251;250;247", b"48;2;15;19;24"
 
 @pytest.mark.parametrize(
     ("answer", "variable", "background", "other"),
-    [
-        (LIGHT_ANSWERS[0], "", PAPER, None),
-        (LIGHT_ANSWERS[1], "15;0", PAPER, None),
-        (DARK_ANSWER, "", INK, PAPER),
-        ("", "0;15", PAPER, INK),
-        ("", "", INK, PAPER),
-    ],
+    one_of(
+        [
+            (LIGHT_ANSWERS[0], "", PAPER, None),
+            (LIGHT_ANSWERS[1], "15;0", PAPER, None),
+            (DARK_ANSWER, "", INK, PAPER),
+            ("", "0;15", PAPER, INK),
+            ("", "", INK, PAPER),
+        ]
+    ),
 )
 def test_the_terminal_is_believed(
     tmp_path: Path, answer: str, variable: str, background: bytes, other: bytes | None
@@ -99,7 +102,9 @@ def test_the_terminal_is_believed(
         assert terminal.wait_for_end() == 0
 
 
-@pytest.mark.parametrize(("answer", "label"), [(LIGHT_ANSWERS[0], b"35;49m DEMO"), (DARK_ANSWER, b"33;49m DEMO")])
+@pytest.mark.parametrize(
+    ("answer", "label"), one_of([(LIGHT_ANSWERS[0], b"35;49m DEMO"), (DARK_ANSWER, b"33;49m DEMO")])
+)
 def test_so_it_is_with_16_colours(tmp_path: Path, answer: str, label: bytes) -> None:
     environment = {"AGENT_TUI_HOME": str(tmp_path), "TERM": "xterm-16color", "COLORTERM": "", "COLORFGBG": ""}
     with in_terminal(tmp_path, environment) as terminal:
@@ -110,6 +115,7 @@ def test_so_it_is_with_16_colours(tmp_path: Path, answer: str, label: bytes) -> 
         assert terminal.wait_for_end() == 0
 
 
+@pytest.mark.slow
 def test_who_named_a_theme_is_not_asked(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "theme").write_text("nord\n")

@@ -75,6 +75,7 @@ async def test_escape_changes_nothing_and_later_waits(home: Home) -> None:
         await chat.shows("Calls: read a.txt")
 
 
+@pytest.mark.slow
 async def test_by_number_without_the_list(home: Home) -> None:
     read_three_times(home)
     async with home.chat() as chat:

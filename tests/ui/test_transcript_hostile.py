@@ -9,6 +9,7 @@ from agent_tui.models.requests import Delta
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import MAX_LINE
 from agent_tui.ui.transcript.face import FaceBlock, Step
+from tests.support.forms import one_of
 from tests.support.transcripts import Holder, answer, screen
 
 NASTY = (
@@ -82,7 +83,7 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("kind", HUGE)
+@pytest.mark.parametrize("kind", one_of(HUGE))
 async def test_a_huge_line_is_shown_as_far_as_it_makes_sense(kind: str) -> None:
     text = HUGE[kind]()
     app = Holder()
@@ -108,6 +109,7 @@ async def test_a_huge_line_is_shown_as_far_as_it_makes_sense(kind: str) -> None:
         assert t.virtual_size.height < 4 * MAX_LINE
 
 
+@pytest.mark.slow
 async def test_many_lines_of_markdown_are_capped_visibly() -> None:
     app = Holder()
     async with app.run_test(size=(80, 20)) as pilot:

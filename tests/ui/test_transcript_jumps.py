@@ -109,6 +109,7 @@ async def works(questions: int) -> dict[str, Counter[str]]:
     return out
 
 
+@pytest.mark.slow
 async def test_no_jump_does_more_in_a_hundred_times_the_conversation() -> None:
     await works(FEW)
     few, many = await works(FEW), await works(MANY)

@@ -43,6 +43,7 @@ def test_an_empty_path_is_a_variable_that_was_not_set(cli: Cli, flag: str) -> No
     assert outcome.err.splitlines()[-1].endswith(f"{flag if flag != '-C' else '-C/--cd'}: is empty")
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_once(cli: Cli) -> None:
     with Path("/dev/full").open("w") as full:
         process = cli.start("-p", "hi", "-m", "demo", stdout=full)

@@ -74,6 +74,7 @@ def test_an_interrupt_is_for_what_was_sent_before_it(cli: Cli) -> None:
     assert (outcome.code, ends) == (130, [("interrupted", ""), ("end", "Second.")])
 
 
+@pytest.mark.slow
 def test_a_signal_between_turns_is_told(cli: Cli) -> None:
     cli.script(answers("First."))
     process = cli.start(*FLAGS, stdin=subprocess.PIPE)
@@ -93,6 +94,7 @@ def test_the_first_failure_is_the_exit_code(cli: Cli) -> None:
     assert send(cli, {"type": "user", "text": "one"}, {"type": "user", "text": "two"}).code == 55
 
 
+@pytest.mark.slow
 def test_a_program_talks_while_it_listens(cli: Cli) -> None:
     cli.script(answers("First.", "Second."))
     process = cli.start(*FLAGS, stdin=subprocess.PIPE)
@@ -116,6 +118,7 @@ def test_a_program_talks_while_it_listens(cli: Cli) -> None:
     process.stderr.close()
 
 
+@pytest.mark.slow
 def test_an_open_pipe_that_brings_nothing_is_not_waited_for(cli: Cli) -> None:
     cli.script(answers("Alone."))
     process = cli.start("-p", "hi", "-m", "demo", stdin=subprocess.PIPE)

@@ -90,6 +90,7 @@ WORDS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(WORDS, WORDS, st.booleans()), min_size=1, max_size=2))
 async def test_the_draft_and_the_total_before_are_the_total_after(

@@ -29,6 +29,7 @@ from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.pieces import PieceMaker, Pieces
 from tests.support.agents import parts_for, running, say
+from tests.support.forms import examples, one_of
 from tests.support.pixel import PIXEL_BASE64
 
 MODELS = (
@@ -81,7 +82,7 @@ class Remembering(DemoProvider):
         yield Finished("tool_calls" if calls else "stop")
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", one_of(range(examples(14, 200)), every=3))
 async def test_what_is_foreseen_is_what_is_sent(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     window, output = rng.choice(WINDOWS), rng.choice(OUTPUTS)

@@ -54,7 +54,7 @@ async def live(folder: Path, settings: Settings) -> AsyncIterator[Agent]:
     built = parts(folder, settings)
     async with asyncio.timeout(120), running(built) as (agent, _):
         assert built.extensions is not None
-        await built.extensions.ready()
+        await built.extensions.mcp.settled()  # no request waits for a server
         await agent.context.ready()
         yield agent
 

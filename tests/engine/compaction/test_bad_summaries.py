@@ -128,6 +128,7 @@ FATES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(FATES, min_size=1, max_size=8), st.sampled_from(["auto", "manual", "overflow"]), st.booleans())
 async def test_whatever_comes_it_ends_keeps_what_the_user_said_and_counts_every_call(

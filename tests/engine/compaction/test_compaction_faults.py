@@ -312,6 +312,7 @@ async def test_a_result_larger_than_the_limit_is_sent_clipped_and_kept_whole(tmp
         assert agent.context.usage().total <= (agent.context.usage().limit or 0)
 
 
+@pytest.mark.slow
 async def test_one_long_turn_is_pruned_and_compacted_inside(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     for number in range(12):

@@ -263,6 +263,7 @@ def test_any_sequence_keeps_the_conversation_valid_and_everything_stored(operati
             made.check()
 
 
+@pytest.mark.slow
 def test_a_long_life() -> None:
     with sequence() as made:
         for round_ in range(6):

@@ -331,6 +331,7 @@ async def test_a_prune_and_a_summary_made_together_are_one_operation() -> None:
     assert world.view() == view
 
 
+@pytest.mark.slow
 async def test_two_hundred_turns_never_loop_and_keep_what_must_be_kept() -> None:
     world = World()
     compactions = 0

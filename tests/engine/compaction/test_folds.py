@@ -169,6 +169,7 @@ OPERATIONS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12, 300), deadline=None)
 @given(operations=OPERATIONS, turns=st.integers(3, 9))
 def test_any_sequence_of_folds_is_valid_everywhere_and_undone_exactly(

@@ -59,6 +59,7 @@ def contents(view: Sequence[SentMessage]) -> list[tuple[str, object]]:
     return [(s.key, s.message.parts) for s in view]
 
 
+@pytest.mark.slow
 async def test_a_failing_summary_ends_no_session_and_what_made_room_is_kept_in_the_store(tmp_path: Path) -> None:
     script = FAILS % 8_000
     async with opened(tmp_path, script) as (agent, seen):
@@ -115,6 +116,7 @@ async def test_the_preview_is_what_is_carried_out(tmp_path: Path) -> None:
         assert text.count("<user_message>") == int(own)
 
 
+@pytest.mark.slow
 async def test_a_message_that_is_too_large_itself_is_stopped_with_words_and_the_next_one_goes_through(
     tmp_path: Path,
 ) -> None:
@@ -144,6 +146,7 @@ async def test_without_automatic_compaction_a_full_window_stops_and_compact_make
         assert (await turn(agent, "and on", seen)).stop_reason == "end"
 
 
+@pytest.mark.slow
 async def test_the_smallest_window_works_with_fewer_tools_and_says_so(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, tmp_path, brought=[lambda: [SystemBlock("memory", "Mind the gap. " * 330)]])
     async with opened(tmp_path, WORKS % 4_096, workspace=workspace) as (agent, seen):

@@ -28,18 +28,21 @@ from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.store.rows import dump_state, load_state
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.forms import one_of
 
 
 def worth(moment: Moment = "warm", going_on: float = 2.0, compacting: float = 0.5, priced: bool = True) -> Worth:
     return Worth(moment, Pace(3, 4), 150_000, 30_000, 0, compacting / 2, 0.4, going_on, compacting / 2, priced)
 
 
+@pytest.mark.slow
 def test_at_the_limit_alone_nothing_is_ever_said() -> None:
     offers = Offers("limit")
     assert not offers.open("s1", "cold")
     assert offers.look("s1", worth("cold")) == "nothing"
 
 
+@pytest.mark.slow
 def test_it_is_offered_once_and_goes_when_it_is_no_longer_true() -> None:
     offers = Offers("ask")
     assert offers.look("s1", worth("expiring")) == "offer"
@@ -221,6 +224,7 @@ def offered(seen: Recorder) -> list[str]:
     return [event.line for event in seen.of(CompactionOffered) if not event.renewed]
 
 
+@pytest.mark.slow
 async def test_before_the_cache_expires_one_line_offers_it_and_one_word_does_it(tmp_path: Path) -> None:
     with Table(tmp_path, "ask") as table:
         async with running(table.parts()) as (agent, seen):
@@ -244,6 +248,7 @@ async def test_before_the_cache_expires_one_line_offers_it_and_one_word_does_it(
             assert offered(seen)[-1] == "", "what was just taken back is not offered"
 
 
+@pytest.mark.slow
 async def test_a_message_takes_the_offer_away(tmp_path: Path) -> None:
     with Table(tmp_path, "ask") as table:
         async with running(table.parts()) as (agent, seen):
@@ -274,7 +279,7 @@ async def test_a_restart_does_not_ask_again(tmp_path: Path) -> None:
             assert not [line for line in offered(seen) if line]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", one_of(range(3)))
 async def test_in_ask_only_what_was_taken_up_is_spent_whatever_happens(tmp_path: Path, seed: int) -> None:
     rng, taken = random.Random(seed), 0
     with Table(tmp_path, "ask") as table:
@@ -334,6 +339,7 @@ async def test_why_shows_the_inequality_that_holds(tmp_path: Path) -> None:
             assert why.splitlines()[2].startswith(f"~${sums[0]}") and f"~${sums[1]}:" in why.splitlines()[2]
 
 
+@pytest.mark.slow
 async def test_after_a_switch_the_model_that_has_it_in_its_cache_writes_the_summary_where_that_is_cheaper(
     tmp_path: Path,
 ) -> None:
@@ -365,6 +371,7 @@ async def test_after_a_switch_the_model_that_has_it_in_its_cache_writes_the_summ
             assert agent.conversation.steps[-1].model_key == "two"
 
 
+@pytest.mark.slow
 async def test_where_the_old_models_cache_is_cold_or_it_does_not_answer_the_new_one_writes(tmp_path: Path) -> None:
     with Table(tmp_path, "limit") as table:
         async with running(table.between_two()) as (agent, seen):

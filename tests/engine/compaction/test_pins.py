@@ -62,6 +62,7 @@ async def compacted(agent: Agent) -> None:
     assert len(agent.conversation.every_record) > before
 
 
+@pytest.mark.slow
 async def test_pinned_words_go_through_five_compactions_once_and_rows_add_up(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         await say(agent, WISH)

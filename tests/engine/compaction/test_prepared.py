@@ -306,6 +306,7 @@ ACTS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(5, 80), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(ACTS, min_size=1, max_size=5))
 @example([("turn", 22), ("turn", 22), ("pin", 10)])

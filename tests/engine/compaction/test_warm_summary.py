@@ -22,6 +22,7 @@ from tests.support.agents import Recorder, parts_for
 from tests.support.cached_models import KEPT
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.floor_runs import KeepingProvider
+from tests.support.forms import one_of
 from tests.support.model_calls import KEY, environment
 from tests.support.true_provider import BusyScript, ProjectFile
 from tests.support.true_provider.wire import Answer, Call, Question, unmarked
@@ -100,7 +101,9 @@ def summaries(server: KeepingProvider) -> list[Any]:
     return [e for e in server.truth.exchanges if e.kind == "summary"]
 
 
-@pytest.mark.parametrize("name", ["anthropic", "old claude", "openai chat", "responses", "gemini", "deepseek", "vllm"])
+@pytest.mark.parametrize(
+    "name", one_of(["anthropic", "old claude", "openai chat", "responses", "gemini", "deepseek", "vllm"], every=3)
+)
 async def test_a_warm_conversation_is_summarised_from_the_cache(tmp_path: Path, name: str) -> None:
     async with talked(tmp_path, name) as (agent, seen, server):
         last = server.kept[server.truth.turns()[-1].number]
@@ -138,6 +141,7 @@ async def test_a_conversation_that_is_no_longer_cached_is_summarised_apart(tmp_p
         assert not record.warm and record.cache_read == 0
 
 
+@pytest.mark.slow
 async def test_where_it_does_not_fit_beside_the_conversation_it_is_asked_for_apart(tmp_path: Path) -> None:
     async with talked(tmp_path, "anthropic") as (agent, seen, server):
         runtime = agent.runtime
@@ -148,6 +152,7 @@ async def test_where_it_does_not_fit_beside_the_conversation_it_is_asked_for_apa
         assert all(len(server.kept[call.number]["messages"]) == 1 for call in summaries(server))
 
 
+@pytest.mark.slow
 async def test_a_tool_call_in_the_answer_is_not_run_and_asked_about_once_more(tmp_path: Path) -> None:
     calls = Answer("I look first.", calls=[Call("c1", "bash", {"command": "touch ran.txt"})])
     async with talked(tmp_path, "anthropic", [calls]) as (agent, seen, server):
@@ -199,6 +204,7 @@ async def test_a_budget_holds_for_it(tmp_path: Path) -> None:
         assert seen.of(CompactionEnded)[-1].outcome == "failed" and not summaries(server)
 
 
+@pytest.mark.slow
 async def test_the_next_turn_goes_on_from_the_summary(tmp_path: Path) -> None:
     async with talked(tmp_path, "responses") as (agent, _, server):
         await agent.compaction.now()
@@ -237,7 +243,7 @@ async def test_the_price_that_is_said_before_is_that_of_the_call_in_the_form_in_
         assert said == pytest.approx(paid, rel=0.25)
 
 
-@pytest.mark.parametrize("name", ["anthropic", "openai chat", "responses", "gemini"])
+@pytest.mark.parametrize("name", one_of(["anthropic", "openai chat", "responses", "gemini"]))
 async def test_the_brief_of_a_warm_conversation_is_written_from_the_cache(tmp_path: Path, name: str) -> None:
     async with talked(tmp_path, name) as (agent, _, server):
         last = server.kept[server.truth.turns()[-1].number]

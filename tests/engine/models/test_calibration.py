@@ -28,6 +28,7 @@ class More(TokenCounter):
         return [words_only(round(1.25 * raw_total(counts))) for counts in await super().count(texts)]
 
 
+@pytest.mark.slow
 async def test_what_a_session_learned_the_next_one_knows(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "p"
     # A model of which nothing is known.

@@ -20,6 +20,7 @@ from tests.engine.compaction.test_warm_summary import summaries, talked
 from tests.engine.session.test_edits import body, sent
 from tests.support.agents import parts_for, running, say
 from tests.support.compaction_world import assert_valid
+from tests.support.forms import one_of
 
 
 def world(folder: Path, resume: str | None = None):  # type: ignore[no-untyped-def]
@@ -58,7 +59,7 @@ async def test_a_fold_is_told_before_done_and_undone_byte_for_byte_also_after_a_
         assert not any(isinstance(s.message.parts[0], SummaryPart) for s in agent.conversation.view())
 
 
-@pytest.mark.parametrize("name", ["anthropic", "responses"])
+@pytest.mark.parametrize("name", one_of(["anthropic", "responses"]))
 async def test_the_next_request_is_the_same_to_the_byte_after_a_fold_and_its_undo(tmp_path: Path, name: str) -> None:
     async with talked(tmp_path, name) as (agent, seen, _):
 
@@ -143,7 +144,7 @@ async def test_in_words_the_price_is_said_before_it_is_done(tmp_path: Path) -> N
         assert body(agent) == before
 
 
-@pytest.mark.parametrize("name", ["anthropic", "responses", "gemini"])
+@pytest.mark.parametrize("name", one_of(["anthropic", "responses", "gemini"]))
 async def test_a_fold_is_asked_of_the_cache_and_the_next_request_is_valid(tmp_path: Path, name: str) -> None:
     async with talked(tmp_path, name) as (agent, _, server):
         path = agent.conversation.path

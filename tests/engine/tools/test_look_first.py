@@ -21,6 +21,7 @@ from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from tests.support.agents import results, running, say
 from tests.support.developer import answering, parts
+from tests.support.forms import one_of
 from tests.support.git import git
 from tests.support.scripts import step
 from tests.support.tool_context import permissions_of
@@ -59,23 +60,26 @@ def runs(made: Any) -> int:
 
 @pytest.mark.parametrize(
     ("command", "wants"),
-    [
-        ("touch new", "wants to write new"),
-        ("mkdir -p out/a 2>/dev/null; test -d out", "wants to write out/"),
-        ("cp src/calc.py copy.py 2>&1 | tail -3", "wants to write copy.py"),
-        ("LANG=de_DE.UTF-8 touch new", "wants to write new"),
-        ("git stash -q || git tag new", "wants to write .git/"),
-        ("git hash-object -w src/calc.py", "wants to write .git/ "),
-        ("python3 -c \"open('made','w')\" || true", "wants to write made"),
-        ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
-        ("cd src && mv calc.py was.py", "wants to write src/"),
-        ("rm -rf src", "wants to write src/"),
-        ("ln -s l $TMPDIR/l; : > $TMPDIR/l/a; touch new", "wants to write new"),
-        (
-            "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new",
-            "wants to write new",
-        ),
-    ],
+    one_of(
+        [
+            ("touch new", "wants to write new"),
+            ("mkdir -p out/a 2>/dev/null; test -d out", "wants to write out/"),
+            ("cp src/calc.py copy.py 2>&1 | tail -3", "wants to write copy.py"),
+            ("LANG=de_DE.UTF-8 touch new", "wants to write new"),
+            ("git stash -q || git tag new", "wants to write .git/"),
+            ("git hash-object -w src/calc.py", "wants to write .git/ "),
+            ("python3 -c \"open('made','w')\" || true", "wants to write made"),
+            ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
+            ("cd src && mv calc.py was.py", "wants to write src/"),
+            ("rm -rf src", "wants to write src/"),
+            ("ln -s l $TMPDIR/l; : > $TMPDIR/l/a; touch new", "wants to write new"),
+            (
+                "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new",
+                "wants to write new",
+            ),
+        ],
+        every=3,
+    ),
 )
 async def test_what_was_stopped_is_asked_about_however_it_was_said(
     tmp_path: Path, project: Path, sandbox: Sandbox, command: str, wants: str
@@ -121,19 +125,22 @@ async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "cat src/calc.py",
-        "python3 src/check.py",
-        "git status --short; git log --oneline",
-        "mkdir -p src; rm -f nothing; echo x > $TMPDIR/x",
-        "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
-        "touch .pytest_cache 2>/dev/null; true",
-        "mkdir .tool_cache 2>/dev/null; echo 'Warning: .tool_cache: Read-only file system'; exit 1",
-        "grep -rn nothing src | tail -1; exit 3",
-        "echo 'touch: cannot touch x: Read-only file system'",
-        "git config user.name x",
-        f"{sys.executable} -m pytest -q -W error -p no:randomly passes.py",
-    ],
+    one_of(
+        [
+            "cat src/calc.py",
+            "python3 src/check.py",
+            "git status --short; git log --oneline",
+            "mkdir -p src; rm -f nothing; echo x > $TMPDIR/x",
+            "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
+            "touch .pytest_cache 2>/dev/null; true",
+            "mkdir .tool_cache 2>/dev/null; echo 'Warning: .tool_cache: Read-only file system'; exit 1",
+            "grep -rn nothing src | tail -1; exit 3",
+            "echo 'touch: cannot touch x: Read-only file system'",
+            "git config user.name x",
+            f"{sys.executable} -m pytest -q -W error -p no:randomly passes.py",
+        ],
+        every=3,
+    ),
 )
 async def test_what_only_looks_or_fails_by_itself_asks_nothing(
     tmp_path: Path, project: Path, sandbox: Sandbox, command: str

@@ -48,6 +48,7 @@ async def test_it_starts_at_first_use_and_counts() -> None:
     assert states[-1] == "stopped"
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 async def test_describing_models_does_not_load_litellm_and_preparing_one_does() -> None:
     states: list[str] = []
@@ -69,6 +70,7 @@ async def test_describing_models_does_not_load_litellm_and_preparing_one_does() 
     await client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts_it() -> None:
     client = WorkerClient()

@@ -116,6 +116,7 @@ async def test_hostile_patterns_names_and_lines(searcher: str, context: ToolCont
         await grep(searcher, context, "x", path="nowhere")
 
 
+@pytest.mark.slow
 async def test_a_line_of_any_length_is_searched_in_pieces(context: ToolContext) -> None:
     text = bytearray(b"y" * (5 * PIECE) + b"\nshort\n")
     for place in (PIECE - 3, 2 * PIECE - 70_000, 3 * PIECE + 5):

@@ -18,6 +18,7 @@ from agent_tui.providers.catalog import DIALECTS
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.dialects.record import OWN_IMAGES, ImageLimits
 from agent_tui.tools.files.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
+from tests.support.forms import one_of
 
 GROQ = DIALECTS["groq"].images
 XAI = DIALECTS["xai"].images
@@ -238,7 +239,7 @@ def test_what_cannot_be_made_small_enough_is_said() -> None:
         scale(encoded(photo(100, 100), "PNG"), ImageLimits(200, None))
 
 
-@pytest.mark.parametrize("limits", [CLAUDE, GROQ, XAI, OWN_IMAGES], ids=["claude", "groq", "xai", "none"])
+@pytest.mark.parametrize("limits", one_of([CLAUDE, GROQ, XAI, OWN_IMAGES]), ids=["claude", "groq", "xai", "none"])
 def test_a_photo_of_a_phone_fits_everywhere(limits: ImageLimits) -> None:
     raw = encoded(photo(1_500, 1_100).resize((4_000, 3_000)), "JPEG", quality=95)
     kept, _, refused = fit_attachments([part(raw, "image/jpeg")], limits)

@@ -34,6 +34,7 @@ def test_where_nothing_holds_no_hostile_command_runs_unasked(world: World, mode:
 IN_THE_PROJECT = frozenset(lines("hostile_in_auto.txt"))
 
 
+@pytest.mark.slow
 def test_auto_without_a_sandbox_puts_the_project_at_stake_and_no_more(world: World) -> None:
     """It changes the project's files and runs its code, as it says."""
     unasked = {command for command in HOSTILE if judged(world, command, "auto").action == "allow"}

@@ -91,6 +91,7 @@ def test_plain_names_stay_as_they_are() -> None:
     assert tool_name("github", "create-issue_2") == "mcp__github__create-issue_2"
 
 
+@pytest.mark.slow
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80), st.text(max_size=80))
 def test_names_are_within_the_limits_and_never_collide(a: str, x: str, b: str, y: str) -> None:
     one, two = tool_name(a, x), tool_name(b, y)

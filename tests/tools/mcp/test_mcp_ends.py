@@ -109,6 +109,7 @@ async def test_reconnect_starts_a_failed_server(tmp_path: Path) -> None:
         assert (await manager.reconnect("later")).startswith("later is connected")
 
 
+@pytest.mark.slow
 async def test_nothing_is_left_after_closing(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     async with running(tmp_path, {"bad": stdio("--stubborn", "--pid-file", str(pid_file)), "good": stdio()}) as manager:
@@ -118,6 +119,7 @@ async def test_nothing_is_left_after_closing(tmp_path: Path) -> None:
     await ended(host, pid)
 
 
+@pytest.mark.slow
 async def test_a_killed_host_is_started_again_and_leaves_no_server_behind(
     tmp_path: Path, bell: Callable[[str], Bell]
 ) -> None:

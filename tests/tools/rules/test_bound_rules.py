@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -61,15 +62,11 @@ ELSEWHERE = [
 ]
 
 
-@pytest.mark.parametrize("mode", HELD)
-@pytest.mark.parametrize("rule", ["bash(git fetch *)", "bash(git fetch)", "bash(git *)"])
 @pytest.mark.parametrize("command", ELSEWHERE)
-def test_always_git_fetch_holds_for_no_other_repository(
-    world: World, command: str, rule: str, mode: PermissionMode
-) -> None:
-    for holds in (True, False):
-        decision = bash(made(world, mode, holds, allow=[rule]), command)
-        assert decision.action == "ask", decision
+def test_always_git_fetch_holds_for_no_other_repository(world: World, command: str) -> None:
+    for mode, rule, holds in product(HELD, ("git fetch *", "git fetch", "git *"), (True, False)):
+        decision = bash(made(world, mode, holds, allow=[f"bash({rule})"]), command)
+        assert decision.action == "ask", (mode, rule, holds, decision)
 
 
 @pytest.mark.parametrize("command", ["git fetch", "git fetch origin", "git fetch --all --prune", "git fetch | tail -3"])

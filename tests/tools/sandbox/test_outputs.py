@@ -175,6 +175,7 @@ def test_rules_that_are_written_during_the_session_do_not_count(jail: Jail) -> N
     assert Outputs(jail.root).wanted([jail.root / "folder/dist/x"])
 
 
+@pytest.mark.slow
 def test_a_folder_that_leads_out_is_not_written(jail: Jail, place: Place) -> None:
     (jail.root / "build").symlink_to(place.outside)
     (jail.root / "target").mkdir()

@@ -1,0 +1,57 @@
+"""How the tests of the screen wait until all that a key or an event set off has happened."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+SOON = 0.02
+"""Seconds for which Textual's own wait sleeps at least: a timer that ends within them, or a thread that works, is
+waited for."""
+IN_VAIN = 10
+"""After so many waits in a row that found nothing to wait for, what is waited for is another process."""
+
+
+class Quiet:
+    """Textual's ``wait_for_idle`` sleeps 20 ms, and again for as long as the process has used the processor meanwhile,
+    twice for every key. This asks the event loop instead, and so ends as soon as there is nothing left to do."""
+
+    def __init__(self) -> None:
+        self.in_vain = 0
+
+    async def __call__(self, min_sleep: float = SOON, max_sleep: float = 1.0) -> None:
+        loop: Any = asyncio.get_running_loop()
+        begun = loop.time()
+        calm, idle = 0, True
+        while calm < 3 and loop.time() < begun + max_sleep:
+            await asyncio.sleep(0)
+            calm += 1
+            if loop._ready:
+                calm, idle = 0, False
+            elif calm == 3 and (wait := _soon(loop, begun + SOON)) >= 0:
+                calm, idle = 0, False
+                await asyncio.sleep(wait)
+        self.in_vain = self.in_vain + 1 if idle else 0
+        if self.in_vain > IN_VAIN:
+            await asyncio.sleep(SOON)
+
+
+def _soon(loop: Any, until: float) -> float:
+    """Seconds until the first timer that ends before ``until``, or until a thread is asked again; -1 without any."""
+    now: float = loop.time()
+    due = [timer.when() for timer in loop._scheduled if not timer.cancelled()]
+    first = min(due, default=until)
+    threads: ThreadPoolExecutor | None = loop._default_executor
+    if threads is not None and now < until and threads._idle_semaphore._value < len(threads._threads):
+        return min(0.001, max(0.0, first - now))
+    return max(0.0, first - now) if first < until else -1
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    wait = Quiet()
+    for module in ("textual.pilot", "textual.app"):
+        monkeypatch.setattr(f"{module}.wait_for_idle", wait)
