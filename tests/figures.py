@@ -20,14 +20,14 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 412,
-    "lines of the program": 100_298,
+    "lines of the program": 100_420,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 16,
     "files entered from Agent.submit to the provider": 59,
     "files entered by one Anthropic call in the worker": 16,
-    "lines of tests/support": 14_613,
+    "lines of tests/support": 14_620,
 }
 
 
