@@ -270,7 +270,11 @@ def _option_kind(option: Option) -> schema.PermissionOptionKind:
 def _server(server: Any) -> Metadata:
     """A server of the editor's as ``.mcp.json`` has it."""
     if (url := getattr(server, "url", None)) is not None:
-        return {"type": "http", "url": url, "headers": {each.name: each.value for each in server.headers}}
+        return {
+            "type": getattr(server, "type", "http"),
+            "url": url,
+            "headers": {each.name: each.value for each in server.headers},
+        }
     return {"command": server.command, "args": server.args, "env": {each.name: each.value for each in server.env}}
 
 
@@ -305,14 +309,14 @@ def _message_of(prompt: Sequence[Any]) -> tuple[str, list[AttachmentPart]]:
                 try:
                     attached.append(image_part(block.data, len(attached) + 1))
                 except ValueError as error:
-                    raise RequestError.invalid_params({"error": f"An image: {error}."}) from None
+                    raise RequestError.invalid_params({"error": f"Cannot read the image: {error}."}) from None
             case "resource_link":
                 texts.append(_place(block.uri))
             case "resource" if isinstance(block.resource, schema.TextResourceContents):
                 place = _place(block.resource.uri)
                 attached.append(AttachmentPart(Path(place).name or place, "text/plain", text=block.resource.text))
             case kind:
-                raise RequestError.invalid_params({"error": f"A block of type {kind} is not taken."})
+                raise RequestError.invalid_params({"error": f"Blocks of type {kind} are not supported."})
     return "\n\n".join(texts), attached
 
 

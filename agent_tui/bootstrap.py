@@ -20,7 +20,17 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.options import Options
-from agent_tui.paths import PROJECT_CONFIG, Paths, package_themes, private_dir, project_root, strangers_root, user_paths
+from agent_tui.paths import (
+    PROJECT_CONFIG,
+    Paths,
+    package_themes,
+    private_dir,
+    project_root,
+    settle_home,
+    strangers_root,
+    user_paths,
+    with_home,
+)
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.keys import key_in_keyring
 from agent_tui.providers.secrets import Redactor, names_secret
@@ -181,6 +191,7 @@ def _check_model_names(layers: Sequence[Layer]) -> None:
 async def make_agent(options: Options, looking: bool = False, folder: Path | None = None) -> Agent:
     """Builds an agent for a ``folder``, else that of the process; it is not started. ``looking``: nothing will be
     stored, so a database that cannot be written will do. Raises AgentError for what the user has to mend."""
+    settle_home()  # also where a program uses this one
     paths = user_paths()
     redactor = Redactor()
     start_logging(paths.log_file, redactor)
@@ -355,7 +366,7 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
 
 
 def _folder(path: Path, flag: str) -> Path:
-    resolved = path.expanduser().resolve()
+    resolved = with_home(path).resolve()
     if not resolved.is_dir():
         raise ConfigError(f"{flag} {path}: no such folder.")
     return resolved
@@ -376,7 +387,7 @@ def _prompt_file(options: Options) -> str:
     if path is None:
         return ""
     try:
-        with path.expanduser().open("rb") as file:
+        with with_home(path).open("rb") as file:
             text = file.read(_PROMPT_FILE + 1).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"

@@ -11,6 +11,8 @@ EXIT_REFUSED = 55
 """The model refused, or answered nothing."""
 EXIT_DENIED = 56
 """With ``--fail-on-denial``: something needed a permission that nobody could give."""
+EXIT_SERVER = 57
+"""An MCP server with ``required = true`` was not there."""
 EXIT_RETRYABLE = 75
 EXIT_INTERRUPTED = 130
 
@@ -56,6 +58,12 @@ class NoSessionError(StoreError):
 
 class SessionBusyError(StoreError):
     """The session is open in another process; it can be read but not continued here."""
+
+
+class RequiredServerError(AgentError):
+    """A run needs an MCP server that did not come."""
+
+    exit_code = EXIT_SERVER
 
 
 class ToolError(AgentError):

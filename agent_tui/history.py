@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TextIO
@@ -148,8 +147,6 @@ class History:
 
     def _take(self, name: str) -> bool:
         """Returns whether a name for a draft was free; it is taken until the program ends, however it does."""
-        if sys.platform == "win32":
-            return True
         import fcntl
         import weakref
         import zlib

@@ -45,11 +45,24 @@ class Paths(NamedTuple):
         return self.config / "themes"
 
 
+def with_home(path: str | Path) -> Path:
+    """A path with the home folder for ``~``. A ``~name`` of nobody stays as it is: there is no such file."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111  (Path.expanduser raises for it)
+
+
+def settle_home() -> None:
+    """Gives a process whose user has no home folder (a container's, without ``HOME``) one that does not exist."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/nonexistent"
+
+
 def user_paths() -> Paths:
     """The folders of this user, honouring ``AGENT_TUI_HOME``. Nothing is created."""
     home = os.environ.get("AGENT_TUI_HOME")
     if home:
-        base = Path(home).expanduser().absolute()
+        base = with_home(home).absolute()
         return Paths(base / "config", base / "data", base / "state", base / "cache")
     from platformdirs import PlatformDirs
 
@@ -133,8 +146,6 @@ def git_folder(folder: Path) -> Path | None:
 def belongs_to_user(folder: Path, *parts: Path) -> bool:
     """Returns whether a project folder and the ``parts`` of it that make it one are the user's own, by git's rule:
     owned by them (under sudo also by whoever called it), or named by ``safe.directory`` of their git configuration."""
-    if not hasattr(os, "geteuid"):
-        return True
     users = {os.geteuid()}
     if 0 in users and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
         users.add(int(caller))
@@ -162,7 +173,7 @@ def _is_shared(folder: Path) -> bool:
 def from_a_stranger(path: Path) -> bool:
     """Returns whether a file in a folder that anyone may write into is another user's."""
     try:
-        return _is_shared(path.parent) and hasattr(os, "geteuid") and path.lstat().st_uid != os.geteuid()
+        return _is_shared(path.parent) and path.lstat().st_uid != os.geteuid()
     except OSError:
         return True
 

@@ -27,6 +27,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.headless.run import expanded, need_model
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
+from agent_tui.paths import with_home
 
 OnQuestion = Callable[[Question], Awaitable[object] | object]
 
@@ -49,7 +50,7 @@ class Session:
         options: Options | None = None,
     ) -> None:
         given = options or Options()
-        self._folder = Path(folder).expanduser().resolve()
+        self._folder = with_home(folder).resolve()
         self._options = replace(
             given, headless=True, can_ask=True, model=model or given.model, resume=resume or given.resume
         )
@@ -104,7 +105,7 @@ class Session:
         AgentError while another message has no answer yet, for an unknown command, and what ``on_question`` raised."""
         agent = self.agent
         if self._told is not None:
-            raise AgentError("A turn runs already: wait for its end, or use steer().")
+            raise AgentError("A turn is already running: wait until it ends, or use steer().")
         told: asyncio.Queue[ControlEvent | BaseException] = asyncio.Queue()
         self._told = told
         try:

@@ -22,6 +22,7 @@ from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, named_as_g
 from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, Options, Served
+from agent_tui.paths import settle_home, with_home
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
@@ -34,6 +35,10 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
     chat, on a page of the browser."""
     arguments = [_valid(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     _open_missing_streams()
+    if sys.platform == "win32":
+        terminal_output.complain("agent-tui does not run on Windows itself. Run it in WSL (wsl --install).")
+        return EXIT_USAGE
+    settle_home()
     try:
         code = _serve(parse_options(arguments), served) if served else _run(arguments)
         if code == EXIT_OK:
@@ -237,7 +242,7 @@ def _go_to_folder(options: Options) -> None:
 def go_to(folder: Path, flag: str) -> None:
     """Works there from now on. Raises ConfigError, which names the ``flag``."""
     try:
-        os.chdir(folder.expanduser())
+        os.chdir(with_home(folder))
     except OSError as error:
         raise ConfigError(f"{flag} {folder}: {error.strerror or error}.") from None
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from agent_tui import __version__, terminal_output
+from agent_tui import terminal_output
 from agent_tui.config import FLAGS, Flag
 from agent_tui.errors import ConfigError
 
@@ -39,6 +39,21 @@ class Parser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
             terminal_output.write(file or sys.stderr, message)
+
+
+class _Version(argparse.Action):
+    """What a report of a fault needs: the first line for scripts, the second says what runs it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        import platform
+
+        from agent_tui.tools.git.repository import version_and_commit
+
+        terminal_output.say(f"agent-tui {version_and_commit()}")
+        terminal_output.say(
+            f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, in {sys.prefix}"
+        )
+        parser.exit()
 
 
 def _flags(parser: argparse.ArgumentParser) -> list[str]:
@@ -117,7 +132,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-p", "--print", dest="headless", nargs="?", const="", metavar="PROMPT", help="print the answer and exit"
     )
-    parser.add_argument("--version", action="version", version=f"agent-tui {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print version, commit and Python, and exit")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for flag in FLAGS:
         if flag.group not in groups:

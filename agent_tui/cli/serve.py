@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import add_command
-from agent_tui.errors import EXIT_OK, AgentError, ConfigError
+from agent_tui.errors import EXIT_OK, AgentError
 from agent_tui.options import SERVED, Served
 from agent_tui.pipes.start import command as command_of
 from agent_tui.text.clean import clean_line
@@ -50,8 +50,6 @@ def _port(text: str) -> int:
 def _serve(values: argparse.Namespace, folder_of: Callable[[Sequence[str]], Path]) -> int:
     flags: list[str] = values.rest
     folder = folder_of(flags)
-    if sys.platform == "win32":
-        raise ConfigError("agent-tui serve does not run on Windows.")
     if any(find_spec(package) is None for package in ("textual_serve", "aiohttp")):
         raise AgentError("agent-tui serve needs the textual-serve package: pip install 'textual-serve<2'.")
     from agent_tui.hardening import hide_memory

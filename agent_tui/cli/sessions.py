@@ -27,7 +27,7 @@ def add_sessions(commands: Any) -> None:
     )
     _add_listing(sessions)
     actions = sessions.add_subparsers()
-    _add_listing(add_command(actions, "list", "list sessions, as without a word", "", "--all"))
+    _add_listing(add_command(actions, "list", "list sessions (the default)", "", "--all"))
     delete = add_command(actions, "delete", "delete a session permanently", "ID", "ID --yes")
     delete.add_argument("id", metavar="ID", help="the session's id")
     delete.add_argument("-y", "--yes", action="store_true", help="don't ask")
@@ -57,7 +57,7 @@ def add_sessions(commands: Any) -> None:
 
 def _add_listing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="include all projects")
-    parser.add_argument("--search", metavar="WORDS", help="find sessions where you or the model said all the words")
+    parser.add_argument("--search", metavar="WORDS", help="find sessions in which you or the model said these words")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_sessions)
 
@@ -201,7 +201,7 @@ def _delete(values: argparse.Namespace) -> None:
             every = plural(store.messages.tree_size(info.id)[0], "message")
             answer = terminal_output.ask(f"Delete {info.id} ({title}, {every}) permanently? [y/N] ")
             if answer.strip().lower() not in ("y", "yes"):
-                terminal_output.tell("Kept.")
+                terminal_output.tell("Not deleted.")
                 return
         store.delete(info.id)
     terminal_output.tell(f"Deleted {info.id}.")

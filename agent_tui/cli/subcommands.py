@@ -19,7 +19,7 @@ from agent_tui.cli.sessions import add_sessions
 from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, AgentError, ConfigError
 from agent_tui.options import Options
-from agent_tui.paths import project_root, user_paths
+from agent_tui.paths import project_root, user_paths, with_home
 from agent_tui.text.clean import clean_line, one_line
 
 
@@ -170,7 +170,7 @@ def _chat_flags(flags: Sequence[str]) -> Path:
     options = parse_options(flags)
     if options.headless:
         raise ConfigError("agent-tui serve opens the chat; it does not take -p.")
-    folder = Path.cwd() / (options.folder or Path()).expanduser()
+    folder = Path.cwd() / with_home(options.folder or Path())
     if not folder.is_dir():
         raise ConfigError(f"{options.written('folder')} {options.folder}: no such folder.")
     return folder

@@ -33,7 +33,7 @@ from agent_tui.context.tokens import format_metrics
 from agent_tui.errors import ConfigError
 from agent_tui.models.messages import recall_id
 from agent_tui.models.rows import FREE, RESERVE
-from agent_tui.paths import in_project
+from agent_tui.paths import in_project, with_home
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import clock, grouped, plural, share, tokens
 
@@ -193,7 +193,7 @@ async def pin(agent: Agent, args: str) -> CommandResult:
         return Text("No message to pin yet. Run /pin PATH to pin a file.", error=True)
     if _is_id(what) and not (agent.cwd / what).exists():
         return Text(f"No such message: {what}.", error=True)
-    path = os.path.normpath(agent.cwd / Path(what).expanduser())
+    path = os.path.normpath(agent.cwd / with_home(what))
     if path in agent.context.pinned:
         agent.context.unpin(path)
         return Text(f"Unpinned {in_project(path, agent.cwd)}.")
@@ -395,6 +395,6 @@ async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     data = context_json(ContextReport.compared(agent), path) if number is None else past_json(_past(agent, number))
     text = json.dumps(data, indent=2) + "\n"
     if where:
-        return f"Written to {await write_told(text, cwd / Path(where).expanduser())}"
+        return f"Written to {await write_told(text, cwd / with_home(where))}"
     name = f"context-{agent.conversation.info.id}{'' if number is None else f'-step-{number}'}"
     return f"Written to {await write_export(text, agent.paths.exports, name, '.json')}"

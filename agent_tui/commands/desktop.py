@@ -44,7 +44,7 @@ def _first(commands: Sequence[Sequence[str]], data: bytes | None = None) -> byte
 
 def copy_text(text: str) -> bool:
     """Puts text into the platform's clipboard; False where there is no tool for it."""
-    own = {"darwin": [["pbcopy"]], "win32": [["clip"]]}
+    own = {"darwin": [["pbcopy"]]}
     others = [["wl-copy"], ["xclip", "-selection", "clipboard"], ["xsel", "-ib"]]
     return _first(own.get(sys.platform, others), text.encode("utf-8", "replace")) is not None
 
@@ -58,7 +58,7 @@ def read_image() -> bytes | None:
 
 def read_text() -> str | None:
     """Text from the platform's clipboard, or None."""
-    own = {"darwin": [["pbpaste"]], "win32": [["powershell", "-NoProfile", "-Command", "Get-Clipboard"]]}
+    own = {"darwin": [["pbpaste"]]}
     others = [["wl-paste", "--no-newline"], ["xclip", "-selection", "clipboard", "-o"], ["xsel", "-ob"]]
     found = _first(own.get(sys.platform, others))
     return found.decode("utf-8", "replace") if found else None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.engine.draft import NamedFile
 from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import text as files
@@ -185,8 +186,8 @@ def attachment(path: Path, cwd: Path, judged: Path | None = None) -> AttachmentP
     if path.suffix.lower() in IMAGE_TYPES:
         raise ValueError(f"not an image, in spite of its name ({path.suffix})")
     if len(raw) > MAX_TEXT:
-        sizes = f"{size(len(raw))}, the most that is attached is {size(MAX_TEXT)}"
-        raise ValueError(f"the file has {sizes}; name lines (@file:1-200) or ask to read it")
+        sizes = f"{size(len(raw))}, at most {size(MAX_TEXT)} can be attached"
+        raise ValueError(f"the file has {sizes}; name lines (@file:1-200), or ask the model to read it")
     return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
 
 
@@ -245,7 +246,7 @@ def _existing(name: str, cwd: Path) -> Path | None:
     for candidate in dict.fromkeys((name, name.rstrip(".!?"))):
         if not candidate:
             continue
-        path = Path(candidate).expanduser()
+        path = with_home(candidate)
         path = path if path.is_absolute() else cwd / path
         try:
             if path.exists():

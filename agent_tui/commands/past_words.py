@@ -123,7 +123,7 @@ def honesty(moment: PastMoment) -> str:
         return "The numbers shown then were not stored; these are recalculated."
     if not differs:
         return ""
-    why = "not everything they came from was stored"
+    why = "part of their data was not stored"
     if moment.step.given is not None:
         why = "some token counts arrived later"
     then = plural(moment.step.estimated_input or 0, "token")

@@ -11,7 +11,7 @@ from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.session import Branch
-from agent_tui.paths import private_dir, write_new
+from agent_tui.paths import private_dir, with_home, write_new
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, tokens
@@ -237,7 +237,7 @@ async def export(agent: Agent, args: str) -> CommandResult:
     text = await asyncio.to_thread(render, info, content, fmt, agent.models.known_keys)
     try:
         if rest:
-            written = await write_told(text, agent.cwd / Path(rest).expanduser())
+            written = await write_told(text, agent.cwd / with_home(rest))
         else:
             written = await write_export(text, agent.paths.exports, agent.conversation.info.id, f".{fmt}")
     except AgentError as error:

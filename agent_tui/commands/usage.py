@@ -120,7 +120,7 @@ def usage_sections(totals: SessionTotals, steps: Sequence[Step]) -> list[Section
     if totals.doubted:
         why = "; ".join(dict.fromkeys(DOUBTS[step.doubt] for step in steps if step.doubt and step.believed is not None))
         words = f"counted as reported, but it looks wrong{f': {why}' if why else ''}"
-        rows.append(Row("Doubted", words, plural(totals.doubted, "report")))
+        rows.append(Row("Doubtful", words, plural(totals.doubted, "report")))
     rows.append(_compacted(totals))
     if totals.unused:
         words = f"{plural(totals.unused, 'summary', 'summaries')} prepared, not used yet"

@@ -136,8 +136,9 @@ class PermissionsConfig:
 
 @dataclass(slots=True)
 class McpServer:
-    """One MCP server: ``command`` (stdio) or ``url`` (streamable HTTP). ``timeout`` is seconds for connecting and
-    listing, ``call_timeout`` seconds for one call."""
+    """One MCP server: ``command`` (stdio) or ``url``, which is spoken to by streamable HTTP or the older ``sse``
+    (``type``; empty: what the server knows). ``timeout`` is seconds for connecting and listing, ``call_timeout``
+    seconds for one call. A run without a screen does not begin without a ``required`` one."""
 
     command: str | None = None
     args: list[str] = field(default_factory=list)
@@ -148,6 +149,8 @@ class McpServer:
     enabled: bool = True
     timeout: float = 30.0
     call_timeout: float = 300.0
+    type: Literal["", "stdio", "http", "sse"] = ""
+    required: bool = False
 
 
 AUTO_THEME = "auto"

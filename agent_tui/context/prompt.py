@@ -47,7 +47,7 @@ def read_text(path: Path, within: Path | None = None, limit: int = LIMIT) -> str
     try:
         if within is not None and not path.resolve().is_relative_to(within.resolve()):
             raise BadFile("is a link that leads out of the project")
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise BadFile("is not a regular file")

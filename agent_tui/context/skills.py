@@ -32,7 +32,7 @@ def split_head(text: str) -> tuple[dict[str, str], str]:
         return {}, text
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in (FENCE, "...")), None)
     if end is None:
-        raise BadHead("line 1: the head that begins with --- has no end")
+        raise BadHead("line 1: the front matter that begins with --- has no end")
     return _values(lines[:end]), "\n".join(lines[end + 1 :]).strip("\n")
 
 
@@ -135,7 +135,7 @@ def _load(path: Path, within: Path | None) -> Skill:
         raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
     description = plain_line(head.get("description", ""), DESCRIPTION)
     if not description:
-        raise BadHead("its head has no description")
+        raise BadHead("its front matter has no description")
     return Skill(name, description, path, text)
 
 

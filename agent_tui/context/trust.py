@@ -180,7 +180,7 @@ def _walk(place: Path) -> Iterator[Path]:
 def _read(path: Path, limit: int) -> bytes | None:
     """A regular file's content, at most ``limit`` bytes of it; None where there is none to be had."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except OSError:
@@ -324,7 +324,7 @@ class FolderTrust:
         """Returns what would be trusted, with what is different in it, file by file."""
         found = self.changes()
         if not found:
-            return "Nothing here waits for your trust."
+            return "Nothing here needs your trust."
         lines: list[str] = []
         for change in found[:LISTED]:
             lines += [f"  {change}", *(f"      {line}" for line in change.lines)]

@@ -178,9 +178,9 @@ class Control:
                 return {"interrupted": agent.turns.interrupt()}
             case Steer(text):
                 if not text.strip():
-                    raise ConfigError("The message says nothing.")
+                    raise ConfigError("The message is empty.")
                 if not agent.turns.busy:
-                    raise ConfigError("No turn runs; send a message instead.")
+                    raise ConfigError("No turn is running; send a message instead.")
                 agent.turns.steer(text)
                 return {}
             case SetModel(model):
@@ -191,7 +191,7 @@ class Control:
                 if known is None:
                     raise ConfigError(f"Unknown mode {clean_line(mode)[:60]!r}; use {', '.join(PERMISSION_MODES)}.")
                 if known == "bypass" and agent.mode.now != "bypass":
-                    raise ConfigError("bypass is chosen at the start only: --permission-mode bypass.")
+                    raise ConfigError("bypass can only be set at the start: --permission-mode bypass.")
                 agent.mode.set(known)
                 return {"mode": known}
             case GetContext():
@@ -242,7 +242,7 @@ class Control:
     def _settle(self, name: str, chosen: Sequence[str], text: str) -> None:
         question, answer = self._open.get(name, (None, None))
         if question is None or answer is None:
-            raise AgentError("This question waits no more: it was answered, or its turn is over.")
+            raise AgentError("This question is closed: it was answered, or its turn has ended.")
         known = {option.id for option in question.options}
         if strange := next((one for one in chosen if one not in known), None):
             raise AgentError(f"No option {clean_line(strange)[:60]!r}; this question has {', '.join(sorted(known))}.")

@@ -33,6 +33,7 @@ from agent_tui.store.store import Store
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural, size
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
+from agent_tui.tools.git.repository import version_and_commit
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.rules.standing import Which
 
@@ -226,8 +227,8 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     """Checks of this installation: (ok, warn or fail; what; detail). ``pictures`` is how the terminal shows them, where
     it was asked already."""
     rows: list[Row] = [
-        ("ok", "agent-tui", _version("agent-tui") or "from a checkout"),
-        ("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
+        ("ok", "agent-tui", version_and_commit()),
+        ("ok", "python", f"{platform.python_version()} on {platform.system()} {platform.machine()}, in {sys.prefix}"),
     ]
     for package in ("textual", "rich", "litellm", "tiktoken", "mcp", "pydantic", "platformdirs"):
         version = _version(package)

@@ -3,10 +3,8 @@ project's trust, and the prompt's own blocks of text."""
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Protocol
@@ -23,7 +21,7 @@ from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock
 from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.usage import Limits
-from agent_tui.paths import Paths
+from agent_tui.paths import Paths, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import size
@@ -105,11 +103,14 @@ class Extensions:
         return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "Nothing was ignored.")
 
     async def ready(self) -> None:
-        """Waits until every MCP server is connected or has failed, as long as the slowest of them may take: for a run
-        of one message, which could not use a server that comes later."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.mcp.patience):
-                await self.mcp.settled()
+        """Waits for the MCP servers that a run cannot do without; others never delay a request. Raises
+        RequiredServerError."""
+        await self.mcp.need_required()
+
+    async def command_ready(self, name: str) -> None:
+        """Waits for the MCP server whose prompt a command ``server:prompt`` is, where it is still starting."""
+        if ":" in name:
+            await self.mcp.settled(name.partition(":")[0])
 
     def skill_rows(self) -> list[tuple[str, str, str]]:
         """Name, description and path of each skill."""
@@ -218,7 +219,7 @@ class Trusting:
         if not sure and folder.state != "never":
             first = folder.line() or "This folder is not trusted."
         elif not folder.accept():
-            first = "It has just changed; nothing is trusted yet. Look again."
+            first = "It has just changed; nothing is trusted yet. Review it again."
         else:
             self.trusted = True
             return None
@@ -301,7 +302,7 @@ class Workspace:
 
     def resolve(self, path: str) -> str:
         """The absolute path of a document named relative to the working directory."""
-        return str((self.cwd / Path(path).expanduser()).resolve())
+        return str((self.cwd / with_home(path)).resolve())
 
     def pinnable(self, path: str) -> str:
         """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""

@@ -252,14 +252,12 @@ class Handoff:
         name = one_line(conversation.info.title or conversation.info.preview, SHOWN)
         blocks = [
             goal,
-            f"This goes on from an earlier session, “{name}” ({conversation.info.id}). What matters from it:",
+            f"This continues an earlier session, “{name}” ({conversation.info.id}). What you need to know from it:",
             body,
             "\n".join(["Pinned by me, word for word:", *(pictured(redact(words)) for words in pinned)])
             if pinned
             else "",
-            "\n".join("My rules, which still hold:" if line == RULES else line for line in lines),
-            "\n".join(["Files that were used there:", *(line.replace(f"- {root}/", "- ", 1) for line in files)])
-            if files
-            else "",
+            "\n".join("My rules, still valid:" if line == RULES else line for line in lines),
+            "\n".join(["Files used there:", *(line.replace(f"- {root}/", "- ", 1) for line in files)]) if files else "",
         ]
         return "\n\n".join(filter(None, blocks))

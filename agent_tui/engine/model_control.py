@@ -23,6 +23,7 @@ from agent_tui.providers.keys import checked_key, keep_key, keyring_ready
 from agent_tui.providers.listing import listed_models, unlisted
 from agent_tui.providers.request import not_taken
 from agent_tui.records import dataclass
+from agent_tui.text.numbers import plural
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 
@@ -202,8 +203,7 @@ class ModelControl:
         view = self._state.conversation.view()
         count = not_taken(view, images_of(info.target)) if info.images is not False else 0
         if count:
-            what = "1 image of this session is" if count == 1 else f"{count} images of this session are"
-            line = f"{what} more than {info.spec.key} accepts; it gets a line instead of each."
+            line = f"This session has {plural(count, 'image')} that {info.spec.key} cannot take; lines replace them."
             self._state.events.publish(Notice("info", line, "images"))
 
     async def forget_limits(self) -> int:

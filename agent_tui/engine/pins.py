@@ -120,8 +120,8 @@ class Pins:
         limit = self._context.usage().limit
         taken = size + sum(pin.tokens for pin in self.all() if pin.state != "file")
         if limit and taken > limit * MOST_SHARE:
-            most = f"at most half of the limit ({tokens(limit, False)}) can be"
-            raise AgentError(f"Not pinned: the pinned words would be {tokens(taken, True)}, {most}.")
+            most = f"more than half of the limit of {tokens(limit, False)}"
+            raise AgentError(f"Not pinned: all pinned messages would take {tokens(taken, True)} tokens, {most}.")
         # With its calls and their results: one of a unit that stays keeps them all.
         unit = next((unit for unit in units_of(conversation.path) if any(m.id == message.id for m in unit)), ())
         stays = {m.id for m in unit}

@@ -301,7 +301,7 @@ class PermissionDesk:
             return " · runs outside the sandbox"
         apart = "" if self.permissions.tells_hosts_apart() else ": any host, as hosts cannot be told apart here"
         if again:
-            return f" · again, with the network{apart}" if decision.network else " · runs again in the sandbox"
+            return f" · runs again, with the network{apart}" if decision.network else " · runs again in the sandbox"
         return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
     def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:

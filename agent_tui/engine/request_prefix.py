@@ -403,9 +403,7 @@ def fitting_tools(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool], w
 def fewer_tools_text(window: int, left_out: Sequence[str]) -> str:
     """Told once when a window has no room for every tool."""
     names = ", ".join(left_out[:SHOWN]) + (f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else "")
-    return (
-        f"The window of {window:,} tokens is small: {names} left out, so that there is room to talk. /tools lists them."
-    )
+    return f"The window of {window:,} tokens is small: {names} left out to make room. /tools lists them."
 
 
 def _rank(tool: OfferedTool) -> int:

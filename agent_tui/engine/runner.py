@@ -83,7 +83,7 @@ class TurnRelay:
             self._told_mode.tell(message, view)
         self._context.prefix.refresh(message)
         if late := self._toolbox.late():
-            line = f"MCP server {', '.join(late)} is still starting; this message is sent without its tools."
+            line = f"MCP server {', '.join(late)} is still starting; the model can look for its tools once it has."
             self._state.events.publish(Notice("warning", line, "mcp"))
         self._context.foretell()
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge)

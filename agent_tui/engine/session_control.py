@@ -268,7 +268,7 @@ class SessionControl:
         conversation = self._state.conversation
         if conversation.missing:
             where = f"agent-tui sessions repair {conversation.info.id}"
-            text = f"This session is damaged; it lacks {lacks(conversation.missing)}. `{where}` makes a sound copy."
+            text = f"This session is damaged; missing: {lacks(conversation.missing)}. `{where}` makes a repaired copy."
             self._state.events.publish(Notice("warning", text, "damaged"))
 
     def rename(self, title: str) -> None:

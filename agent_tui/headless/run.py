@@ -30,6 +30,7 @@ from agent_tui.errors import (
     EXIT_USAGE,
     AgentError,
     ConfigError,
+    RequiredServerError,
 )
 from agent_tui.headless.incoming import (
     Answered,
@@ -45,6 +46,7 @@ from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, r
 from agent_tui.models.events import Event, Notice, PermissionAnswered, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
+from agent_tui.paths import with_home
 from agent_tui.text.clean import clean_line
 
 
@@ -57,7 +59,7 @@ def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str
     found: list[AttachmentPart] = []
     for index, path in enumerate(paths):
         flag = written("images", index)
-        whole = path.expanduser()
+        whole = with_home(path)
         try:
             part = attachment(whole if whole.is_absolute() else cwd / whole, cwd)
         except (OSError, ValueError) as error:
@@ -74,6 +76,8 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
     if not prompt.startswith("/"):
         return prompt
     name, args = registry.split(prompt)
+    if agent.parts.extensions is not None:
+        await agent.parts.extensions.command_ready(name)
     for own in agent.project.user_commands():
         if own.name == name:
             text = own.expand(args)
@@ -202,7 +206,7 @@ class Run:
             async for item in incoming(own_input()):
                 match item:
                     case UserMessage() if self._held + item.size > 2 * MAX_LINE and self._held:
-                        self._wrong(Wrong("Too much waits already: this message is not taken."))
+                        self._wrong(Wrong("Too many messages are queued; this one was refused."))
                     case UserMessage():
                         self._unsent += 1
                         self._held += item.size
@@ -270,7 +274,7 @@ class Run:
         question = next((one for one in control.questions if one.id == answered.id), None)
         try:
             if question is None:
-                raise ConfigError("This question waits no more: it was answered, or its turn is over.")
+                raise ConfigError("This question is closed: it was answered, or its turn has ended.")
             answer = answer_of(question, answered.said)
             self._asked_here.discard(question.id)
             question.answer(*answer.options, text=answer.text)
@@ -363,8 +367,8 @@ class Run:
         """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
         the user themselves: what is piped in, and the text of a command, may be anyone's.
 
-        MCP servers are waited for: the one request would otherwise go without them. Raises ConfigError for a command
-        that only the chat has or nobody knows, and for a picture that is none.
+        Only MCP servers that are required are waited for. Raises RequiredServerError where one does not come,
+        ConfigError for a command that only the chat has or nobody knows, and for a picture that is none.
         """
         agent = self.agent
         if agent.parts.extensions is not None:
@@ -437,7 +441,7 @@ async def run_headless(
             need_model(agent, options)
             await (run.many() if options.input_format == "stream-json" else run.one(piped))
         run.write(printer.finish)
-    except ConfigError as error:
+    except (ConfigError, RequiredServerError) as error:
         if agent.opened:  # a stream of events ends as every other does
             run.write(partial(printer.fail, str(error)))
         raise

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from agent_tui.errors import ConfigError
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import duration
 
@@ -149,7 +150,7 @@ def read_schema(source: Path | str, flag: str = "--output-schema") -> OutputSche
         if isinstance(source, str):
             data = source.encode("utf-8", "replace")
         else:
-            with source.expanduser().open("rb") as file:
+            with with_home(source).open("rb") as file:
                 data = file.read(MAX_FILE + 1)
     except OSError as error:
         raise ConfigError(f"{flag}: {error.strerror or error}.") from None

@@ -99,4 +99,4 @@ def without_text_kept(failure: Failure) -> Failure:
 def inner_failure(error: Exception, unsent: bool = False) -> Failure:
     """An error of our own that ended a turn. ``unsent``: the user's message waits."""
     kept = f" {TEXT_KEPT}" if unsent else ""
-    return Failure("invalid_request", f"Something went wrong inside agent-tui: {error}. It is in the log.{kept}")
+    return Failure("invalid_request", f"Internal error: {error}. See the log for details.{kept}")

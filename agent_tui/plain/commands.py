@@ -430,7 +430,7 @@ class Commands:
 TYPING = (
     ("Enter", "send; while the model works, queue the message"),
     ("a backslash at the end of a line", "continue the message on the next line; pasted lines are one message"),
-    ("an empty line", "send what is queued"),
+    ("an empty line", "send queued messages"),
     ("Ctrl+C", "interrupt, or clear the line; twice on an empty line: quit"),
     ("Ctrl+D", "on an empty line: quit"),
     ("a number", "answer a question; m shows the rest of a long change or plan"),

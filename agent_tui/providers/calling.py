@@ -88,8 +88,8 @@ class Length:
 
     def error(self) -> BoundError:
         return BoundError(
-            f"The answer is longer than {self._asked:,} tokens, the most that was requested, can be "
-            f"(over {answer_limit(self._asked):,} characters), so it was stopped."
+            f"The answer was stopped: with over {answer_limit(self._asked):,} characters it is longer than the "
+            f"{self._asked:,} tokens that were requested."
         )
 
 

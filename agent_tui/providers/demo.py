@@ -26,6 +26,7 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.usage import Limits, Prices, TokenUsage
+from agent_tui.paths import with_home
 from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.demo_script import Answer, Script, ScriptedStep, Witness, load_script
 from agent_tui.providers.demo_tour import TOPICS, VERBS, on_tour
@@ -213,7 +214,7 @@ class DemoProvider:
         name = spec.extra.get("script") or self._default_script
         if not name:
             return None
-        path = Path(name).expanduser()
+        path = with_home(name)
         if path not in self._scripts:
             self._scripts[path] = load_script(path)
         return self._scripts[path]

@@ -5,13 +5,13 @@ that go with the process that made them.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import re
 import shutil
 import sqlite3
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,22 +21,10 @@ from agent_tui.errors import SessionBusyError, StoreError
 from agent_tui.paths import private_dir
 from agent_tui.store.sessions import SessionRows
 
-if sys.platform == "win32":
-    import msvcrt
 
-    # Beyond the owner's number, so that this can still be read while the lock is held.
-    _LOCKED_BYTE = 1024
-
-    def take(descriptor: int) -> None:
-        """Locks an open file, without waiting. Raises OSError where another holds it."""
-        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def take(descriptor: int) -> None:
-        """Locks an open file, without waiting. Raises OSError where another holds it."""
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def take(descriptor: int) -> None:
+    """Locks an open file, without waiting. Raises OSError where another holds it."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 PROBE_SECONDS = 0.02
@@ -68,9 +56,8 @@ class SessionLock:
 
     def remove(self) -> None:
         """Releases the lock of a session that is gone, and its file with it."""
-        if sys.platform != "win32":
-            with contextlib.suppress(FileNotFoundError):
-                self.path.unlink()
+        with contextlib.suppress(FileNotFoundError):
+            self.path.unlink()
         self.release()
 
     def __enter__(self) -> SessionLock:
@@ -197,7 +184,10 @@ class PassingFolder:
     ends, tells others whether it is in use. ``sessions``: those in it exist nowhere else."""
 
     def __init__(self, *, sessions: bool = False) -> None:
-        self._folder = TemporaryDirectory(prefix=PREFIX)
+        try:
+            self._folder = TemporaryDirectory(prefix=PREFIX)
+        except OSError as error:
+            raise StoreError(f"No folder for temporary files ({error}). Set TMPDIR to one you can write to.") from None
         self.path = Path(self._folder.name)
         # Locked before it has its name: whoever finds the mark can rely on it.
         unnamed = self.path / "new.lock"
@@ -247,14 +237,14 @@ def _ours() -> list[Path]:
 
 
 def _is_private(about: os.stat_result) -> bool:
-    return not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o077)
+    return about.st_uid == os.getuid() and not about.st_mode & 0o077
 
 
 @contextlib.contextmanager
 def _unused(folder: Path) -> Iterator[bool]:
     """Yields whether the process that made a folder is gone; nobody else removes it meanwhile."""
     try:
-        mark = os.open(folder / _MARK, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        mark = os.open(folder / _MARK, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         yield False
         return

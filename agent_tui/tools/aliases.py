@@ -226,7 +226,7 @@ def _read(found: Metadata, said: _Said) -> None:
 
 def _write(found: Metadata, said: _Said) -> None:
     if (mode := said.take("mode")) not in (None, "overwrite", "w", "write", "create"):
-        raise ToolError(f"write: there is no mode {str(mode)[:40]!r}. It writes whole files; to add to one use edit.")
+        raise ToolError(f"write: there is no mode {str(mode)[:40]!r}. It writes whole files; use edit to append.")
 
 
 def _edit(found: Metadata, said: _Said) -> str | None:
@@ -408,7 +408,7 @@ def _ask(found: Metadata, said: _Said) -> None:
     questions = said.left.get("questions")
     if isinstance(questions, list) and "question" not in found:
         if len(questions) != 1 or not isinstance(questions[0], dict):
-            raise ToolError("ask: one question a call; call it again for the next.")
+            raise ToolError("ask: one question per call; call it again for the next.")
         found.update(_Said(questions[0]).by(_ARGUMENTS["ask"]))
     choices = found.get("choices")
     if isinstance(choices, list):

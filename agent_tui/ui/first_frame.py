@@ -208,7 +208,7 @@ class FirstFrame:
 
 def first_frame(ui: UiConfig, paths: Paths, environ: Mapping[str, str], *, face: bool) -> FirstFrame | None:
     """Shows the first frame, with the name on it where the session is a new one (``face``); None where it cannot."""
-    if sys.platform == "win32" or ui.vim or "NO_COLOR" in environ or sys.__stdin__ is None or sys.__stderr__ is None:
+    if ui.vim or "NO_COLOR" in environ or sys.__stdin__ is None or sys.__stderr__ is None:
         return None
     try:
         if not sys.__stderr__.isatty() or sys.__stderr__.encoding.lower() != "utf-8":

@@ -113,7 +113,7 @@ def test_a_second_answer_and_one_that_changes_the_call_are_error_events(cli: Cli
         assert "nonsense" in driver.until("error")["message"]
         driver.reply(question, behavior="deny")
         driver.reply(question, behavior="allow")
-        assert "waits no more" in driver.until("error")["message"]
+        assert "is closed" in driver.until("error")["message"]
         assert driver.until("turn_end")["stop_reason"] == "end"
         assert driver.end() == 2
     assert list(cli.project.iterdir()) == []
@@ -167,7 +167,7 @@ def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
         assert driver.ask("set_model", model="demo")["response"] == {"model": "demo"}
         assert "initialize" in driver.ask("reload")["error"], "names those that there are"
         assert driver.ask("set_model")["error"].startswith("set_model: model must be a text")
-        assert "No turn runs" in driver.ask("steer", text="faster")["error"]
+        assert "No turn is running" in driver.ask("steer", text="faster")["error"]
         driver.say({"type": "user", "text": "one"})
         driver.until("turn_end")
         before = driver.ask("get_context")["response"]
@@ -177,7 +177,7 @@ def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
         after = driver.ask("get_context")["response"]
         assert after["total"] < before["total"] and len(after["dropped"]) == 1
         driver.reply({"request_id": "x"}, behavior="allow")
-        assert "waits no more" in driver.until("error")["message"]
+        assert "is closed" in driver.until("error")["message"]
         assert driver.end() == 2
 
 

@@ -102,7 +102,7 @@ def test_a_summary_that_is_read_from_the_cache_is_priced_as_such() -> None:
 def test_the_inequality_says_why_nobody_is_asked() -> None:
     worth = weighed(long_talk(), cold(1))[1]
     little = replace(worth, going_on=worth.compacting + 0.01)
-    assert not little.worthwhile and little.explanation().endswith(", too little to ask (asks from $0.05 and 20 %).")
+    assert not little.worthwhile and little.explanation().endswith(", too little to ask (at least $0.05 and 20 %).")
     assert replace(worth, going_on=worth.compacting).explanation().endswith(": saves nothing.")
     assert "next turn of 1 call at" in replace(worth, pace=Pace(1, 1)).explanation()
 

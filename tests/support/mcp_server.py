@@ -22,6 +22,7 @@ PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--http", type=int, help="an inherited socket that listens")
+parser.add_argument("--sse", action="store_true", help="speaks the older SSE there")
 parser.add_argument("--big", type=int, default=0)
 parser.add_argument("--hostile", action="store_true")
 parser.add_argument("--wait-for", help="a named pipe from which a byte is read before the server answers")
@@ -158,7 +159,7 @@ if options.stubborn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 if options.http:
-    uvicorn.run(server.streamable_http_app(), fd=options.http, log_level="error")
+    uvicorn.run(server.sse_app() if options.sse else server.streamable_http_app(), fd=options.http, log_level="error")
 else:
     server.run("stdio")
 if options.stubborn:

@@ -132,7 +132,7 @@ async def test_one_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
         await shown.until(lambda: shown.lines)
     await command.close()
     assert shown.lines == [""]
-    assert "was ended" in shown.said[0]
+    assert "was stopped" in shown.said[0]
 
 
 async def test_leaving_ends_it(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ class Readable:
             ("Date", self._dates()),
             ("Cost", money(session_cost(self.info, self.content.steps))),
             ("Tokens", spent),
-            ("Damaged", self._line(f"it lacks {lacks(missing)}") if (missing := self.content.missing) else ""),
+            ("Damaged", self._line(f"missing: {lacks(missing)}") if (missing := self.content.missing) else ""),
         ]
         return [(name, value) for name, value in facts if value]
 

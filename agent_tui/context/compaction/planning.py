@@ -269,7 +269,7 @@ class _Planner:
         if gain < self._enough():
             why = too_little_why(s.usage, gain, of)
         elif s.before <= (s.usage.limit or 0):
-            why = f"it would free {tokens(gain, True)}, less than {percent(100 * MUCH, 0)} of it"
+            why = f"it would free {tokens(gain, True)}, less than {percent(100 * MUCH, 0)} of what is sent"
         else:
             after, limit = tokens(best.expected_after or 0, True), tokens(s.usage.limit or 0, False)
             why = f"{after} would be left, still over the limit of {limit}"

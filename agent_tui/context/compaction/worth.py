@@ -139,7 +139,7 @@ class Worth:
         """The inequality, for whoever wants to know."""
         pace = f"{self.pace.coming} of {plural(self.pace.calls, 'call')}"
         by = f" by {self.writer}" if self.writer else ""
-        unit = "" if self.priced else "\nNo price known: the numbers are tokens read uncached, or written."
+        unit = "" if self.priced else "\nPrice unknown: the numbers are tokens written, or read without the cache."
         sign = "<" if self.compacting < self.going_on else "≥"
         first = {
             "expiring": "cold, as the cache expires",
@@ -152,7 +152,7 @@ class Worth:
             verdict = "clearly cheaper" if self.plainly else "worth asking"
         else:
             least = money(LEAST_SAVING) if self.priced else f"{tokens(LEAST_TOKENS, False)} tokens"
-            bounds = f"asks from {least} and {percent(100 * LEAST_SHARE, 0)}"
+            bounds = f"at least {least} and {percent(100 * LEAST_SHARE, 0)}"
             little = f"saves {self._amount(self.saving)}, too little to ask ({bounds})"
             verdict = little if self.saving > 0 else "saves nothing"
         return (

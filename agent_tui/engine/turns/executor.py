@@ -348,7 +348,7 @@ class TurnExecutor:
         )
         note = user_message("", attachments=[AttachmentPart(MALFORMED, "text/plain", text=text)])
         await patiently(lambda: self._runtime.conversation.append(note))
-        told = f"The model wrote a tool call that its server could not read. Telling it so ({self._malformed} of "
+        told = f"The model wrote a tool call that its server could not read. Asking again ({self._malformed} of "
         self.emit(Notice("warning", f"{told}{MOST_MALFORMED}).", "malformed_call"))
         return True
 

@@ -202,7 +202,7 @@ class ToolRunner:
         if not verdict.allowed:
             text = f"{verdict.text}\n[It wanted {stopped.what}. Its output while it could only look:]\n{looked.text}"
             return replace(looked, text=text, is_error=True, waited=waited)
-        emit(ToolOutput(job.call.call_id, "\n[begun again, with what was allowed]\n"))
+        emit(ToolOutput(job.call.call_id, "\n[started again, with what was allowed]\n"))
         outcome = await self._execute(job, emit, verdict)
         return replace(outcome, waited=outcome.waited + waited)
 

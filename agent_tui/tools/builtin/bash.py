@@ -106,10 +106,10 @@ class BashTool:
             if look < _LOOKS and found.rest is None and again:
                 # Nothing else stopped it, and what it wrote so far is what a build makes anew.
                 more += again
-                context.emit(f"\n[begun again: it may now write in {_names(again, root)}]\n")
+                context.emit(f"\n[started again: it may now write in {_names(again, root)}]\n")
             elif look < _LOOKS and not sockets and await found.asks_for_no_more_than_sockets(context.jail):
                 sockets = True
-                context.emit("\n[begun again: it may now use unix sockets of its own]\n")
+                context.emit("\n[started again: it may now use unix sockets of its own]\n")
             else:
                 return replace(outcome, stopped=found.told(outcome.stopped, attempts.lent.written, root))
         return outcome

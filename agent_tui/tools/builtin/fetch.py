@@ -67,7 +67,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
     kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if image := image_type(response.body[:16]):
         if not response.complete:
-            raise ToolError(f"{url.text} is an image larger than 5 MB; the limit is 5 MB.")
+            raise ToolError(f"{url.text} is an image of more than 5 MB; it was not fetched.")
         name = url.target.partition("?")[0].rpartition("/")[2] or "image"
         part = AttachmentPart(name, image, data=base64.b64encode(response.body).decode())
         return ToolOutcome(f"{image}, attached.", display={"kind": "text", "summary": image}, attachments=[part])

@@ -235,8 +235,8 @@ class GrepTool:
         if code > 1 and not answer.lines:
             problem = answer.problem or "the pattern or the glob cannot be used"
             raise ToolError(
-                f"grep: {problem}. The pattern is a regex ({self._dialect}): put a backslash before signs that are "
-                "meant as they are, such as ( [ { . * + ?"
+                f"grep: {problem}. The pattern is a regex ({self._dialect}): put a backslash before literal "
+                "characters such as ( [ { . * + ?"
             )
         return answer.outcome()
 

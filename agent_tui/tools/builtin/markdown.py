@@ -47,7 +47,7 @@ def converted(html: str, base: str) -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
-        raise ToolError(f"{base}: the page is built so that its text cannot be had within {SECONDS} s.") from None
+        raise ToolError(f"{base}: the page is too complex: reading its text took longer than {SECONDS} s.") from None
     return done.stdout.decode("utf-8", "replace")
 
 

@@ -29,13 +29,13 @@ async def pdf_text(path: Path, name: str) -> str:
     """The text of all pages, each under a line with its number. Raises ToolError that says what to do instead."""
     if importlib.util.find_spec(LIBRARY) is None:
         raise ToolError(
-            f"{name} is a PDF. Its text is shown once pypdf is installed where agent-tui is: pip install 'pypdf>=6'. "
-            "Until then, where it is installed: pdftotext FILE - with bash."
+            f"{name} is a PDF. To read its text, try pdftotext FILE - with bash, or the user can install pypdf where "
+            "agent-tui runs: pip install 'pypdf>=6'."
         )
     with open_regular(path, name) as file:
         size = os.fstat(file.fileno()).st_size
     if size > MAX_BYTES:
-        raise ToolError(f"{name} is a PDF of more than {MAX_BYTES:,} bytes; take pages out of it with bash.")
+        raise ToolError(f"{name} is a PDF of more than {MAX_BYTES:,} bytes; extract pages with bash.")
     child = free(isolated(__name__, str(path)), child_env(os.environ))
     group = await ProcessGroup.start(child, Path("/"), errors=False)
     try:
@@ -45,7 +45,7 @@ async def pdf_text(path: Path, name: str) -> str:
                 pieces.append(data)
             code = await group.wait()
     except TimeoutError:
-        raise ToolError(f"{name}: its text could not be had within {TIMEOUT:g} s; try pdftotext with bash.") from None
+        raise ToolError(f"{name}: reading its text took longer than {TIMEOUT:g} s; try pdftotext with bash.") from None
     finally:
         await group.end()
         group.close()
@@ -76,7 +76,7 @@ def main(path: str) -> int:
         count = len(reader.pages)
         for number in range(count):
             text = reader.pages[number].extract_text().strip("\n")
-            page = f"[page {number + 1} of {count}]\n{text or '[no text: a picture perhaps]'}\n\n"
+            page = f"[page {number + 1} of {count}]\n{text or '[no text; perhaps an image]'}\n\n"
             sys.stdout.buffer.write(page.encode("utf-8", "replace"))
             sys.stdout.flush()
             written += len(page)

@@ -35,7 +35,7 @@ def notebook_text(data: bytes, name: str) -> str:
         cells = notebook["cells"]
         shown = [_cell(number, cell) for number, cell in enumerate(cells, 1)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ToolError(f"{name} is no notebook that can be shown; see what is in it with bash.") from None
+        raise ToolError(f"{name} is not a notebook that can be shown; look at it with bash.") from None
     return "\n\n".join(shown) or "[the notebook has no cells]"
 
 

@@ -247,7 +247,7 @@ class GitBroker:
         if reach is None or address is None:
             why = next((one.problem for one in self._reaches if one.problem), "")
             shown = asked.text if asked is not None else "that"
-            raise ToolError(f"git may not reach {shown} for this line{f': {why}' if why else ''}.")
+            raise ToolError(f"git may not reach {shown} in this command{f': {why}' if why else ''}.")
         outside = await _in_thread(OutsideGit, private, self._folders, reach.repository)
         there = await _in_thread(outside.resolved, address)
         if there is None or there.kind != address.kind:
@@ -271,7 +271,7 @@ class GitBroker:
         reach = next((r for r in self._reaches if list(r.argv) == argv and os.path.realpath(r.folder) == folder), None)
         if reach is None or reach.push is None:
             why = f": {reach.problem}" if reach is not None and reach.problem else ""
-            raise ToolError(f"git push was not allowed outside the sandbox for this line{why}.")
+            raise ToolError(f"git push was not allowed outside the sandbox in this command{why}.")
         told = _told(request)
         outside = await _in_thread(OutsideGit, private, self._folders, reach.repository)
         process = await _in_thread(outside.pushes, reach, told)
@@ -417,7 +417,7 @@ def _asked_for(request: dict[str, object]) -> Address | None:
         return address if address is not None and address.kind == "local" else None
     words = shlex.split(str(request["command"]))
     if len(words) != 2 or words[0] != "git-upload-pack":
-        raise ToolError("Over ssh git may only fetch from inside the sandbox; `git push` goes out by that name alone.")
+        raise ToolError("Over ssh git may only fetch from inside the sandbox; to push, use the command `git push`.")
     host, port = str(request["host"]), str(request["port"])
     return Address("ssh", f"{host}:{words[1]}", host, port, words[1])
 
@@ -436,7 +436,7 @@ def _remember(repository: Path, settings: Iterable[tuple[str, str]], path: str) 
     known = {key for key, _ in read_config(before, path)}
     settings = list(dict.fromkeys(settings))
     if os.path.realpath(repository) != str(repository):
-        return "[the upstream was not set: the repository is not where it was]"
+        return "[the upstream was not set: the repository was moved]"
     clash = sorted({key.split(".", 1)[1].rpartition(".")[0] for key, _ in settings if key in known})
     if clash:
         return f"[{', '.join(clash)} keeps the upstream it had: change it with git branch -u outside the sandbox]"

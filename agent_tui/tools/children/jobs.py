@@ -102,7 +102,7 @@ class Jobs:
         if id in self._jobs:
             return self._jobs[id]
         near = difflib.get_close_matches(id, self._jobs, n=3) or list(self._jobs)[-8:]
-        there = f"There are: {', '.join(near)}." if near else "This session has none; they end when it ends."
+        there = f"There are: {', '.join(near)}." if near else "This session has none; they end with their session."
         raise ToolError(f"There is no background command {id[:40]!r}. {there}")
 
     async def stop(self, id: str, by: StoppedBy) -> Job:
@@ -159,7 +159,7 @@ class Jobs:
 STARTED = "Runs in the background as "
 PORTS: Mapping[PortReach, str] = MappingProxyType(
     {
-        "itself": "The sandbox has no network: ports it opens can be reached by itself alone.",
+        "itself": "The sandbox has no network: only this command reaches the ports it opens.",
         "sandbox": "Ports it opens are there for your other commands in the sandbox, on 127.0.0.1; the user's browser "
         'does not reach them: for that it has to run with "outside": true.',
     }

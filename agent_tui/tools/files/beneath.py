@@ -204,7 +204,7 @@ def resolve(path: str, context: ToolContext) -> Path:
     cannot be one, and for one that leads elsewhere than it did when the call was allowed."""
     resolved = resolve_from(path, context.cwd)
     if context.allowed_paths is not None and resolved not in context.allowed_paths:
-        raise ToolError("The path leads elsewhere now than when the call was allowed. Look again before another try.")
+        raise ToolError("The path now leads elsewhere than when the call was allowed. Check it before you try again.")
     return resolved
 
 

@@ -86,7 +86,7 @@ def why_missing(text: str, wanted: str, name: str = "old_string") -> str:
         end += wanted.endswith("\n") and text[end : end + 1] == "\n"
         there = text[start:end]
         return _told(text, start, end, f"The nearest lines differ.{_detail(there, wanted)}", name)
-    return f"Nothing like it is in the file: read it again, then send {name} as it stands there."
+    return f"Nothing like it is in the file: read it again, then copy {name} from it exactly."
 
 
 def nearest_lines(text: str, wanted: str) -> str:
@@ -129,7 +129,7 @@ _LEVELS = (
     ),
     _Level("Quotes, dashes or spaces differ.", lambda text: text.translate(VARIANTS)),
     _Level(
-        "Accents are composed otherwise.",
+        "Accents are encoded differently.",
         lambda text: unicodedata.normalize("NFC", text),
         re.compile(r"[\s\S][\u0300-\u036f]*"),
     ),
@@ -267,7 +267,7 @@ def _told(text: str, start: int, end: int, reason: str, name: str) -> str:
     elif len(exact) <= OFFERED:
         said.append(f"To change this, send as {name} exactly: {_json(exact)}")
     else:
-        said.append(f"Read lines {first + 1}-{last + 1} and send {name} as it stands there, or a smaller part of it.")
+        said.append(f"Read lines {first + 1}-{last + 1} and copy {name} from there exactly, or a smaller part of it.")
     if times > 1:
         said.append(f"It occurs {times} times: add lines around it, or set replace_all.")
     return "\n".join(said)

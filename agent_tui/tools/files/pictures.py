@@ -123,7 +123,7 @@ def raw_of(part: AttachmentPart) -> bytes:
     try:
         return base64.b64decode(part.data or "", validate=True)
     except (binascii.Error, ValueError):
-        raise PictureError("it is no valid base64") from None
+        raise PictureError("it is not valid base64") from None
 
 
 def _line(part: AttachmentPart, made: Scaled) -> str:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import agent_tui
 from agent_tui.paths import belongs_to_user, git_folder
 from agent_tui.records import dataclass
 
@@ -80,6 +81,17 @@ class Repository:
         return ""
 
 
+def version_and_commit() -> str:
+    """This program's version and the commit it was built from, which the wheel says, or that is checked out."""
+    package = Path(agent_tui.__file__).parent
+    try:
+        commit = (package / "commit").read_text("ascii").strip()
+    except OSError:
+        here = find_repository(package) if (package.parent / ".git").exists() else None
+        commit = here.commit[:12] if here is not None else ""
+    return agent_tui.__version__ + (f" (commit {commit})" if commit else "")
+
+
 def find_repository(folder: Path) -> Repository | None:
     """The repository ``folder`` is in; None when it is in none, and where the nearest is another user's: git would
     not look into that either."""
@@ -143,7 +155,7 @@ def read_small(path: Path, within: Path, limit: int = SMALL) -> str:
     try:
         if not path.resolve().is_relative_to(within.resolve()):
             return ""
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, RuntimeError, ValueError):
         return ""
     with os.fdopen(descriptor, "rb") as file:

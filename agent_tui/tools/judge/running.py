@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.git.repository import find_repository, own_git
@@ -433,7 +434,7 @@ def _own_program(subject: Subject, program: str) -> list[Decision]:
 
 def _own_program_from(subject: Subject, folder: Path, program: str) -> list[Decision]:
     standing = subject.standing
-    named = Path(os.path.normpath(folder / Path(program).expanduser()))
+    named = Path(os.path.normpath(folder / with_home(program)))
     if is_within(named.parent.resolve(), standing.folders) and re.fullmatch(
         r"(python|pypy|node|ruby|perl)[\d.]*", named.name
     ):

@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.mcp.protocol import ServerState
 
@@ -25,6 +26,13 @@ class BadServer(ValueError):
     """A server's entry cannot be used; the text says why."""
 
 
+@dataclass(slots=True)
+class Unusable(McpServer):
+    """Stands for an entry that cannot be used, and says ``why``."""
+
+    why: str = ""
+
+
 @dataclass(slots=True, frozen=True)
 class Plan:
     """The plan for one configured server. ``server`` is set where it is to be started (``starting``)."""
@@ -33,6 +41,7 @@ class Plan:
     state: ServerState
     detail: str = ""
     server: McpServer | None = None
+    required: bool = False
 
 
 def plan_servers(
@@ -58,7 +67,8 @@ def plan_servers(
 
 
 def servers_of(path: Path) -> dict[str, McpServer]:
-    """The servers of a file in the format of ``.mcp.json`` that the user named themselves. Raises ConfigError."""
+    """The servers of a file in the format of ``.mcp.json`` that the user named themselves. An entry that is wrong is a
+    server that failed; raises ConfigError for a file that is."""
     entries, problem = _read_file(path)
     if problem or not path.is_file():
         raise ConfigError(f"--mcp-config {path}: {problem or 'no such file'}.")
@@ -67,25 +77,37 @@ def servers_of(path: Path) -> dict[str, McpServer]:
         try:
             found[name] = _parse(entry)
         except BadServer as error:
-            raise ConfigError(f"--mcp-config {path}: mcpServers.{name}: {error}.") from None
+            required = isinstance(entry, dict) and entry.get("required") is True
+            found[name] = Unusable(required=required, why=f"{path.name}: {error}")
     return found
 
 
 def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -> Plan:
+    if isinstance(server, Unusable):
+        return Plan(name, "failed", server.why, required=server.required)
     if not server.enabled:
         return Plan(name, "disabled", "enabled = false")
     try:
         ready = _expanded(server, values)
     except BadServer as error:
-        return Plan(name, "failed", str(error))
-    if not ready.command and not ready.url:
-        return Plan(name, "failed", "needs command or url")
-    if ready.command and ready.url:
-        return Plan(name, "failed", "has both command and url")
-    if ready.url and not ready.url.startswith(("http://", "https://")):
-        return Plan(name, "failed", "its url must begin with http:// or https://")
-    folder = root / Path(ready.cwd).expanduser() if ready.cwd else root
-    return Plan(name, "starting", "", replace(ready, cwd=str(folder)))
+        return Plan(name, "failed", str(error), required=server.required)
+    if problem := _contradiction(ready):
+        return Plan(name, "failed", problem, required=server.required)
+    folder = root / with_home(ready.cwd) if ready.cwd else root
+    return Plan(name, "starting", "", replace(ready, cwd=str(folder)), server.required)
+
+
+def _contradiction(server: McpServer) -> str:
+    """Returns why a server can be reached in no way, or in two; else empty."""
+    if not server.command and not server.url:
+        return "needs command or url"
+    if server.command and server.url:
+        return "has both command and url"
+    if server.url and not server.url.startswith(("http://", "https://")):
+        return "its url must begin with http:// or https://"
+    if server.type and (server.type == "stdio") != bool(server.command):
+        return f"its type {server.type} needs a {'command' if server.type == 'stdio' else 'url'}"
+    return ""
 
 
 def _read_file(path: Path) -> tuple[dict[str, Any], str]:
@@ -109,9 +131,10 @@ def _parse(entry: Any) -> McpServer:
     if not isinstance(entry, dict):
         raise BadServer("must be an object")
     kind = entry.get("type", "")
-    if kind not in ("", "stdio", "http", "streamable-http", "streamableHttp"):
-        raise BadServer(f"type {str(kind)[:40]!r} is not supported; stdio and http are")
-    server = McpServer(enabled=not entry.get("disabled", False))
+    if not isinstance(kind, str) or kind not in _TRANSPORTS:
+        raise BadServer(f"type {str(kind)[:40]!r} is not supported; stdio, http and sse are")
+    server = McpServer(enabled=not entry.get("disabled", False), required=entry.get("required") is True)
+    server.type = _TRANSPORTS[kind]
     for key, (kind, what) in _KINDS.items():
         value = entry.get(key)
         if (value or (kind is str and value is not None)) and not _is_of_texts(value, kind):
@@ -124,6 +147,13 @@ def _parse(entry: Any) -> McpServer:
             setattr(server, key, float(seconds))
     return server
 
+
+_TRANSPORTS: Mapping[str, Literal["", "stdio", "http", "sse"]] = {
+    "": "",
+    "stdio": "stdio",
+    "sse": "sse",
+    **dict.fromkeys(("http", "streamable-http", "streamableHttp", "streamable_http"), "http"),
+}
 
 _KINDS: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(("command", "cwd", "url"), (str, "a text")),

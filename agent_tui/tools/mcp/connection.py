@@ -147,6 +147,7 @@ class Connection:
         self._lists: LenientLists | None = None
         self._wake = asyncio.Event()
         self._lost = self._changed = self._stopping = self._connecting = False
+        self._sse = server.type == "sse"
         self._why = ""
         self._probe: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"mcp {name}")
@@ -170,6 +171,12 @@ class Connection:
             connected, reason = await self._session()
             if self._stopping:
                 return
+            if not connected and not self.server.type and self._link is not None and self._link.knows_no_http:
+                self._sse = True
+                connected, older = await self._session()
+                if self._stopping:
+                    return
+                self._sse, reason = connected, older if connected else reason
             failures = 1 if connected and loop.time() - began > STABLE else failures + 1
             if failures > len(RETRIES) or (not connected and failures == 1):
                 self._say("failed", reason)
@@ -186,7 +193,7 @@ class Connection:
         self._lost = self._changed = False
         self._why = ""
         self._wake.clear()
-        link = self._link = Link(self.server, self._ended)
+        link = self._link = Link(self.server, self._ended, self._sse)
         connected = False
         self._connecting = True
         try:

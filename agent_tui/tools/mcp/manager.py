@@ -6,11 +6,12 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
 from agent_tui.config import McpServer, ToolsConfig
-from agent_tui.errors import AgentError, ToolError
+from agent_tui.errors import AgentError, RequiredServerError, ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits
@@ -62,7 +63,13 @@ class _Server:
     state: ServerState
     detail: str = ""
     spec: McpServer | None = None
+    required: bool = False
     offer: Offer = field(default_factory=Offer)
+
+    @property
+    def unknown(self) -> bool:
+        """True while it starts and has told nothing yet of what it offers."""
+        return self.state == "starting" and not self.offer.tools
 
 
 class McpManager:
@@ -90,7 +97,8 @@ class McpManager:
         self._started = False
         self._changed: Callable[[], None] = lambda: None
         self._on_failure: Callable[[str, str], None] = lambda name, reason: None
-        self._search: list[Tool] = [ToolSearchTool(self._mcp_tools), McpCallTool(self._mcp_tools)]
+        self._search: list[Tool] = [ToolSearchTool(self._mcp_tools, self._coming, self.settled)]
+        self._search.append(McpCallTool(self._mcp_tools))
         self._plan(plan_servers(servers, root, trusted))
 
     def on_failure(self, told: Callable[[str, str], None]) -> None:
@@ -165,12 +173,28 @@ class McpManager:
         self._named_late.update(names)
         return names
 
-    async def settled(self, name: str | None = None) -> None:
-        """Waits until one server, or all, are connected or have failed. Returns at once when none starts."""
-        while any(s.state == "starting" for s in self._servers.values() if name in (None, s.name)):
-            event = asyncio.Event()
-            self._waiters.append(event)
-            await event.wait()
+    async def settled(self, *names: str) -> None:
+        """Waits until these servers, or all, are connected or have failed, as long as the slowest of them may take.
+        Returns at once when none starts."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.patience):
+                while any(s.state == "starting" for s in self._servers.values() if not names or s.name in names):
+                    event = asyncio.Event()
+                    self._waiters.append(event)
+                    await event.wait()
+
+    async def need_required(self) -> None:
+        """Waits for the servers that a run cannot do without. Raises RequiredServerError for one that does not come."""
+        required = [server for server in self._servers.values() if server.required]
+        if required:
+            await self.settled(*(server.name for server in required))
+        for server in required:
+            if server.state != "connected":
+                why = server.detail or (f"no answer within {server.spec.timeout:g} s" if server.spec else server.state)
+                raise RequiredServerError(f"The required MCP server {server.name} is not there: {why}.")
+
+    def _coming(self) -> list[str]:
+        return [server.name for server in self._servers.values() if server.unknown]
 
     async def close(self) -> None:
         """Ends the servers and the tool host."""
@@ -183,8 +207,8 @@ class McpManager:
             if before is not None and plan.server is not None and before.spec == plan.server:
                 self._servers[plan.name] = before
             else:
-                name = plain_line(plan.name, 60) or "?"
-                self._servers[plan.name] = _Server(plan.name, name, plan.state, plain_line(plan.detail), plan.server)
+                name, detail = plain_line(plan.name, 60) or "?", plain_line(plan.detail)
+                self._servers[plan.name] = _Server(plan.name, name, plan.state, detail, plan.server, plan.required)
 
     def _serve(self) -> None:
         self._host.serve({name: s.spec for name, s in self._servers.items() if s.spec is not None})
@@ -216,11 +240,13 @@ class McpManager:
         for key in self._servers:
             self._on_server(ServerChange(key, state, reason or "restarting"))
 
-    def _connected(self, name: str) -> tuple[str, McpServer]:
-        """The key and the configuration of a server that can be asked. Raises ToolError."""
+    async def _connected(self, name: str) -> tuple[str, McpServer]:
+        """The key and the configuration of a server that can be asked; one that starts is waited for. Raises
+        ToolError."""
         server = next((s for s in self._servers.values() if name in (s.key, s.name)), None)
         if server is None:
             raise ToolError(no_server(name))
+        await self.settled(server.name)
         if server.state != "connected" or server.spec is None:
             raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
         return server.key, server.spec
@@ -237,16 +263,17 @@ class McpManager:
     def tools(self) -> list[Tool]:
         """Every tool that can be called, deferred ones and the two that reach them included."""
         tools = self._mcp_tools()
-        return [*tools, *self._search] if tools else []
+        return [*tools, *self._search] if tools or self._coming() else []
 
     def offered(self, limits: Limits) -> list[OfferedTool]:
         """The tools of the next request, by name. Where their schemas would take more than ``mcp_defer_share`` of the
-        window all of them are deferred, and ``tool_search`` and ``mcp_call`` are sent instead."""
+        window all of them are deferred, and ``tool_search`` and ``mcp_call`` are sent instead. The two are sent, too,
+        while servers start: no request waits for them, and a model that needs their tools can."""
         tools = sorted(self._mcp_tools(), key=lambda t: t.schema.name)
         tokens = sum(_characters(t.schema) for t in tools) / CHARS_PER_TOKEN
         deferred = tokens > self._config.mcp_defer_share * (limits.window or DEFAULT_WINDOW)
         offered = [OfferedTool(t.schema, t.group, deferred) for t in tools]
-        if tools and deferred and not {SEARCH, CALL} & set(self._config.disabled):
+        if ((tools and deferred) or self._coming()) and not {SEARCH, CALL} & set(self._config.disabled):
             offered = [OfferedTool(t.schema, "builtin") for t in self._search] + offered
         return offered
 
@@ -266,7 +293,7 @@ class McpManager:
         ]
 
     async def _call(self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]) -> ToolAnswer:
-        key, spec = self._connected(server)
+        key, spec = await self._connected(server)
         return await self._host.ask(CallTool(key, tool, arguments), ToolAnswer, spec.call_timeout, progress)
 
     # Resources and prompts
@@ -279,7 +306,7 @@ class McpManager:
 
     async def read_resource(self, server: str, uri: str) -> list[AttachmentPart]:
         """A resource's contents as attachments. Raises ToolError."""
-        key, spec = self._connected(server)
+        key, spec = await self._connected(server)
         answer = await self._host.ask(ReadResource(key, uri), Contents, spec.timeout)
         parts: list[AttachmentPart] = []
         for entry in answer.contents:
@@ -302,7 +329,7 @@ class McpManager:
 
     async def get_prompt(self, server: str, name: str, arguments: dict[str, str]) -> str:
         """A prompt filled in, as text. Raises ToolError."""
-        key, spec = self._connected(server)
+        key, spec = await self._connected(server)
         answer = await self._host.ask(FillPrompt(key, name, arguments), PromptAnswer, spec.timeout)
         return plain(answer.text, MAX_TEXT)
 

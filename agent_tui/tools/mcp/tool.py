@@ -48,8 +48,13 @@ class ToolSearchTool:
 
     group = "mcp"
 
-    def __init__(self, tools: Callable[[], Sequence[Tool]]) -> None:
-        self._tools = tools
+    def __init__(
+        self,
+        tools: Callable[[], Sequence[Tool]],
+        coming: Callable[[], Sequence[str]],
+        settled: Callable[..., Awaitable[None]],
+    ) -> None:
+        self._tools, self._coming, self._settled = tools, coming, settled
 
     @property
     def schema(self) -> ToolSchema:
@@ -65,6 +70,7 @@ class ToolSearchTool:
         named = [f"{name}: {plural(count, 'tool')}" for name, count in sorted(counted.items())[:NAMED]]
         if len(counted) > NAMED:
             named.append(f"{len(counted) - NAMED} more")
+        named += [f"{plain_line(name, 60)}: still starting" for name in self._coming()[:NAMED]]
         return ", ".join(named) or "none now"
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
@@ -73,6 +79,9 @@ class ToolSearchTool:
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = validate(SearchArguments, arguments, SEARCH)
+        if coming := self._coming():
+            context.emit(f"waiting for {', '.join(plain_line(name, 60) for name in coming[:NAMED])}\n")
+            await self._settled(*coming)
         tools = self._tools()
         found = rank(args.query, tools)[: max(1, min(args.limit, MAX_RESULTS))]
         display: Metadata = {"kind": "text", "summary": f"{len(found)} of {len(tools)} tools"}

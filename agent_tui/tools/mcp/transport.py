@@ -24,6 +24,7 @@ import httpx2
 import mcp_types as types
 from mcp.client import stdio, streamable_http
 from mcp.client.client import Client
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
@@ -240,16 +241,24 @@ class ErrorOutput(asyncio.Protocol):
 
 
 class Link:
-    """The way to one server. ``status`` is the HTTP status of the newest answer, where there is one."""
+    """The way to one server, by ``sse`` where that is so. ``status`` is the HTTP status of the newest answer, where
+    there is one."""
 
-    def __init__(self, server: McpServer, ended: Callable[[], None]) -> None:
-        self._server, self._ended = server, ended
+    def __init__(self, server: McpServer, ended: Callable[[], None], sse: bool) -> None:
+        self._server, self._ended, self._by_sse = server, ended, sse
         self.errors = ErrorOutput()
         self.status: int | None = None
 
     def transport(self) -> AbstractAsyncContextManager[TransportStreams]:
         read_leniently()
-        return self._http() if self._server.url else self._stdio()
+        if not self._server.url:
+            return self._stdio()
+        return self._sse(self._server.url) if self._by_sse else self._http(self._server.url)
+
+    @property
+    def knows_no_http(self) -> bool:
+        """True when the server answered as one that knows only the older SSE does."""
+        return self.status in (400, 404, 405) and not self._by_sse
 
     @asynccontextmanager
     async def _stdio(self) -> AsyncGenerator[TransportStreams, None]:
@@ -270,40 +279,64 @@ class Link:
         try:
             async with stdio_client(parameters, stderr) as (read, write):
                 stderr.close()
-                forward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-
-                async def pump() -> None:
-                    # The SDK tells nobody that an idle server died; the end of its messages does.
-                    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                        async with forward:
-                            async for message in read:
-                                await forward.send(message)
-                    self._ended()
-
-                async with messages, anyio.create_task_group() as group:
-                    group.start_soon(pump)
+                async with self._watched(read) as messages:
                     yield messages, write
-                    group.cancel_scope.cancel()
         finally:
             stderr.close()
             self.errors.close()
 
     @asynccontextmanager
-    async def _http(self) -> AsyncGenerator[TransportStreams, None]:
+    async def _watched(self, read: Any) -> AsyncGenerator[Any, None]:
+        """The messages of a server. The SDK tells nobody that an idle server died; the end of its messages does."""
+        forward, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def pump() -> None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                async with forward:
+                    async for message in read:
+                        await forward.send(message)
+            self._ended()
+
+        async with messages, anyio.create_task_group() as group:
+            group.start_soon(pump)
+            yield messages
+            group.cancel_scope.cancel()
+
+    @asynccontextmanager
+    async def _sse(self, url: str) -> AsyncGenerator[TransportStreams, None]:
+        # Its one stream is silent while there is nothing to say.
+        client = self._client(read_patience=None)
+        async with (
+            sse_client(url, httpx_client_factory=lambda *args, **kwargs: client) as (read, write),
+            self._watched(read) as messages,
+        ):
+            yield messages, write
+
+    @asynccontextmanager
+    async def _http(self, url: str) -> AsyncGenerator[TransportStreams, None]:
+        async with (
+            self._client(HTTP_READ_PATIENCE) as client,
+            streamable_http_client(url, http_client=client) as streams,
+        ):
+            yield streams
+
+    def _client(self, read_patience: float | None) -> httpx2.AsyncClient:
         async def remember(response: Any) -> None:
             # A GET may be refused by servers that have nothing to push; that is no failure.
             if response.request.method == "POST":
+                self.status = response.status_code
+                if self._by_sse and response.status_code >= 400:
+                    self._ended()  # the SDK lets the request wait for an answer that cannot come
+            elif self._by_sse and response.status_code >= 400:
                 self.status = response.status_code
             # Streams are bounded by the SDK, event by event; whole bodies by nobody.
             if "event-stream" not in response.headers.get("content-type", ""):
                 net.guard_body(response, MESSAGE_LIMIT)
 
         headers = {"Accept-Encoding": Unpacker.ACCEPTED, **self._server.headers}
-        patience = httpx2.Timeout(HTTP_PATIENCE, read=HTTP_READ_PATIENCE)
-        async with httpx2.AsyncClient(headers=headers, timeout=patience) as client:
-            client.event_hooks["response"].append(remember)
-            async with streamable_http_client(self._server.url or "", http_client=client) as streams:
-                yield streams
+        client = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(HTTP_PATIENCE, read=read_patience))
+        client.event_hooks["response"].append(remember)
+        return client
 
     def reason(self, error: BaseException) -> str:
         """Returns why connecting or calling failed, in one line, without the secrets the server was given."""

@@ -319,8 +319,8 @@ class Permissions(Standing):
 
 def _not_known_to_look(tool: str) -> str:
     return (
-        f"{PLAN_MESSAGE} ({tool} is a tool of an MCP server: to be used here its server must say that it only reads, "
-        "and the user's permissions.mcp_read_only must name it.)"
+        f"{PLAN_MESSAGE} ({tool} is a tool of an MCP server: plan mode uses only tools that their server declares "
+        "read-only and the user's permissions.mcp_read_only names.)"
     )
 
 

@@ -18,6 +18,7 @@ from typing import Literal
 
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
+from agent_tui.paths import with_home
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import outside_path
 from agent_tui.tools.sandbox import places
@@ -349,4 +350,4 @@ def _resolved(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _folders(names: Sequence[str]) -> tuple[Path, ...]:
-    return tuple(Path(name).expanduser() for name in names)
+    return tuple(with_home(name) for name in names)

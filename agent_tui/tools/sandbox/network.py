@@ -23,6 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from agent_tui.paths import with_home
 from agent_tui.tools.sandbox.start import starter
 from agent_tui.tools.urls import is_public
 from agent_tui.tools.word_sets import word_set
@@ -131,7 +132,7 @@ def users_own(environ: Mapping[str, str], apart_from: Iterable[Path]) -> frozens
     found = {place for name, value in environ.items() if _names_index(name) for place in _places(value)}
     folders = [folder.resolve() for folder in apart_from]
     for name in _FILES:
-        path = Path(os.path.realpath(Path(name).expanduser()))
+        path = Path(os.path.realpath(with_home(name)))
         if not any(path.is_relative_to(folder) for folder in folders):
             found |= set(_in_file(path))
     return frozenset(found)
@@ -244,7 +245,7 @@ class HostProxy:
             await _say(
                 writer,
                 "400 Bad Request",
-                "agent-tui: the proxy out of the sandbox takes CONNECT and plain requests for http:// addresses alone",
+                "agent-tui: the sandbox's proxy takes only CONNECT and plain http:// requests",
             )
             return
         port = parts.port or (443 if tunnel else 80)

@@ -13,6 +13,7 @@ import time
 from itertools import pairwise
 from pathlib import Path, PurePath
 
+from agent_tui.paths import with_home
 from agent_tui.tools.git.repository import as_config, config_lines, find_git, git_places, listed
 
 FOLDERS = frozenset(
@@ -144,7 +145,7 @@ def _follow(file: Path, folder: Path, found: set[Path], depth: int) -> None:
         value = _VALUE.match(line)
         if value is None:
             continue
-        named = Path(value[2].strip().strip('"')).expanduser()
+        named = with_home(value[2].strip().strip('"'))
         if section == "core" and value[1].lower() == "hookspath":
             found.add(Path(os.path.normpath(folder / named)))
         elif section.startswith("include") and value[1].lower() == "path" and depth:

@@ -98,7 +98,7 @@ def _web(git: str, words: "list[str]") -> int:
         elif line == "stateless-connect git-upload-pack":
             return _piped({"kind": "web", "address": words[-1]})
         else:
-            _tell("From inside the sandbox git may only fetch over the web; `git push` goes out by that name alone.")
+            _tell("From inside the sandbox git may only fetch over the web; to push, use the command `git push`.")
             return 128
 
 
@@ -141,7 +141,7 @@ def _gate(git: str, words: "list[str]") -> int:
         helper.stdin.close()
         if first:
             helper.kill()
-            _tell("That server speaks an older protocol than can be let through the sandbox.")
+            _tell("That server's git protocol is too old for the sandbox.")
         return max(helper.wait(), 0) or 128
     if os.fork() == 0:
         os.close(back)

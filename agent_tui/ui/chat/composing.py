@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from agent_tui.completion import FileIndex, Query, propose, shell_lines
+from agent_tui.paths import with_home
 from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TypingGuard
 
@@ -99,7 +100,7 @@ def _image_file(text: str) -> AttachmentPart | None:
     name = text.strip().strip("'\"").removeprefix("file://").replace("\\ ", " ")
     if "\n" in name or len(name) > 4096 or Path(name).suffix.lower() not in IMAGE_TYPES:
         return None
-    path = Path(name).expanduser()
+    path = with_home(name)
     try:
         return attachment(path, path.parent) if path.is_absolute() and path.is_file() else None
     except (OSError, ValueError):
@@ -181,7 +182,7 @@ class Editor(Part):
                 edited = edit_text(text, name, self._view.settings.editor)
             self.app.refresh(layout=True)
         except SuspendNotSupported:
-            self._view.say("warning", "This terminal cannot be lent to an editor.")
+            self._view.say("warning", "This terminal cannot open an editor.")
             return None
         if edited.problem:
             self._view.say("warning", edited.problem)

@@ -94,9 +94,9 @@ class StatusCommand:
             return
         self._told = True
         log.warning("The status command failed", exc_info=error)
-        late = f"it took more than {duration(self._patience)} and was ended"
+        late = f"it took longer than {duration(self._patience)} and was stopped"
         why = late if isinstance(error, TimeoutError) else str(getattr(error, "strerror", None) or error)
-        self._say("warning", f"ui.status_command: {plain_line(why)}. It will be tried again.")
+        self._say("warning", f"ui.status_command: {plain_line(why)}. It will run again after the next change.")
 
     async def _line(self) -> str:
         """Its first line. Raises OSError, TimeoutError, and ValueError for a command that failed."""

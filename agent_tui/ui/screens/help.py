@@ -33,19 +33,19 @@ class KeyHelp:
 
 KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("Enter", "send; while the model works: queue", "send"),
-    KeyHelp("Enter", "on empty: send what is queued"),
+    KeyHelp("Enter", "empty prompt: send queued messages"),
     KeyHelp(
         "Ctrl+J, Shift+Enter, Alt+Enter", "new line (\\ before Enter, too); /doctor says which work here", "newline"
     ),
     KeyHelp("Ctrl+S", "steer: send before the next step", "steer"),
-    KeyHelp("Esc", "interrupt, or close what is open", "escape"),
-    KeyHelp("Esc Esc", "on empty: rewind to an earlier message"),
+    KeyHelp("Esc", "interrupt, or close a dialog", "escape"),
+    KeyHelp("Esc Esc", "empty prompt: rewind to an earlier message"),
     KeyHelp("Ctrl+C", "copy a selection, interrupt, clear; twice: quit", "cancel"),
-    KeyHelp("Ctrl+D", "on empty: quit", "quit"),
+    KeyHelp("Ctrl+D", "empty prompt: quit", "quit"),
     KeyHelp("Ctrl+Z", "suspend", "suspend"),
     KeyHelp("Ctrl+_ / Alt+_, Ctrl+Y", "undo / redo typing", "undo"),
     KeyHelp("Shift+Tab", "permission mode", "mode"),
-    KeyHelp("↑ ↓", "history; ↑ on empty edits a queued message", "older"),
+    KeyHelp("↑ ↓", "history; ↑ in an empty prompt edits a queued message", "older"),
     KeyHelp("Ctrl+R", "search the history", "history"),
     KeyHelp("Ctrl+G", "write in $EDITOR, also an open plan", "editor"),
     KeyHelp("Ctrl+V", "paste text or an image", "paste"),
@@ -59,7 +59,7 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("P", "in the transcript and in /context: pin a message"),
     KeyHelp("Tab", "complete; go to an open question and back, or to the queue", "complete"),
     KeyHelp("y a s n f", "permission: yes, always, this session, no, no and say why", "allow"),
-    KeyHelp("?", "on empty: this list"),
+    KeyHelp("?", "empty prompt: this list"),
     KeyHelp("/ @ !", "command, file, shell"),
     KeyHelp("Esc i v V", "with /vim: normal mode, typing, selecting"),
 )

@@ -60,8 +60,8 @@ class KeyScreen(Guarded, ModalScreen[str]):
     @property
     def _where(self) -> str:
         return (
-            "It goes into the system's keyring; where there is none, it is used until you leave. "
-            f"{self.missing.variable} in the environment works too."
+            "It is stored in the system's keyring; without one, it is used until you quit. "
+            f"You can also set {self.missing.variable}."
         )
 
     def on_mount(self) -> None:

@@ -92,7 +92,7 @@ def driver_class(
     """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. ``background`` is called
     there with whether the terminal's background is light, once it says so; without it, it is not asked. What ``frame``
     shows stays until Textual has drawn. None where Textual's own driver is to be used."""
-    if sys.platform == "win32" or sys.__stderr__ is None:
+    if sys.__stderr__ is None:
         return None
     from textual.drivers.linux_driver import LinuxDriver
 

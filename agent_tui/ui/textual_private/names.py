@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -69,7 +68,7 @@ def is_there(each: PrivateName) -> bool:
         owner = getattr(importlib.import_module(module), last) if last[0].isupper() else None
         owner = owner or importlib.import_module(each.owner)
     except (ImportError, AttributeError):
-        return "linux_driver" in each.owner and sys.platform == "win32"  # which has another driver
+        return False
     if hasattr(owner, each.name):
         return True
     makers = [vars(base).get("__init__") for base in getattr(owner, "__mro__", ())]

@@ -310,7 +310,7 @@ class PictureBlock(Block):
 
     def _rows(self, album: Album, picture: Picture) -> list[Flow]:
         if picture.state == "failed":
-            return self._line(picture.part, f" is not shown: {picture.problem}")
+            return self._line(picture.part, f": cannot be shown ({picture.problem})")
         return [Pictured(album, picture, first=self._margin, fill=self._fill)]
 
     def _line(self, part: AttachmentPart, problem: str) -> list[Flow]:

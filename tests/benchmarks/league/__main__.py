@@ -1,7 +1,8 @@
 """The league of agents against a server that counts truly: what each says its context is, and what it is.
 
     python -m tests.benchmarks.league --cache FOLDER [--only ours] [--rivals claude,pi] [--vocabulary qwen,tekken]
-        [--measure numbers] [--rounds 1] [--json docs/truth-league.json] [--write docs/truth-league.md] [--keep FOLDER]
+        [--measure numbers] [--rounds 1] [--keep FOLDER]
+        [--json docs/agents-compared.json] [--write docs/agents-compared.md]
 
 Run it with the project's environment; it needs tmux, npm and the network of the package registries for the first run,
 none after it. Agents are installed into ``--cache`` by the versions of ``versions.py``, run with a home of their own

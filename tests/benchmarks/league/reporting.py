@@ -42,7 +42,7 @@ def tables(found: dict[str, list[Result]]) -> str:
     names = "; ".join(NAMES[name] for name in found)
     parts = [f"Measured {' and '.join(dates)}, {minutes:.0f} minutes in all. Vocabularies: {names}."]
     for vocabulary, results in found.items():
-        parts += [f"### Counted by {NAMES[vocabulary]}", _worst(results), _errors(results), _rows(results)]
+        parts += [f"### Counted by {NAMES[vocabulary]}", _worst(results), _errors(results)]
     first = next(iter(found.values()))
     for vocabulary, results in found.items():
         parts += [f"### Asking and compacting ({NAMES[vocabulary]})", _compactions(results)]
@@ -101,21 +101,6 @@ def _errors(results: list[Result]) -> str:
         return [_title(result), *(_signed(_error(rows[s])) if s in rows else NOTHING for s in SCENES)]
 
     return _table(["error in tokens", *SCENES], map(cells, results))
-
-
-def _rows(results: list[Result]) -> str:
-    def ordered(result: Result) -> list[Row]:
-        return sorted(result.rows, key=lambda row: -abs(_error(row) or 0))
-
-    def cells(result: Result, row: Row) -> list[str]:
-        inside = "" if row.low is None or row.high is None else ("yes" if row.low <= row.true <= row.high else "no")
-        shown = NOTHING if row.percent is None else f"{row.percent:g} %"
-        said = f"`{row.said}`" if row.said else f"{NOTHING}: {row.why}"
-        figures = [_number(row), f"{row.true:,}", _signed(_error(row)), inside or "says none"]
-        return [_title(result), row.scene, *figures, shown, _share(result, row.true), said]
-
-    head = ["agent", "scene", "shown", "true", "error", "true is inside ±", "% shown", "% true", "as it says it"]
-    return _table(head, (cells(result, row) for result in results for row in ordered(result)))
 
 
 def _compactions(results: list[Result]) -> str:

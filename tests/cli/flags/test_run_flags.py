@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
 from agent_tui.cli.arguments import build_parser
 from agent_tui.config import FLAGS, VARIABLES
 from agent_tui.models.messages import TOLD_MODE
@@ -102,18 +104,43 @@ def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
 
 
 def test_servers_of_a_file_are_started(cli: Cli) -> None:
-    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {"command": 3}}}), "utf-8")
-    cli.refused(2, "-p", "hi", "-m", "demo", "--mcp-config", "servers.json", words="mcpServers.x: command must be")
-    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {"command": "/nowhere"}}}), "utf-8")
+    def servers(**entries: object) -> None:
+        (cli.project / "servers.json").write_text(json.dumps({"mcpServers": entries}), "utf-8")
+
+    run = ("-p", "hi", "-m", "demo", "--mcp-config", "servers.json")
     cli.script(answers("Went on."))
-    outcome = cli.run("-p", "hi", "-m", "demo", "--mcp-config", "servers.json")
-    assert (outcome.code, outcome.out) == (0, "Went on.\n")
-    assert "MCP server x" in outcome.err
-    slow = {"command": "sleep", "args": ["60"], "timeout": 0.2}
-    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": slow}}), "utf-8")
-    outcome = cli.run("-p", "hi", "-m", "demo", "--mcp-config", "servers.json", "--output-format", "json")
-    line = "MCP server x: no answer within 0.2 s (raise its `timeout` to wait longer)"
-    assert line in [notice["text"] for notice in outcome.json["notices"]] and line in outcome.err
+    for bad, words in (
+        ({"command": 3}, "MCP server x: servers.json: command must be a text"),
+        ({"type": "websocket", "url": "http://x"}, "type 'websocket' is not supported"),
+        ({"command": "/nowhere"}, "MCP server x"),
+    ):
+        servers(x=bad)
+        outcome = cli.run(*run)
+        assert (outcome.code, outcome.out) == (0, "Went on.\n") and words in outcome.err
+    # One that never answers delays nothing, and is said.
+    servers(x={"command": "sleep", "args": ["60"]})
+    outcome = cli.run(*run, "--output-format", "json")
+    line = "MCP server x is still starting; the model can look for its tools once it has."
+    assert outcome.code == 0 and line in [notice["text"] for notice in outcome.json["notices"]] and line in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"command": "sleep", "args": ["60"], "timeout": 0.2}, "no answer within 0.2 s"),
+        ({"command": "/nowhere"}, "/nowhere: no such program or folder"),
+        ({"command": 3}, "command must be a text"),
+        ({"command": "$no", "url": "http://x"}, "has both command and url"),
+    ],
+)
+def test_a_run_does_not_begin_without_a_required_server(cli: Cli, entry: dict[str, object], why: str) -> None:
+    (cli.project / "servers.json").write_text(json.dumps({"mcpServers": {"x": {**entry, "required": True}}}), "utf-8")
+    cli.script(answers("Never said."))
+    run = ("-p", "hi", "-m", "demo", "--mcp-config", "servers.json")
+    outcome = cli.run(*run, "--output-format", "json")
+    assert outcome.code == 57 and "Never said" not in outcome.out
+    *_, last = outcome.err.splitlines()
+    assert last.startswith("agent-tui: The required MCP server x is not there: ") and why in last
 
 
 def test_what_subagents_used_is_in_the_bill(cli: Cli) -> None:

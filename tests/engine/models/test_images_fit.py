@@ -88,5 +88,5 @@ async def test_a_switch_says_which_images_are_told_in_a_line(tmp_path: Path, cou
         await agent.turns.join()
         await agent.models.switch("xai/grok-4")
         lines = [n.text for n in recorder.of(Notice) if n.code == "images"]
-        what = "1 image of this session is" if count == 1 else "2 images of this session are"
-        assert lines == [f"{what} more than xai/grok-4 accepts; it gets a line instead of each."]
+        what = "1 image" if count == 1 else "2 images"
+        assert lines == [f"This session has {what} that xai/grok-4 cannot take; lines replace them."]

@@ -19,6 +19,7 @@ from agent_tui.models.events import ContextChanged, Notice, ToolOutput, ToolStar
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
+from agent_tui.tools.mcp.tool import CALL, SEARCH
 from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.contexts import leaves
 from tests.support.mcp_servers import stdio
@@ -47,7 +48,7 @@ async def started(
     parts.workspace = Workspace(project, project, (), brought)
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         if wait:
-            await extensions.ready()
+            await extensions.mcp.settled()
             await agent.context.ready()
         yield agent, recorder
 
@@ -200,12 +201,14 @@ async def test_a_server_that_comes_later_moves_the_number_between_turns(
         assert [c.id for c in row(agent, "tools").children] == ["builtin"] and agent.project.mcp_resources() == []
         go.ring()
         assert agent.parts.extensions is not None
-        await agent.parts.extensions.ready()
+        await agent.parts.extensions.mcp.settled()
         await agent.context.ready()
         after = agent.context.usage()
         assert after.total > before.total and sum(r.tokens for r in after.rows) == after.total
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
-        assert after.total - before.total == server.tokens
+        # While it started the model had the two tools that wait for it and reach its own.
+        stood_in = sum(leaf.tokens for r in before.rows for leaf in r.leaves() if leaf.label in (SEARCH, CALL))
+        assert stood_in and after.total - before.total == server.tokens - stood_in
         assert recorder.of(ContextChanged)[-1].usage.total == after.total
         assert agent.project.mcp_resources() == [("test:test://notes", "Some notes.")]
         parts, problems = await agent.project.mcp_attachments("see @test:test://notes.")
@@ -223,8 +226,29 @@ async def test_a_message_that_goes_out_before_a_server_has_started_says_so_once(
         for _ in range(2):
             await say(agent, "hello")
         told = [notice.text for notice in recorder.of(Notice) if notice.code == "mcp"]
-        assert told == ["MCP server test is still starting; this message is sent without its tools."]
+        assert told == ["MCP server test is still starting; the model can look for its tools once it has."]
         go.ring()
+
+
+async def test_a_turn_finds_and_calls_tools_of_a_server_that_was_still_starting(
+    tmp_path: Path, bell: Callable[[str], Bell]
+) -> None:
+    go = bell("go")
+    script = """
+[[step]]
+tool_calls = [{ name = "tool_search", arguments = { query = "add numbers" } }]
+[[step]]
+tool_calls = [{ name = "mcp_call", arguments = { name = "mcp__test__add", arguments = { a = 20, b = 3 } } }]
+[[step]]
+text = "Done."
+"""
+    async with started(tmp_path, script, "--wait-for", str(go), wait=False) as (agent, recorder):
+        agent.turns.submit("add")
+        await recorder.until(lambda: "waiting for test" in "".join(o.text for o in recorder.of(ToolOutput)))
+        go.ring()
+        await agent.turns.join()
+        found, called = results(agent)
+        assert "mcp__test__add" in found and called == "23"
 
 
 async def test_a_running_turn_keeps_its_tools_when_servers_and_documents_change(tmp_path: Path) -> None:

@@ -90,8 +90,8 @@ async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_e
         before = agent.conversation.info.id
         result = await run(agent, f"/handoff {GOAL}")
         assert isinstance(result, Text)
-        assert result.then.startswith(f"{GOAL}\n\nThis goes on from an earlier session, “")
-        assert f"My rules, which still hold:\n- {RULE}" in result.then
+        assert result.then.startswith(f"{GOAL}\n\nThis continues an earlier session, “")
+        assert f"My rules, still valid:\n- {RULE}" in result.then
         assert "- notes.md (attached)" in result.then
         assert before in result.then
         assert "SQLite instead of Postgres" in result.then

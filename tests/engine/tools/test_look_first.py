@@ -251,7 +251,7 @@ async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
         asked = answering(agent, allow=False)
         await say(agent, "go")
         assert asked[0].reason == (
-            "wants the network (pypi.org) · again, with the network: any host, as hosts cannot be told apart here"
+            "wants the network (pypi.org) · runs again, with the network: any host, as hosts cannot be told apart here"
         )
         assert asked[0].session == ["network(registries)"] and asked[0].patterns[0] == "network(registries)"
 

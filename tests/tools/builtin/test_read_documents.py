@@ -59,7 +59,7 @@ async def test_a_notebook_is_shown_as_its_cells(context: ToolContext) -> None:
 @pytest.mark.parametrize("content", ["", "[]", '{"cells": 3}', '{"cells": [1]}', "[" * 100_000, '{"worksheets": []}'])
 async def test_what_is_no_notebook_says_so(context: ToolContext, content: str) -> None:
     (context.root / "a.ipynb").write_text(content)
-    with pytest.raises(ToolError, match="no notebook that can be shown; see what is in it with bash"):
+    with pytest.raises(ToolError, match="not a notebook that can be shown; look at it with bash"):
         await read(context, "a.ipynb")
 
 
@@ -95,7 +95,7 @@ def pdf(*pages: str) -> bytes:
 async def test_the_text_of_a_pdf_is_shown_by_page(context: ToolContext) -> None:
     (context.root / "a.pdf").write_bytes(pdf("Hello there", "", "Third"))
     text = await read(context, "a.pdf")
-    assert text.startswith("1\t[page 1 of 3]\n2\tHello there\n3\t\n4\t[page 2 of 3]\n5\t[no text: a picture perhaps]\n")
+    assert text.startswith("1\t[page 1 of 3]\n2\tHello there\n3\t\n4\t[page 2 of 3]\n5\t[no text; perhaps an image]\n")
     assert "\n8\tThird\n" in text and text.endswith(f"[{PDF_NOTE}]")
     assert "8\tThird" in await read(context, "a.pdf", offset=8, limit=1)
 
@@ -112,6 +112,6 @@ async def test_without_the_library_one_line_says_how_to_get_it(
 ) -> None:
     (context.root / "a.pdf").write_bytes(pdf("Hello"))
     monkeypatch.setattr("agent_tui.tools.builtin.pdf.LIBRARY", "no_such_library")
-    with pytest.raises(ToolError, match=r"pip install 'pypdf>=6'.*pdftotext") as error:
+    with pytest.raises(ToolError, match=r"pdftotext.*pip install 'pypdf>=6'") as error:
         await read(context, "a.pdf")
     assert "\n" not in str(error.value)

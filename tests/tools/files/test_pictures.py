@@ -225,7 +225,7 @@ def replace_size(limits: ImageLimits, share: int) -> ImageLimits:
 
 def test_no_base64_is_refused() -> None:
     bad = AttachmentPart("a.png", "image/png", data="!" * 300_000)
-    assert fit_attachments([bad], SMALL) == ([], [], ["a.png: it is no valid base64"])
+    assert fit_attachments([bad], SMALL) == ([], [], ["a.png: it is not valid base64"])
 
 
 def test_a_long_thin_image_keeps_a_pixel() -> None:

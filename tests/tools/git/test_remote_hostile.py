@@ -214,7 +214,7 @@ async def test_who_asks_inside_gets_what_was_allowed_and_no_more(
         calls = world.base / "ssh-calls"
         assert not calls.exists() or str(evil) not in calls.read_text()
         fetched = await world.run("git fetch", "git fetch")
-        assert ("older protocol" in fetched.text) is old and fetched.is_error is old
+        assert ("too old for the sandbox" in fetched.text) is old and fetched.is_error is old
 
 
 async def test_programs_of_the_project_are_not_those_that_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,4 +349,4 @@ async def test_a_push_that_was_not_allowed_says_so(world: World) -> None:
     reach = world.jail.remotes.reach(["git", "push", "origin", "main"], world.project)
     context = replace(world.context(), remotes=(reach,))
     done = await BashTool().run({"command": "git push --force origin main"}, context)
-    assert done.is_error and "git push was not allowed outside the sandbox for this line" in done.text
+    assert done.is_error and "git push was not allowed outside the sandbox in this command" in done.text

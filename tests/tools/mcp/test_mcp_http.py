@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -38,6 +39,51 @@ async def test_streamable_http(tmp_path: Path) -> None:
     finally:
         if server.returncode is None:
             server.kill()
+        await server.wait()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", ["sse", ""])
+async def test_the_older_sse_is_spoken_where_it_is_named_or_all_a_server_knows(
+    tmp_path: Path, kind: Literal["sse", ""]
+) -> None:
+    server, port = await serve_http(0, "--sse")
+    changes = Changes()
+    context = make_context(tmp_path / "project")
+    try:
+        web = McpServer(url=f"http://127.0.0.1:{port}/sse", type=kind, timeout=PATIENCE)
+        async with running(tmp_path, {"web": web}, changed=changes) as manager:
+            await manager.settled()
+            assert states(manager) == {"web": "connected"}, detail(manager, "web")
+            assert (await call(manager, context, "mcp__web__add", a=20, b=3)).text == "23"
+            await call(manager, context, "mcp__web__grow")
+            await changes.tool(manager, "mcp__web__extra")
+            server.kill()
+            await state(manager, "web", "starting", "failed")
+            await server.wait()
+            server, _ = await serve_http(port, "--sse")
+            await manager.reconnect("web")
+            assert (await call(manager, context, "mcp__web__add", a=1, b=1)).text == "2"
+    finally:
+        if server.returncode is None:
+            server.kill()
+        await server.wait()
+
+
+@pytest.mark.usefixtures("forked_host", "forked_servers")
+@pytest.mark.parametrize("kind", ["sse", "http"])
+async def test_an_address_that_speaks_otherwise_is_a_failed_server(
+    tmp_path: Path, kind: Literal["sse", "http"]
+) -> None:
+    server, port = await serve_http(0, *(["--sse"] if kind == "http" else []))
+    try:
+        wrong = McpServer(url=f"http://127.0.0.1:{port}/{'mcp' if kind == 'sse' else 'sse'}", type=kind, timeout=10)
+        async with running(tmp_path, {"web": wrong}) as manager:
+            await manager.settled()
+            assert states(manager) == {"web": "failed"}
+            assert "it answered HTTP 40" in detail(manager, "web")
+    finally:
+        server.kill()
         await server.wait()
 
 
