@@ -13,8 +13,9 @@ from agent_tui.config.files import Layer, build_settings, env_layer, file_layer,
 from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.calls import RoutedProvider
 from agent_tui.engine.extensions import Extensions, Workspace
-from agent_tui.engine.models import DEMO, ModelCatalogue, RoutedProvider
+from agent_tui.engine.models import DEMO, ModelCatalogue
 from agent_tui.engine.state import AgentParts
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.logs import start_logging
@@ -36,7 +37,7 @@ from agent_tui.paths import (
     with_home,
 )
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.keys import stored_key
+from agent_tui.providers.keys import key_in_keyring
 from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
@@ -284,8 +285,8 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
     demo = DemoProvider(client, Path(script) if script else None)
 
-    def key(provider: str) -> str | None:
-        found = stored_key(provider)
+    async def key(provider: str) -> str | None:
+        found = await key_in_keyring(provider)
         redactor.add(found)
         return found
 
@@ -343,7 +344,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         root=root,
         cwd=cwd,
         store=store,
-        provider=RoutedProvider(demo, client),
+        provider=RoutedProvider(demo, client, catalogue.with_key),
         counter=client,
         backend=client,
         catalogue=catalogue,

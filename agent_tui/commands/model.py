@@ -27,7 +27,7 @@ async def model(agent: Agent, args: str) -> CommandResult:
     """Choose the model; any LiteLLM name works, e.g. openai/gpt-5."""
     if not args or not await agent.models.named(args):
         return OpenScreen("models", args)
-    if not agent.turns.busy and agent.models.missing_key(args) is not None:
+    if not agent.turns.busy and await agent.models.missing_key(args) is not None:
         return OpenScreen("key", args)
     info, lost = await agent.models.switch(args)
     if info.problem:

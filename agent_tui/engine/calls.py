@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
 from dataclasses import field, replace
 from functools import partial
@@ -32,6 +32,7 @@ from agent_tui.models.requests import (
     Failed,
     ModelInfo,
     ModelRequest,
+    ModelSpec,
     Provider,
     SentMessage,
     StreamItem,
@@ -39,7 +40,7 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.catalog import sees
+from agent_tui.providers.catalog import DEMO, sees
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
 from agent_tui.providers.reasoning import decide, prefix_fingerprint
 from agent_tui.records import dataclass
@@ -408,3 +409,29 @@ def _less(room: int, asked: int | None, least: int) -> int | None:
 
 def _rough_margin(window: int, size: int) -> int:
     return int(max(ROUGH_WINDOW_SHARE * window, ROUGH_INPUT_SHARE * size))
+
+
+class RoutedProvider:
+    """Sends requests for the demo model to ``demo`` and all others, ``with_key``, to ``remote``."""
+
+    def __init__(self, demo: Provider, remote: Provider, with_key: Callable[[ModelSpec], Awaitable[ModelSpec]]) -> None:
+        self._demo = demo
+        self._remote = remote
+        self._with_key = with_key
+
+    def _for(self, spec: ModelSpec) -> Provider:
+        return self._demo if spec.model == DEMO else self._remote
+
+    async def _keyed(self, request: ModelRequest) -> ModelRequest:
+        return replace(request, spec=await self._with_key(request.spec))
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        async with aclosing(self._for(request.spec).stream(await self._keyed(request))) as items:
+            async for item in items:
+                yield item
+
+    async def describe(self, spec: ModelSpec) -> ModelInfo:
+        return await self._for(spec).describe(await self._with_key(spec))
+
+    async def count_exact(self, request: ModelRequest) -> int | None:
+        return await self._for(request.spec).count_exact(await self._keyed(request))

@@ -18,7 +18,7 @@ from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
-from agent_tui.providers.catalog import Called, dialect_of, images_of, resolve_key, resolve_target
+from agent_tui.providers.catalog import Called, Key, dialect_of, images_of, resolve_key, resolve_target
 from agent_tui.providers.keys import checked_key, keep_key, keyring_ready
 from agent_tui.providers.listing import listed_models, unlisted
 from agent_tui.providers.request import not_taken
@@ -104,12 +104,15 @@ class ModelControl:
         """The user wants a model that the list does not have."""
         self._catalogue.accepted.add(name)
 
-    def missing_key(self, name: str) -> MissingKey | None:
+    async def missing_key(self, name: str) -> MissingKey | None:
         """The key that a model lacks; None where it lacks none. Raises ConfigError for an unknown name."""
         spec = self._catalogue.find(name)
-        provider = resolve_target(spec).provider
-        variable = resolve_key(spec, provider).missing
+        variable, provider = (await self.key_of(spec)).missing, resolve_target(spec).provider
         return None if variable is None else MissingKey(Called(provider, spec.api_base).name, variable)
+
+    async def key_of(self, spec: ModelSpec) -> Key:
+        """The key that the model's server is sent."""
+        return resolve_key(await self._catalogue.with_key(spec), resolve_target(spec).provider)
 
     async def describe(self, key: str) -> ModelInfo:
         """Returns what is known about a model. Raises ConfigError for an unknown name."""
@@ -147,9 +150,10 @@ class ModelControl:
         """The user's keys that stand in no variable, as far as they were used."""
         return self._state.parts.secrets.known()
 
-    async def take_key(self, name: str, typed: str) -> str:
+    async def take_key(self, name: str, typed: str, *, keep: bool = True) -> str:
         """Uses a key for a model and whatever shares it from now on, and keeps it in the system's keyring where that
-        takes it. Returns a sentence that says where it is. Raises ConfigError for what can be no key."""
+        is wanted and it takes it. Returns a sentence that says where it is. Raises ConfigError for what can be no
+        key."""
         spec = self._catalogue.find(name)
         provider = resolve_target(spec).provider
         dialect = dialect_of(provider)
@@ -157,9 +161,10 @@ class ModelControl:
             await self.give_key(spec, typed, keep=False)
             variable = spec.api_key_env or "a variable, and name that in api_key_env of the model"
             return f"The key is used until you quit. To keep it, set {variable}."
-        if not await keyring_ready():
+        if not keep or not await keyring_ready():
             await self.give_key(spec, typed, keep=False)
-            return f"No keyring here: the key is used until you quit. To keep it, set {dialect.key_name}."
+            which = "No keyring here: the" if keep else "The"
+            return f"{which} key is used until you quit. To keep it, set {dialect.key_name}."
         try:
             first = await self.give_key(spec, typed, keep=True)
         except ConfigError:

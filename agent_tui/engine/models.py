@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import get_args
 
@@ -16,7 +17,7 @@ from agent_tui.context.tokens import family_of
 from agent_tui.errors import ConfigError, StoreError
 from agent_tui.models.calibration import Calibration, usable
 from agent_tui.models.failure import Failure, Overflow
-from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule, StreamItem
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, ReplayRule
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit, Limits, LimitSource
 from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
@@ -34,17 +35,22 @@ DEMO = "demo"
 log = logging.getLogger(__name__)
 
 
+async def no_key(provider: str) -> str | None:
+    """Stands in for a keyring where there is none."""
+    return None
+
+
 class ModelCatalogue:
     """The configured models, what was detected on this machine, and the demo model.
 
-    ``key_from_keyring`` looks up a provider's stored key; it may return None.
+    ``key_from_keyring`` looks up a provider's stored key, if there is one; it may take as long as its owner needs to
+    unlock the keyring.
     """
 
-    def __init__(
-        self, settings: Settings, key_from_keyring: Callable[[str], str | None] = lambda provider: None
-    ) -> None:
+    def __init__(self, settings: Settings, key_from_keyring: Callable[[str], Awaitable[str | None]] = no_key) -> None:
         self._settings = settings
-        self._keyring = key_from_keyring
+        self._keyring, self._asking = key_from_keyring, asyncio.Lock()
+        self._stored: dict[str, str] = {}
         self._detected: list[ModelSpec] = []
         self._given: dict[tuple[str, str | None], str] = {}
         self.accepted: set[str] = set()
@@ -88,32 +94,40 @@ class ModelCatalogue:
         """
         for spec in self.all():
             if spec.key == key:
-                return self._with_key(spec)
+                return self._checked(spec)
         if (wrong := unknown(key, among=[s.key for s in self.all()])) is not None:
             raise ConfigError(wrong)
         name = key if "/" in key else full_name(key) or key
-        return self._with_key(ModelSpec(name, name))
+        return self._checked(ModelSpec(name, name))
 
     def default(self) -> ModelSpec:
         """Returns the model that a new session starts with: the configured default, else the first configured, else the
         first detected, else the demo model."""
         if self._settings.default_model:
             return self.find(self._settings.default_model)
-        return self._with_key(self.all()[0])
+        return self._checked(self.all()[0])
 
-    def _with_key(self, spec: ModelSpec) -> ModelSpec:
-        """Adds the key from the keyring where one is needed and the environment has none. Raises ConfigError for a
-        setting that the model's provider does not have."""
+    @staticmethod
+    def _checked(spec: ModelSpec) -> ModelSpec:
+        """Raises ConfigError for a setting that the model's provider does not have."""
         if (problem := cache_problem(spec, resolve_target(spec))) is not None:
             raise ConfigError(problem)
+        return spec
+
+    async def with_key(self, spec: ModelSpec) -> ModelSpec:
+        """Adds the key that was given, or that of the keyring where one is needed and the environment has none."""
         if (given := self._given.get(_server(spec))) is not None:
             return replace(spec, api_key=given)
         provider = resolve_target(spec).provider
         names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys
         if spec.model == DEMO or needs_no_key(spec, provider) or any(os.environ.get(name) for name in names):
             return spec
-        key = self._keyring(provider)
-        return replace(spec, api_key=key) if key else spec
+        async with self._asking:
+            key = self._stored.get(provider) or await self._keyring(provider)
+        if not key:
+            return spec
+        self._stored[provider] = key
+        return replace(spec, api_key=key)
 
 
 def _server(spec: ModelSpec) -> tuple[str, str | None]:
@@ -477,23 +491,3 @@ def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure
         text = "The server refused a reasoning signature; earlier reasoning is left out. Retrying."
     remember(store, info, fact)
     return text
-
-
-class RoutedProvider:
-    """Sends requests for the demo model to ``demo`` and all others to ``remote``."""
-
-    def __init__(self, demo: Provider, remote: Provider) -> None:
-        self._demo = demo
-        self._remote = remote
-
-    def _for(self, spec: ModelSpec) -> Provider:
-        return self._demo if spec.model == DEMO else self._remote
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
-        return self._for(request.spec).stream(request)
-
-    async def describe(self, spec: ModelSpec) -> ModelInfo:
-        return await self._for(spec).describe(spec)
-
-    async def count_exact(self, request: ModelRequest) -> int | None:
-        return await self._for(request.spec).count_exact(request)

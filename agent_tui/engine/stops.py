@@ -41,8 +41,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
-from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog import Called, resolve_key
+from agent_tui.providers.catalog import Called
 from agent_tui.providers.failure_lines import unpaid
 from agent_tui.providers.keys import keyring_ready
 from agent_tui.providers.listing import nearest
@@ -234,7 +233,7 @@ class Stops:
     async def _key(self, failure: Failure, acts: dict[Way, Act | None]) -> str:
         spec = self._models.spec
         provider = spec.model.split("/", 1)[0]
-        called, key = Called(provider, spec.api_base, spec.api_key_env), resolve_key(spec, provider)
+        called, key = Called(provider, spec.api_base, spec.api_key_env), await self._models.key_of(spec)
         takes = spec.model != DEMO and (key.value is not None or key.missing is not None)
 
         async def keep(text: str) -> bool:
@@ -275,9 +274,11 @@ class Stops:
         """What the provider does not know: proposed is the name that is most like it, of those that can be used."""
         spec = self._models.spec
         await self._models.look()
-        near = await asyncio.to_thread(self._callable_like, spec)
-        if near:
-            meant = near[0]
+        own = [one.key for one in self._models.all() if one.model != spec.model]
+        near = await asyncio.to_thread(nearest, spec.model, own)
+        usable = [name for name in near if await self._models.missing_key(name) is None]
+        if usable:
+            meant = usable[0]
 
             async def use(_: str) -> bool:
                 await self._models.switch(meant)
@@ -288,10 +289,6 @@ class Stops:
         acts[OTHER_MODEL] = acts[STOP] = None
         called = Called(spec.model.split("/", 1)[0], spec.api_base, spec.api_key_env)
         return f"{called.first_place} does not know {one_line(spec.model, 60)}"
-
-    def _callable_like(self, spec: ModelSpec) -> list[str]:
-        own = [one.key for one in self._models.all() if one.model != spec.model]
-        return [name for name in nearest(spec.model, own) if self._models.missing_key(name) is None]
 
     # A full context
 

@@ -128,7 +128,7 @@ class Lists:
     async def key(self, name: str) -> None:
         """Asks for the key that a model lacks, and switches to it."""
         models = self._agent.models
-        if (missing := models.missing_key(name)) is None:
+        if (missing := await models.missing_key(name)) is None:
             return
         if not self._sender.live:
             self._sender.problem(f"{name} needs an API key for {missing.owner}: set {missing.variable}.")

@@ -34,6 +34,15 @@ def stored_key(provider: str) -> str | None:
     return key
 
 
+async def key_in_keyring(provider: str) -> str | None:
+    """The same while other things go on: a keyring that is locked asks its owner first."""
+    try:
+        return await _aside(lambda: stored_key(provider), UNLOCKED)
+    except AgentError as error:
+        log.warning("No key for %s: %s", provider, error)
+        return None
+
+
 def checked_key(text: str) -> str:
     """Returns the key that was typed or pasted, without the blanks around it. Raises ConfigError for what no key can
     be."""

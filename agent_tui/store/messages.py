@@ -11,6 +11,7 @@ from agent_tui.errors import StoreError
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.messages import Message
+from agent_tui.models.session import SessionInfo
 from agent_tui.store.database import Database, damaged
 from agent_tui.store.rows import (
     check_fields,
@@ -91,6 +92,18 @@ class Messages:
             ends = self._db.one("SELECT head_id IS NOT NULL FROM session WHERE id = ?", (session_id,))
         here = 1 if ends[0] and not row[2] else 0
         return int(row[0]), max(0, int(row[1]) - here)
+
+    def said(self, info: SessionInfo) -> int:
+        """Returns how many messages of the user and answers a conversation has: results of tools are none of them."""
+        row = self._db.one(
+            "WITH RECURSIVE way (parent_id, role) AS ("
+            "SELECT parent_id, role FROM message WHERE session_id = ?1 AND id = ?2 AND in_tree UNION ALL "
+            "SELECT m.parent_id, m.role FROM way JOIN message AS m "
+            "ON m.session_id = ?1 AND m.id = way.parent_id AND m.in_tree LIMIT ?3) "
+            "SELECT COUNT(*) FROM way WHERE role <> 'tool'",
+            (info.id, info.head_id, info.messages),
+        )
+        return int(row[0])
 
     def path(self, session_id: str, head_id: str | None) -> list[Message]:
         """The conversation that ends with ``head_id``, first message first; empty for None."""

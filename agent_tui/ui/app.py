@@ -299,16 +299,10 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.view.arrange(event.size.height)
 
     async def on_event(self, event: events.Event) -> None:
-        """Hands what is typed or pasted while the conversation has the focus to the prompt, before the next key is
-        looked at: that one may have come along."""
-        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded and self._is_for_prompt(event):
-            self.screen.set_focus(self.prompt)
+        """Hands what is meant for the prompt to it, before the next key is looked at: that one may have come along."""
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded and self.chat.typing.takes(event):
+            return
         await super().on_event(event)
-
-    def _is_for_prompt(self, event: events.Key | events.Paste) -> bool:
-        if not self.view.furnished or self.focused is not self.transcript:
-            return False
-        return isinstance(event, events.Paste) or (event.is_printable and event.key not in self.active_bindings)
 
     def on_key(self, event: events.Key) -> None:
         """A character that nothing else took is meant for the prompt, wherever the focus is."""

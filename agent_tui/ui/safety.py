@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from textual.css.query import NoMatches
+
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
 from agent_tui.ui.textual_private.terminal import SurvivesHandlers
@@ -30,6 +32,9 @@ class Guarded(SurvivesHandlers):
     error. Put it first among the bases."""
 
     def survives(self, error: Exception) -> bool:
+        if isinstance(error, NoMatches) and not (getattr(self, "is_mounted", True) and self.is_attached):
+            log.debug("A message came before or after the widgets it is about", exc_info=error)
+            return True
         net = getattr(self.app, "net", None)
         if not isinstance(net, Net):
             return False

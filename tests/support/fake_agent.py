@@ -539,12 +539,12 @@ class FakeModels(ModelControl):
     def accept(self, name: str) -> None:
         self.accepted.append(name)
 
-    def missing_key(self, name: str) -> MissingKey | None:
+    async def missing_key(self, name: str) -> MissingKey | None:
         provider = name.partition("/")[0]
         lacks = "/" in name and provider not in self.keys
         return MissingKey(provider, f"{provider.upper()}_API_KEY") if lacks else None
 
-    async def take_key(self, name: str, typed: str) -> str:
+    async def take_key(self, name: str, typed: str, *, keep: bool = True) -> str:
         checked_key(typed)
         provider = name.partition("/")[0]
         self.keys.add(provider)

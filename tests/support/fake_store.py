@@ -66,6 +66,9 @@ class FakeMessages(Messages):
     def tree_size(self, session_id: str) -> tuple[int, int]:
         return (0, self._store.branches)
 
+    def said(self, info: SessionInfo) -> int:
+        return info.messages
+
 
 class FakeSearch(SessionSearch):
     def __init__(self, store: FakeStore) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from agent_tui.context.accounting.spending import session_totals
 from agent_tui.models.events import JobInfo, PermissionAsked, PlanPresented, QuestionAsked
 from agent_tui.models.messages import (
     Message,
@@ -225,6 +226,7 @@ def turns(agent: FakeAgent) -> None:
         agent.conversation.messages[message.id] = message
     for step in agent.conversation.steps[20:]:
         step.model_key, step.cost_usd = "haiku", None if step.id == "s25" else (step.cost_usd or 0) / 3
+    agent.usage.session = session_totals(agent.conversation.steps, agent.conversation.own_records)
 
 
 def plan() -> PlanPresented:

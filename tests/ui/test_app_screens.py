@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual import events
+from textual.css.query import NoMatches
 from textual.widgets import Input
 
 from agent_tui.models.events import (
@@ -24,6 +26,7 @@ from agent_tui.models.events import (
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import user_message
 from agent_tui.models.session import SessionHit, SessionInfo, SessionState
+from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
@@ -363,3 +366,42 @@ async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:
         run.app.activity.hint("")
         await run.pilot.pause()
         assert "Waiting for your permission" in run.shown()
+
+
+@pytest.mark.parametrize("name", ["context", "themes", "sessions"])
+async def test_a_screen_that_opens_late_gets_nothing_of_the_word_that_is_typed(tmp_path: Path, name: Any) -> None:
+    async with running(tmp_path, FakeAgent(tmp_path, [user_message("a question")])) as run:
+        await run.type("ad")
+        run.app.open_screen(name)  # what a command does that had to wait
+        await run.until(lambda: len(run.app.screen_stack) > 1)
+        late = run.app.screen
+        await run.type("d this")
+        run.app.post_message(events.Paste(" now"))
+        await run.until(lambda: run.app.prompt.text == "add this now")
+        await run.pilot.press("enter")
+        await run.pilot.pause()
+        assert run.app.screen is late and run.app.prompt.text == "add this now"
+        run.clock.now += 1
+        await run.pilot.press("escape")
+        await run.until(lambda: len(run.app.screen_stack) == 1)
+        run.app.open_screen(name)
+        await run.until(lambda: len(run.app.screen_stack) > 1)
+        await run.type("d")
+        assert run.app.prompt.text == "add this now", "after a pause keys are the screen's"
+
+
+async def test_a_screen_that_goes_away_does_not_fail_over_its_widgets(tmp_path: Path) -> None:
+    async with running(tmp_path, FakeAgent(tmp_path, [user_message("a question")])) as run:
+        for name in ("sessions", "models", "help", "themes", "context"):
+            run.app.open_screen(name)
+            await run.until(lambda: len(run.app.screen_stack) > 1 and run.app.screen.is_mounted)
+            screen = run.app.screen
+            assert isinstance(screen, Guarded)
+            await run.pilot.pause()
+            await run.app.pop_screen()
+            lost = NoMatches("no widget any more")
+            assert screen.survives(lost) and not run.app.net.errors
+        run.app.open_screen("help")
+        await run.until(lambda: isinstance(run.app.screen, Guarded) and run.app.screen.is_mounted)
+        assert isinstance(run.app.screen, Guarded) and run.app.screen.survives(NoMatches("one that should be there"))
+        assert run.app.net.errors.pop(), "what is missing on a screen that is there is said"

@@ -72,6 +72,16 @@ async def test_what_is_wrong_with_the_model_stands_with_the_first_steps_and_goes
         await run.until(lambda: "No API key for openai" in run.shown())
 
 
+async def test_the_face_stays_above_what_is_said_when_the_model_changes(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    async with running(tmp_path, agent, (80, 24)) as run:
+        run.app.view.say("info", "The key is used until you quit.")
+        run.app.chat.session.face.draw(agent)
+        await run.pilot.pause()
+        shown = run.shown()
+        assert shown.count(NAME) == 1 and shown.index(NAME) < shown.index("The key is used")
+
+
 @pytest.mark.parametrize("steps", [STEPS, DEMO_STEPS, [("a much longer first step than the others", "what comes")]])
 def test_what_a_step_does_stands_apart_from_the_step(steps: Sequence[tuple[str, str]]) -> None:
     block = FaceBlock("here", (), [Step(*step) for step in steps], "", small=False)

@@ -77,6 +77,33 @@ async def test_a_key_is_asked_for_where_there_is_none_and_used_at_once(tmp_path:
         assert "sk-very" not in run.shown() + run.app.prompt.text
 
 
+async def test_escape_uses_the_key_without_a_keyring_that_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = FakeAgent(tmp_path)
+    asked: list[bool] = []
+
+    async def take_key(name: str, typed: str, *, keep: bool = True) -> str:
+        asked.append(keep)
+        if keep:
+            await asyncio.Event().wait()
+        agent.models.keys.add("openai")
+        return f"{typed} is used until you quit."
+
+    monkeypatch.setattr(agent.models, "take_key", take_key)
+    async with running(tmp_path, agent) as run:
+        run.app.open_screen("key", "openai/gpt-6-sol")
+        await run.until(lambda: isinstance(run.app.screen, KeyScreen) and run.app.screen.query(WholeInput))
+        await run.type("sk-one")
+        await run.pilot.press("enter")
+        await run.until(lambda: "Esc use it without the keyring" in run.shown())
+        await run.type("more")
+        await run.pilot.press("escape")
+        await run.until(lambda: "sk-one is used until you quit." in run.shown())
+        await run.until(lambda: run.agent.called("set_model") == ["openai/gpt-6-sol"])
+        assert asked == [True, False]
+
+
 async def test_a_name_that_is_not_on_the_list_is_confirmed_once(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.models.keys.add("openai")

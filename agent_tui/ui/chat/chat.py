@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from agent_tui.completion import FileIndex
 from agent_tui.history import History
 from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
-from agent_tui.ui.chat.key_actions import Finding, Interrupts
+from agent_tui.ui.chat.key_actions import Finding, Interrupts, Typing
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens
 from agent_tui.ui.chat.sending import Sender
@@ -89,6 +89,7 @@ class Chat:
         self.session = SessionView(view, self.questions, files, settings.context.auto_compact)
         self.draft_count = DraftCount(view, self.session)
         self.sender = Sender(view, self.questions, self.session, self.copying)
+        self.typing = Typing(view, self.pasting)
         self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
         self.screens = Screens(
             view,

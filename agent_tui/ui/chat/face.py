@@ -72,7 +72,7 @@ class Face(Part):
             self._problem,
             small=is_small(*self.app.size),
         )
-        self._entry = self._view.transcript.show_block(block)
+        self._entry = self._view.transcript.show_block(block, self._entry)
 
     def warn(self, problem: str) -> bool:
         """Says with the first steps what is wrong with the model; False once the conversation has begun."""
@@ -80,7 +80,6 @@ class Face(Part):
         if self._entry is None or agent is None:
             return False
         self._problem = problem
-        self._view.transcript.take_away(self._entry)
         self.show(agent)
         return True
 
@@ -98,7 +97,6 @@ class Face(Part):
         """The model is another one: what is said of it, too."""
         self._problem = ""
         if self._entry is not None:
-            self._view.transcript.take_away(self._entry)
             self.show(agent)
 
     def step_of(self, typed: str) -> str:

@@ -4,18 +4,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import events
+
 from agent_tui.config import NEXT_MODES
 from agent_tui.ui.chat.view import Part
-from agent_tui.ui.keys import TWICE
+from agent_tui.ui.keys import PAUSE, TWICE
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.ui.chat.composing import Copying
+    from agent_tui.ui.chat.composing import Copying, Pasting
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.transcript import FindState
     from agent_tui.ui.widgets.find import FindBar
+
+
+class Typing(Part):
+    """What is typed goes where its beginning went: a screen that opens late, amid a word, gets nothing of it."""
+
+    def __init__(self, view: MainView, pasting: Pasting) -> None:
+        super().__init__(view)
+        self._pasting = pasting
+        self._typed: float | None = None
+
+    def takes(self, event: events.Key | events.Paste) -> bool:
+        """Returns whether the event is dealt with. What comes while the conversation has the focus goes to the prompt
+        by itself, which is given the focus."""
+        view, character = self._view, event.character if isinstance(event, events.Key) and event.is_printable else ""
+        ahead = len(self.app.screen_stack) > 1
+        if ahead and not self._goes_on:
+            return False
+        self._typed = view.clock() if character or isinstance(event, events.Paste) else None
+        if not ahead:
+            if view.furnished and self.app.focused is view.transcript and self._is_text(event):
+                self.app.screen.set_focus(view.prompt)
+            return False
+        if isinstance(event, events.Paste):
+            self._pasting.pasted(event.text)
+        elif character:
+            view.prompt.type_here(character)
+        # Enter ends the word and sends nothing: who typed it did not see the screen.
+        return bool(character) or isinstance(event, events.Paste) or event.key == "enter"
+
+    @property
+    def _goes_on(self) -> bool:
+        since = None if self._view.prompt.is_empty else self._typed
+        return since is not None and self._view.clock() - since < PAUSE
+
+    def _is_text(self, event: events.Key | events.Paste) -> bool:
+        return isinstance(event, events.Paste) or (event.is_printable and event.key not in self.app.active_bindings)
 
 
 class Interrupts(Part):

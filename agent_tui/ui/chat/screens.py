@@ -112,9 +112,11 @@ class Screens(Part):
                 self._view.say("info", kept)
                 self._command(f"model {name}")
 
-        missing = agent.models.missing_key(name)
-        if missing is not None:
-            self.app.push_screen(KeyScreen(agent, name, missing), taken)
+        async def ask() -> None:
+            if (missing := await agent.models.missing_key(name)) is not None:
+                self.app.push_screen(KeyScreen(agent, name, missing), taken)
+
+        self._work(ask)
 
     def _open_compaction(self, agent: Agent, which: str) -> None:
         from agent_tui.commands.context_texts import PREVIEW, compaction_picture

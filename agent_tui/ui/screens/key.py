@@ -18,8 +18,13 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.widgets.question import WholeInput
 
 if TYPE_CHECKING:
+    from textual.worker import Worker
+
     from agent_tui.engine.agent import Agent
     from agent_tui.engine.model_control import MissingKey
+
+
+KEYS = "Enter use it · Esc cancel"
 
 
 class KeyScreen(Guarded, ModalScreen[str]):
@@ -42,12 +47,12 @@ class KeyScreen(Guarded, ModalScreen[str]):
     def __init__(self, agent: Agent, name: str, missing: MissingKey) -> None:
         super().__init__()
         self.agent, self.model_name, self.missing = agent, name, missing
-        self._busy = False
+        self._storing: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical(id="frame") as frame:
             frame.border_title = Content(f"Key for {one_line(self.missing.owner, 40)}")
-            frame.border_subtitle = Content("Enter use it · Esc cancel")
+            frame.border_subtitle = Content(KEYS)
             yield Static(Content(f"{one_line(self.model_name, 60)} needs an API key."))
             yield WholeInput(password=True, placeholder="paste the key", id="key")
             yield Static(Content(self._where), id="said")
@@ -63,32 +68,45 @@ class KeyScreen(Guarded, ModalScreen[str]):
         self.query_one(WholeInput).focus()
 
     def action_close(self) -> None:
-        self.dismiss(None)
+        """Esc: no key; while the keyring keeps one waiting, the key without the keyring."""
+        if self._storing is None:
+            self.dismiss(None)
+        else:
+            self._take(keep=False)
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        if event.value and not self._busy:
+        if event.value and self._storing is None:
             self._say(self._where)
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if not self._busy:
-            self._busy = True
+        if self._storing is None:
             self._say("Storing the key… The keyring may ask you to unlock it.")
-            self.run_worker(self._take(event.value), exit_on_error=False)
+            self._tell_keys("Esc use it without the keyring")
+            self._take(keep=True)
 
-    async def _take(self, typed: str) -> None:
+    def _take(self, *, keep: bool) -> None:
+        line = self.query_one(WholeInput)
+        line.disabled = True
+        self._storing = self.run_worker(self._taken(line.value, keep), exclusive=True, exit_on_error=False)
+
+    async def _taken(self, typed: str, keep: bool) -> None:
         try:
-            kept = await self.agent.models.take_key(self.model_name, typed)
+            kept = await self.agent.models.take_key(self.model_name, typed, keep=keep)
         except AgentError as error:
+            self._storing, line = None, self.query_one(WholeInput)
             self._say(str(error), wrong=True)
-            self.query_one(WholeInput).value = ""
+            self._tell_keys(KEYS)
+            line.disabled, line.value = False, ""
+            line.focus()
         else:
             self.dismiss(kept)
-        finally:
-            self._busy = False
+
+    def _tell_keys(self, keys: str) -> None:
+        self.query_one("#frame").border_subtitle = Content(keys)
 
     def _say(self, text: str, wrong: bool = False) -> None:
         said = self.query_one("#said", Static)

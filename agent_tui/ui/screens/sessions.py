@@ -218,7 +218,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         style = paint("primary" if here else "foreground", bold=here)
         end: list[Piece] = [(fork, paint("secondary")), (current, paint("accent")), (place, paint("secondary"))]
         if entry.message_id is None:
-            end += [(fit(f"{info.messages:,}", 7, right=True), paint("faint")), (when, paint("muted"))]
+            end += [(when, paint("muted"))]
             room = max(8, width - width_of(end))
             marked = entry.line == name and entry.spans
             return [*(_marked(name, entry.spans, room, style, paint) if marked else [(fit(name, room), style)]), *end]
@@ -236,15 +236,15 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         info = entry.session
         place = 19 if self.everywhere else 0
         said = 0 if entry.message_id is None else cell_len(entry.line) + 14
-        return cell_len(one_line(info.title or info.preview, 200)) + said + 10 + place + 7 + 7 + 3
+        return cell_len(one_line(info.title or info.preview, 200)) + said + 10 + place + 7 + 3
 
     def preview(self, entry: SessionHit) -> str:
         info = entry.session
         unread = ""
         try:
-            others = self.agent.store.messages.tree_size(info.id)[1]
+            others, said = self.agent.store.messages.tree_size(info.id)[1], self.agent.store.messages.said(info)
         except StoreError:
-            others, unread = 0, "partly unreadable"
+            others, said, unread = 0, info.messages, "partly unreadable"
         branches = f" and {plural(others, 'more branch', 'more branches')}" if others else ""
         facts = (
             one_line(info.project, 200) if info.project != self.project else "",
@@ -253,12 +253,12 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
             one_line(info.model, 60),
             "a fork of another session" if info.copied else "",
             "handed off from another session" if info.state.handed_from else "",
-            plural(info.messages, "message") + branches,
+            plural(said, "message") + branches,
             info.id,
             unread,
         )
-        said = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
-        return f"{shorten(said, 300) or 'no text'}\n{' · '.join(filter(None, facts))}"
+        words = entry.line if entry.message_id is not None else " ".join(clean(info.preview).split())
+        return f"{shorten(words, 300) or 'no text'}\n{' · '.join(filter(None, facts))}"
 
     def chosen(self, entry: SessionHit) -> None:
         query = self.searched if search_words(self.searched) else ""

@@ -260,10 +260,14 @@ class Content(Pointer):
         """A compaction, opening into its summary, or an edit; ``told`` is what there is to say of it now."""
         self._new(_record(record, {} if message is None else {message.id: message}, told))
 
-    def show_block(self, block: Block) -> Entry:
-        """A block that can be taken away again."""
-        entry = Entry(None, [block])
-        self._new(entry)
+    def show_block(self, block: Block, instead: Entry | None = None) -> Entry:
+        """A block that can be taken away again, in the place of one that was."""
+        entry = instead or Entry(None, [block])
+        if instead is None:
+            self._new(entry)
+        else:
+            entry.blocks = [block]
+            self._touch(entry)
         return entry
 
     def take_away(self, entry: Entry) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.model_list import ModelList
+from agent_tui.engine.models import ModelCatalogue
 from agent_tui.errors import ConfigError
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers import keys
@@ -47,14 +49,14 @@ async def test_a_key_is_kept_and_used_or_used_until_one_leaves(
         models = agent.models
         await models.look()
         assert models.list.key_of("anthropic") is None
-        missing = models.missing_key(NEW)
+        missing = await models.missing_key(NEW)
         assert missing is not None and (missing.owner, missing.variable) == ("anthropic", "ANTHROPIC_API_KEY")
         for typed in ("", " \n", "sk one", "sk-\u00fc", "sk-\x1b[0m"):
             with pytest.raises(ConfigError):
                 await models.take_key(NEW, typed)
-        assert models.missing_key(NEW) is not None and not kept
+        assert await models.missing_key(NEW) is not None and not kept
         assert await models.take_key(NEW, " sk-mine\n") == "Stored the key for anthropic in the system keyring."
-        assert kept == {"anthropic": "sk-mine", "providers": "anthropic"} and models.missing_key(NEW) is None
+        assert kept == {"anthropic": "sk-mine", "providers": "anthropic"} and await models.missing_key(NEW) is None
         assert models.list.key_of("anthropic") == "key given in this session"
         assert "until you quit" in await models.take_key("own", "sk-other") and "openai" not in kept
         monkeypatch.setattr(keys, "UNLOCKED", 0.01)
@@ -63,7 +65,7 @@ async def test_a_key_is_kept_and_used_or_used_until_one_leaves(
         said = await models.take_key("gemini/gemini-2.5-pro", "sk-third")
         locked.set()
         assert "until you quit" in said and "does not answer" in said
-        assert models.missing_key("gemini/gemini-2.5-pro") is None
+        assert await models.missing_key("gemini/gemini-2.5-pro") is None
 
 
 async def test_a_locked_keyring_and_an_empty_list_hold_nothing_up(
@@ -110,3 +112,30 @@ async def test_a_name_finds_its_provider_first_also_without_signs_and_the_model_
 
 async def _nothing() -> frozenset[str]:
     return frozenset()
+
+
+async def test_a_locked_keyring_keeps_nothing_else_from_going_on(
+    tmp_path: Path, kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = threading.Event()
+
+    def get_password(service: str, name: str) -> str:
+        locked.wait()
+        return "sk-kept"
+
+    monkeypatch.setattr(sys.modules["keyring"], "get_password", get_password)
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    settings = Settings(default_model="demo")
+    parts = parts_for(tmp_path / "home", tmp_path, settings=settings)
+    async with running(replace(parts, catalogue=ModelCatalogue(settings, keys.key_in_keyring))) as (agent, _):
+        found = asyncio.create_task(agent.models.missing_key(NEW))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not found.done(), "its owner unlocks it in their own time"
+        monkeypatch.setattr(keys, "UNLOCKED", 0.01)
+        locked.set()
+        assert await found is None
+        locked.clear()
+        missing = await agent.models.missing_key("gemini/gemini-2.5-pro")
+        locked.set()
+        assert missing is not None and missing.variable == "GEMINI_API_KEY"
