@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.info import Action, Info, Mark, Row, Section
 from agent_tui.commands.registry import CommandResult, Submit, Text, command
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
-from agent_tui.engine.about import LEARNED, OFFERED, OTHERS, REMEMBERED, SESSION
+from agent_tui.engine.about import LEARNED, OFFERED, OTHERS, REMEMBERED, SESSION, HookState
 from agent_tui.store.facts import forgotten_text
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
@@ -128,7 +128,7 @@ def _trust_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("trust", args="[show|yes]", choices=_trust_choices)
 async def trust(agent: Agent, args: str) -> CommandResult:
-    """Trust this folder: use its config, MCP servers, skills and commands.
+    """Trust this folder: its config, MCP servers, skills, commands and hooks.
 
     You trust what the files say now. When they change, or another repository is at this path, you are asked again.
     """
@@ -197,6 +197,25 @@ async def skills(agent: Agent, args: str) -> CommandResult:
     rows = [Row(one_line(name, 200), one_line(what, LONGEST)) for name, what, _ in agent.project.skills()]
     none = Row(text="No skills. Add them as .agents/skills/NAME/SKILL.md and trust the folder.")
     return Info("Skills", [Section("", rows or [none])], foreign=True)
+
+
+_HOOK_MARKS: dict[HookState, Mark] = {"on": "ok", "waits": "", "problem": "warn"}
+
+
+@command("hooks")
+async def hooks(agent: Agent, args: str) -> CommandResult:
+    """List the commands that run at events, with where they are from.
+
+    A ! stands before one that is not used, with the reason; hooks of a folder wait until you trust it.
+    """
+    sources: dict[str, list[Row]] = {}
+    for source, state, when, text in agent.project.hooks():
+        title = f"{one_line(source, 200)}{' (ignored until /trust)' if state == 'waits' else ''}"
+        row = Row(one_line(when, 200), one_line(text, LONGEST), mark=_HOOK_MARKS[state])
+        sources.setdefault(title, []).append(row)
+    sections = [Section(title, rows) for title, rows in sources.items()]
+    none = Row(text="No hooks yet. Add them to [hooks] in the configuration.")
+    return Info("Hooks", sections or [Section("", [none])], "/hooks", foreign=True)
 
 
 def _doctor_choices(agent: Agent) -> Iterable[tuple[str, str]]:

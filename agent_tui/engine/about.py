@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
@@ -144,6 +145,16 @@ class Project:
         """(name, description, path) of every skill."""
         return self._extensions.skill_rows() if self._extensions is not None else []
 
+    def hooks(self) -> list[tuple[str, HookState, str, str]]:
+        """(source, state, when, command or what is wrong) of every hook, of those too that wait for trust."""
+        from agent_tui.tools.hooks import project_hooks
+
+        brought, problems = project_hooks(self._parts.root)
+        on, waits = self._state.hooks.all, () if self._trusting.trusted else brought
+        rows: list[tuple[str, HookState, str, str]] = [(h.source, "on", h.when, h.command) for h in on]
+        rows += [(hook.source, "waits", hook.when, hook.command) for hook in waits]
+        return rows + [(source, "problem", "", text) for source, text in problems]
+
     def mcp_servers(self) -> list[Row]:
         """(name, state, detail) of every MCP server."""
         return [*self._extensions.mcp.servers()] if self._extensions is not None else []
@@ -201,10 +212,20 @@ class Project:
         if self._drawing:
             at = next(n for n, row in enumerate(rows) if row[1] == "textual")
             rows[at] = ("warn", "textual", f"{rows[at][2]}: {self._drawing}")
-        return rows + learned_rows(parts.store)
+        return [*rows, *hook_line([state for _, state, _, _ in self.hooks()]), *learned_rows(parts.store)]
+
+
+def hook_line(states: Sequence[HookState]) -> list[Row]:
+    """Returns the line on hooks; none where there are none."""
+    on, waits, wrong = (states.count(state) for state in ("on", "waits", "problem"))
+    said = [f"{on} in force"] + [f"{waits} ignored until /trust"] * (waits > 0) + [f"{wrong} not used"] * (wrong > 0)
+    state = "warn" if wrong else "ok"
+    return [(state, "hooks", f"{', '.join(said)}; run /hooks to list them")] if states else []
 
 
 Row = tuple[str, str, str]
+HookState = Literal["on", "waits", "problem"]
+"""In force, ignored until the folder is trusted, or not understood."""
 
 
 CONFIGURATION, BROUGHT = "your configuration or the command line", "the project's configuration"

@@ -90,6 +90,11 @@ class Hooks:
             self._notified = True
             self._listen(self._notify)
 
+    @property
+    def all(self) -> Sequence[Hook]:
+        """Those in force."""
+        return self._hooks
+
     def inside(self, agent_id: str, agent_type: str) -> Hooks:
         """Returns the hooks as a subagent has them."""
         inside = {"agent_id": agent_id, "agent_type": agent_type}

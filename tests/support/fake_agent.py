@@ -625,6 +625,9 @@ class FakeProject(Project):
     def user_commands(self) -> list[AnyCommand]:
         return [*self.own_commands]
 
+    def hooks(self) -> list[tuple[str, Any, str, str]]:
+        return [("your configuration", "on", "PreToolUse Bash", "check")]
+
     def skills(self) -> list[tuple[str, str, str]]:
         return [("pdf", "reads PDF files", "/skills/pdf/SKILL.md")]
 

@@ -148,7 +148,7 @@ class Entry:
                 yield self.calls.get(part.call_id) or Call(part, None)
             elif isinstance(part, ToolResultPart):
                 yield Call(ToolCallPart(part.call_id, part.name, ""), part)
-            elif not (isinstance(part, AttachmentPart) and part.name in TOLD):
+            elif not (isinstance(part, AttachmentPart) and part.name in TOLD and not part.is_hook):
                 yield part
 
 
