@@ -19,15 +19,15 @@ LONG_FILE = 500
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 425,
-    "lines of the program": 105_000,
+    "files of the program": 418,
+    "lines of the program": 102_184,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 16,
     "files entered from Agent.submit to the provider": 59,
     "files entered by one Anthropic call in the worker": 16,
-    "lines of tests/support": 15_000,
+    "lines of tests/support": 14_595,
 }
 
 

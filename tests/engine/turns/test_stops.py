@@ -16,6 +16,7 @@ import pytest
 from agent_tui.commands import registry
 from agent_tui.config import BudgetConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.calls import RoutedProvider
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, QuestionClosed, StopAsked, TurnEnded
 from agent_tui.models.failure import Failure
@@ -66,6 +67,7 @@ def opened(
         return Locked(counter, file, pace=0.0)
 
     made = parts_for(folder / "home", folder / "project", settings=settings, provider=provider, can_ask=can_ask)
+    made.provider = RoutedProvider(made.provider, made.provider, made.catalogue.with_key)
     return running(made)
 
 
