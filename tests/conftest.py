@@ -60,13 +60,6 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 2) + 1
 
 
-@pytest.fixture(scope="session", autouse=True)
-def nothing_for_tests_alone() -> None:
-    """What is said to the tests was read while they were collected; to the program, such variables are unknown."""
-    for name in [name for name in os.environ if name.startswith(("AGENT_TUI_TEST_", "AGENT_TUI_LONG_"))]:
-        del os.environ[name]
-
-
 @pytest.fixture(autouse=True)
 def logging_as_it_was() -> Iterator[None]:
     """A test that runs the program in this process sets its log up; the next one must not find it so."""

@@ -31,7 +31,8 @@ ENV_OTHER = VARIABLES | {
     "AGENT_TUI_STRICT_PIPES",
 }
 """Variables with the prefix that are not settings."""
-
+ENV_OF_TESTS = ("AGENT_TUI_TEST_", "AGENT_TUI_LONG_")
+"""What variables begin with that are for the tests alone: the program started beside them must not refuse them."""
 
 SECRET_BESIDE_ADDRESS = {"mcp": ("headers", "env", "args"), "models": ("api_key_env", "extra")}
 """Tables of tables that say where something is sent or what is started, and the fields in which they hold secrets."""
@@ -98,7 +99,7 @@ def env_layer(environ: Mapping[str, str] | None = None) -> Layer:
     values: dict[str, Any] = {}
     names: dict[str, str] = {}
     for variable, text in sorted((os.environ if environ is None else environ).items()):
-        if not variable.startswith(ENV_PREFIX) or variable in ENV_OTHER:
+        if not variable.startswith(ENV_PREFIX) or variable in ENV_OTHER or variable.startswith(ENV_OF_TESTS):
             continue
         keys = variable[len(ENV_PREFIX) :].lower().split("__")
         names[".".join(keys)] = variable

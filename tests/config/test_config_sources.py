@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from agent_tui.bootstrap import load_settings
 from agent_tui.cli import parse_options
-from agent_tui.config.files import line_number
+from agent_tui.config.files import env_layer, line_number
 from agent_tui.errors import ConfigError
 from agent_tui.paths import user_paths
 
@@ -95,6 +96,15 @@ def test_a_variable_is_named(
 ) -> None:
     monkeypatch.setenv(variable, value)
     assert refusal(tmp_path).startswith(begins)
+
+
+def test_what_is_said_to_the_tests_is_no_setting() -> None:
+    """The program is started beside such variables: by ``.ci/run``, and by who has them in the shell."""
+    root = Path(__file__).resolve().parents[2]
+    texts = [path.read_text("utf-8") for path in [root / "CONTRIBUTING.md", *(root / ".ci").iterdir()]]
+    named = set(re.findall(r"\bAGENT_TUI_[A-Z_]+", "\n".join(texts)))
+    assert {"AGENT_TUI_TEST_FORMS", "AGENT_TUI_LONG_TESTS", "AGENT_TUI_HOME"} <= named
+    assert env_layer(dict.fromkeys(named, "some")).values == {}
 
 
 def test_of_a_list_that_a_variable_and_a_flag_give_together_each_names_its_own(
