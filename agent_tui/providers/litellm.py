@@ -21,7 +21,7 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -157,22 +157,21 @@ def shorten_the_end(litellm: Any) -> None:
 
 
 def mend_bedrock_redacted() -> None:
-    """LiteLLM up to 1.106 sends redacted thinking to Bedrock as empty text; Bedrock wants the data back. Whether it
-    does is tried, not read from a version. Idempotent."""
+    """LiteLLM up to 1.106 sends redacted thinking to Bedrock as empty text, newer ones encode its data once more.
+    Bedrock wants it back as it came. Whether it gets that is tried, not read from a version. Idempotent."""
     processor, convert = bedrock_converter()
     if convert is None:
         return
-    probe = convert([{"type": "redacted_thinking", "data": "eA=="}])
-    if "redactedContent" in str(probe):
+    if "'UkVE'" in str(convert([{"type": "redacted_thinking", "data": "UkVE"}])):
         return
 
-    def with_redacted(thinking_blocks: list[dict[str, Any]]) -> list[Any]:
+    def with_redacted(thinking_blocks: Sequence[dict[str, Any]], **further: Any) -> list[Any]:
         blocks: list[Any] = []
         for block in thinking_blocks:
             if block.get("type") == "redacted_thinking":
                 blocks.append({"reasoningContent": {"redactedContent": block.get("data") or ""}})
             else:
-                blocks.extend(convert([block]))
+                blocks.extend(convert([block], **further))
         return blocks
 
     setattr(processor, BEDROCK[1], staticmethod(with_redacted))

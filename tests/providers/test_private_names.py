@@ -66,7 +66,8 @@ def test_a_file_that_is_gone_is_no_table() -> None:
 def test_redacted_thinking_goes_back_to_bedrock() -> None:
     litellm()
     _, convert = private.bedrock_converter()
-    assert "redactedContent" in str(convert([{"type": "redacted_thinking", "data": "eA=="}]))
+    blocks = [{"type": "redacted_thinking", "data": "UkVE"}]
+    assert convert(blocks) == [{"reasoningContent": {"redactedContent": "UkVE"}}]
 
 
 @pytest.mark.parametrize("way", ["aiter_lines", "aiter_text", "aread"])

@@ -75,8 +75,12 @@ def _message(message: Metadata) -> Metadata:
     if thoughts := message.get("reasoning_content") or message.get("thinking"):
         made["thinking"] = thoughts
     if calls := message.get("tool_calls"):
+        # The id is what the result names.
         made["tool_calls"] = [
-            {"function": {"name": c["function"]["name"], "arguments": json.loads(c["function"]["arguments"])}}
+            {
+                "id": c["id"],
+                "function": {"name": c["function"]["name"], "arguments": json.loads(c["function"]["arguments"])},
+            }
             for c in calls
         ]
     if message["role"] == "tool":

@@ -50,7 +50,8 @@ RESPONSES = ("openai/gpt-5", "azure/gpt-5-mini", "xai/grok-4.3", "openai/some-ow
 ACCEPTED: tuple[tuple[str, str, str], ...] = (
     ("anthropic/", r"\.content\[\]\.title: \"doc\.pdf\" \| -", "the file's name is of use to the model"),
     ("anthropic/", r"\.tools\[\]\.description: - \| \"\"", "an empty description says nothing"),
-    ("gemini/gemini-3", r"generationConfig\.temperature: - \| 1\.0", "the provider's default is its own to choose"),
+    ("groq/", r"\.reasoning_content: \"hm\" \| -", "a field that it never sends: its own is reasoning"),
+    ("mistral/", r"\.content: \"I will\.\" \| \[\{\"type\": \"thinking\"", "thoughts in a field that it never sends"),
     ("deepseek/", r"\.content: \[\{\"type\": \"(image_url|file)\"", "LiteLLM drops pictures silently"),
     ("xai/grok-3-mini", r"\.reasoning_effort: \"\w+\" \| -", "LiteLLM drops the only model's effort that xAI has"),
     ("cohere", r"\.reasoning_content: - \|", "no field of Cohere's API: thoughts go in content"),

@@ -318,25 +318,30 @@ def test_cohere() -> None:
 
 def test_ollama() -> None:
     model = spec("ollama_chat/qwen3")
-    assert body(model, conversation(model, ReasoningPart("think")), effort="medium") == {
+    sent = body(model, conversation(model, ReasoningPart("think")), effort="medium")
+    for message in sent["messages"]:
+        # LiteLLM names what there is none of, and from 1.110 the ids of calls.
+        assert message.pop("images", []) == []
+        for made in message.get("tool_calls", ()):
+            made.pop("id", None)
+    assert sent == {
         "model": "qwen3",
         "messages": [
-            {"role": "system", "content": "Be brief.", "images": []},
-            {"role": "user", "content": "read both", "images": []},
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "read both"},
             {
                 "role": "assistant",
                 "thinking": "think",
                 "content": "I will.",
-                "images": [],
                 "tool_calls": [
                     {"function": {"name": "read", "arguments": {"path": "a.py"}}},
                     {"function": {"name": "read", "arguments": {"path": "b.py"}}},
                 ],
             },
-            {"role": "tool", "content": "A", "images": [], "tool_call_id": "call_1"},
-            {"role": "tool", "content": "B", "images": [], "tool_call_id": "call_2"},
-            {"role": "assistant", "content": "OK.", "images": []},
-            {"role": "user", "content": "thanks", "images": []},
+            {"role": "tool", "content": "A", "tool_call_id": "call_1"},
+            {"role": "tool", "content": "B", "tool_call_id": "call_2"},
+            {"role": "assistant", "content": "OK."},
+            {"role": "user", "content": "thanks"},
         ],
         "options": {"num_predict": 8000, "num_ctx": 200_000},
         "stream": True,
