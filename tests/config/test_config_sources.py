@@ -101,7 +101,9 @@ def test_a_variable_is_named(
 def test_what_is_said_to_the_tests_is_no_setting() -> None:
     """The program is started beside such variables: by ``.ci/run``, and by who has them in the shell."""
     root = Path(__file__).resolve().parents[2]
-    texts = [path.read_text("utf-8") for path in [root / "CONTRIBUTING.md", *(root / ".ci").iterdir()]]
+    texts = [
+        path.read_text("utf-8") for path in [root / "CONTRIBUTING.md", *(root / ".ci").iterdir()] if path.is_file()
+    ]
     named = set(re.findall(r"\bAGENT_TUI_[A-Z_]+", "\n".join(texts)))
     assert {"AGENT_TUI_TEST_FORMS", "AGENT_TUI_LONG_TESTS", "AGENT_TUI_HOME"} <= named
     assert env_layer(dict.fromkeys(named, "some")).values == {}
