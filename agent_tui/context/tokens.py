@@ -25,6 +25,7 @@ from agent_tui.models.messages import (
     Message,
     Part,
     ReasoningPart,
+    SearchPart,
     SummaryPart,
     TextPart,
     ToolCallPart,
@@ -34,6 +35,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, Target
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
+from agent_tui.models.search import search_tokens
 from agent_tui.models.steps import FixedPart
 from agent_tui.providers.catalog import dialect_of, family_record, sees
 from agent_tui.records import dataclass
@@ -112,6 +114,8 @@ class Family:
     char_factor: float = 1.0
     media: Media = ALL_MEDIA
     """What is sent as it is; in the place of other pictures and files a line."""
+    target: Target | None = None
+    """Who is sent all that; None: nobody in particular."""
 
 
 UNKNOWN = Family("unknown", UNSURE, 10, 8, 4)
@@ -160,9 +164,7 @@ CODE_FACTOR = 0.9
 
 def family_seen(model: ModelInfo) -> Family:
     """The constants for a model, as far as it takes what it is shown."""
-    family = family_of(model.target)
-    media = sees(model)
-    return family if media == family.media else replace(family, media=media)
+    return replace(family_of(model.target), media=sees(model), target=model.target)
 
 
 @cache
@@ -260,7 +262,7 @@ def text_of_part(part: Part) -> str:
             return f"{part.name} {part.arguments}"
         case AttachmentPart():
             return part.text or ""
-        case ReasoningPart():
+        case ReasoningPart() | SearchPart():
             return ""
 
 
@@ -303,6 +305,9 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
             tokens = attachment_tokens(part, family.name) if shown else round_up(char_tokens(part.unread))
             rough_tokens += tokens
             weights.append(("attachments", tokens))
+        elif isinstance(part, SearchPart):
+            rough_tokens += (tokens := search_tokens(part, message.origin, family.target))
+            weights.append(("tool_results", tokens))
         elif isinstance(part, SummaryPart) and part.items:
             rough_tokens += part.opaque
             weights.append(("summary", part.opaque))
@@ -364,7 +369,7 @@ def kind_of(message: Message, part: Part) -> MessageRowId:
             return "reasoning"
         case ToolCallPart():
             return "tool_calls"
-        case ToolResultPart():
+        case ToolResultPart() | SearchPart():
             return "tool_results"
         case AttachmentPart():
             return "hooks" if part.is_hook else "attachments"

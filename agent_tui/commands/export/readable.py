@@ -373,6 +373,8 @@ class Readable:
                     media_type=self._line(part.media_type),
                     text=None if part.text is None else self._printed(part.text),
                 )
+            case SearchPart():
+                return part
         return replace(part, text=tidy(part.text))
 
     def _printed(self, text: str) -> str:

@@ -345,6 +345,8 @@ class TurnExecutor:
                 return "length", None
             elif result.finish == "refused":
                 return "refused", None
+            elif result.finish == "paused":
+                continue
             elif not await self._steer() and not await self._goes_on(result.message):
                 return "end", None
         raise AssertionError("unreachable: the loop returns at its limit")

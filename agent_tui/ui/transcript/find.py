@@ -217,6 +217,8 @@ class Finder:
                 result = self._document.tools.results.get(part.call_id)
                 if result is not None:
                     out.append(f"{result.text} {result.display}")
+            elif isinstance(part, SearchPart):
+                out.append(search_text(part))
             else:
                 out.append(f"{part.name} {part.path} {part.media_type}")
         out += [message.note or "", "Thought for min s characters Thinking Pasted lines what was pasted"]
