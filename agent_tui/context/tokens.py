@@ -114,8 +114,7 @@ class Family:
     char_factor: float = 1.0
     media: Media = ALL_MEDIA
     """What is sent as it is; in the place of other pictures and files a line."""
-    target: Target | None = None
-    """Who is sent all that; None: nobody in particular."""
+    target: Target | None = None  # who is sent it
 
 
 UNKNOWN = Family("unknown", UNSURE, 10, 8, 4)
@@ -237,8 +236,7 @@ def cleared_raw(result: str) -> int:
 
 @dataclass(slots=True, frozen=True)
 class MessageEstimate:
-    """The cost of one message without its reasoning, by what is known of the family alone: ``tokens`` is the sum of
-    ``shares``.
+    """What a message costs without its reasoning, by what is known of the family: ``tokens`` is the sum of ``shares``.
 
     ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it. ``exact`` is
     the estimate before it was rounded up; ``media`` is the part of it that is no text; ``content`` what it consists of.
@@ -388,7 +386,7 @@ def estimate_fixed(part: FixedPart, family: Family) -> tuple[Content, bool]:
         return _uncounted(tokens), part.chars > 0
     if part.row == "tools":
         # Providers write definitions in their own way: what they are made of says less than how long they are.
-        content = Content(squares=content.squares)
+        content = Content(plain=part.added, squares=content.squares, rough=(ROUGH * part.added) ** 2)
         content.terms[SCHEMAS] = float(part.raw_tokens or 0)
     return content, False
 

@@ -85,6 +85,7 @@ class RequestPrefix:
 
     def add_tool(self, tool: OfferedTool) -> None:
         part = self._part("tools", tool.group, tool.schema.name, schema_text(tool.schema), None)
+        part = replace(part, added=tool.schema.tokens)
         if tool.deferred:
             part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
         else:
@@ -122,7 +123,7 @@ def _of_server(part: FixedPart) -> bool:
 def schema_text(schema: ToolSchema) -> str:
     """A tool as the estimator counts it: compact JSON, close to what every provider makes of it."""
     return json.dumps(
-        {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
+        schema.provider or {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
         ensure_ascii=False,
         separators=(",", ":"),
     )
@@ -374,6 +375,7 @@ PRIORITY = (
     "jobs",
     "todo",
     "fetch",
+    "web_search",
     "subagent",
     "skill",
 )

@@ -20,11 +20,11 @@ from agent_tui.models.events import (
     Notice,
     SessionChanged,
 )
-from agent_tui.models.messages import NEWS, PLAN_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
-from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage
+from agent_tui.models.messages import NEWS, PLAN_TOOL, SEARCH_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
+from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, ToolSchema
 from agent_tui.models.session import FilesMoved
 from agent_tui.paths import private_dir
-from agent_tui.providers.catalog import patches_files
+from agent_tui.providers.catalog import patches_files, web_search
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
 from agent_tui.tools.children.job import Job
@@ -70,8 +70,19 @@ class Toolbox:
             tools.pop(PATCH, None)
         elif PATCH in tools:
             del tools[EDIT if patches_files(model.target) else PATCH]
-        builtin = [OfferedTool(t.schema, t.group) for t in tools.values()]
+        builtin = [OfferedTool(t.schema, t.group) for t in tools.values()] + self._searched_there(model)
         return builtin + (self._extra.offered(model.limits) if self._extra is not None else [])
+
+    def _searched_there(self, model: ModelInfo) -> list[OfferedTool]:
+        """The web search of the model's provider, where the user wants that. It cannot be asked about: a rule that
+        denies it, or asks, takes it away."""
+        config, rules = self._parts.settings.tools, self._parts.permissions.rules
+        own = web_search(model.spec, model.target) if config.web_search == "provider" else None
+        held = any(rules.for_every_call(which, SEARCH_TOOL) for which in ("deny", "ask"))
+        if own is None or held or SEARCH_TOOL in config.disabled:
+            return []
+        schema = ToolSchema(SEARCH_TOOL, "Search the web, at the provider.", {}, dict(own.tool), own.tokens)
+        return [OfferedTool(schema, "provider")]
 
     @property
     def starting(self) -> bool:

@@ -35,6 +35,7 @@ from agent_tui.models.messages import (
     Message,
     Part,
     ReasoningPart,
+    SearchPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,

@@ -12,7 +12,16 @@ from typing import NamedTuple
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import (
+    Message,
+    ReasoningPart,
+    SearchPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent_tui.models.search import search_text
 from agent_tui.records import dataclass
 from agent_tui.text.search import fold, spans
 from agent_tui.ui.flow.layout import Flow
