@@ -65,6 +65,15 @@ def search_result(part: SearchPart) -> ToolResultPart | None:
     return ToolResultPart(search_id(part), SEARCH_TOOL, "\n".join(lines), display={"kind": "text", "summary": summary})
 
 
+def search_calls(parts: Iterable[Part]) -> list[tuple[ToolCallPart, ToolResultPart | None]]:
+    """The searches among the parts of an answer, each with what it found; None where that is not among them."""
+    searches = searches_in(parts)
+    found = {result.call_id: result for part in searches if (result := search_result(part)) is not None}
+    calls = {call.call_id: call for part in searches if (call := search_call(part)) is not None}
+    alone = {name: ToolCallPart(name, SEARCH_TOOL, "{}") for name in found if name not in calls}
+    return [(call, found.get(call.call_id)) for call in (alone | calls).values()]
+
+
 def search_text(part: SearchPart) -> str:
     """All of it, for reading."""
     result = search_result(part)

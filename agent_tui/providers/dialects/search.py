@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_tui.models.messages import Message, Metadata, SearchPart
+from agent_tui.models.messages import Message, Metadata, SearchPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.search import search_id, search_item, searches_in
 from agent_tui.providers.dialects.shared import PartBuilder, mapping, number, parse_event
@@ -18,7 +18,7 @@ TOKENS_OF_CONTENT = 0.31
 TOKENS_OF_ITEM = 40
 """Of a call, and of what brings no pages along: Google's answers take no more either, however long the signature."""
 NO_ID = "search"
-"""The id of a search whose provider gives it none."""
+"""The id of a search that goes back and has none."""
 
 
 def claude_block(block: Mapping[str, Any]) -> Metadata | None:
@@ -148,7 +148,7 @@ class Grounding:
         if not webs:
             return
         sources = [[_text(web.get("title")), _text(web.get("uri"))] for web in webs]
-        found: Metadata = {"id": self.last or NO_ID, "sources": sources, "grounding": self._said}
+        found: Metadata = {"id": self.last or new_id("search"), "sources": sources, "grounding": self._said}
         queries = self._said.get("webSearchQueries")
         if not self.last:
             listed = [_text(query) for query in queries if query] if isinstance(queries, list) else []
@@ -172,7 +172,8 @@ class Annotations:
 
     def _add(self) -> None:
         sources = [[_text(one.get("title")), _text(one.get("url"))] for one in self._cited]
-        self._out.add(NO_ID, "search", "", {"id": NO_ID, "query": "", "sources": sources, "annotations": self._cited})
+        found = {"id": new_id("search"), "query": "", "sources": sources, "annotations": self._cited}
+        self._out.add("search", "search", "", found)
 
 
 def searches_reported(raw: Mapping[str, Any]) -> int:

@@ -105,10 +105,10 @@ def _search(url: Url, headers: Mapping[str, str], context: ToolContext, stop: St
     return ToolOutcome(capped.text or "[no results]", display={"kind": "text", "summary": summary} | capped.counted())
 
 
-def results(answer: Any) -> list[Mapping[str, Any]] | None:
+def results(answer: Any) -> list[dict[str, Any]] | None:
     """The list of results in an answer, wherever it is: the first one whose entries have addresses, else one that is
     called so and has none. None where there is no such list."""
-    empty: list[Mapping[str, Any]] | None = None
+    empty: list[dict[str, Any]] | None = None
     waiting, seen = deque([("", answer)]), 0
     while waiting and seen < MOST_VALUES:
         (name, value), seen = waiting.popleft(), seen + 1
