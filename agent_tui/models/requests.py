@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
@@ -105,6 +106,12 @@ class ToolSchema:
     parameters: Metadata
     provider: Metadata | None = None
     tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """As it is counted: compact JSON, close to what every provider makes of it."""
+        told = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return json.dumps(self.provider or told, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(slots=True)
