@@ -448,7 +448,7 @@ RECORDS = (
         # .../build-with-claude/cache-diagnostics (2026-11-22): for everybody since September 2026, without a header.
         diagnoses=True,
         search=WebSearch(
-            MappingProxyType({"type": "web_search_20250305", "name": "web_search"}),
+            MappingProxyType({"type": "web_search_20250305", "name": "web_search", "max_uses": 8}),
             price=0.01,
             tokens=1_800,
             source=Source("platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool", "2026-11-27"),

@@ -107,7 +107,7 @@ def test_claudes_blocks_go_back_as_they_came() -> None:
         {"type": "text", "text": "found", "citations": [CITED]},
         {"type": "text", "text": ". "},
     ]
-    assert body["tools"][-1] == {"type": "web_search_20250305", "name": "web_search"}
+    assert body["tools"][-1] == {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
     accepted(body, "anthropic")
     assert not report.usage.context and report.usage.searches == 2
 
