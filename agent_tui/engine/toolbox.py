@@ -33,11 +33,13 @@ from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, Restore
 from agent_tui.tools.files.text import remember_attached
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
+from agent_tui.tools.rules.standing import Which
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 from agent_tui.tools.sandbox.words import place_words
 
 EDIT, PATCH = "edit", "apply_patch"
+_HOLDING: tuple[Which, ...] = ("deny", "ask")
 
 
 class Toolbox:
@@ -76,13 +78,20 @@ class Toolbox:
     def _searched_there(self, model: ModelInfo) -> list[OfferedTool]:
         """The web search of the model's provider, where the user wants that. It cannot be asked about: a rule that
         denies it, or asks, takes it away."""
-        config, rules = self._parts.settings.tools, self._parts.permissions.rules
-        own = web_search(model.spec, model.target) if config.web_search == "provider" else None
-        held = any(rules.for_every_call(which, SEARCH_TOOL) for which in ("deny", "ask"))
-        if own is None or held or SEARCH_TOOL in config.disabled:
+        own = web_search(model.spec, model.target) if self._parts.settings.tools.web_search == "provider" else None
+        if own is None or SEARCH_TOOL in self._parts.settings.tools.disabled or self.no_search(model):
             return []
         schema = ToolSchema(SEARCH_TOOL, "Search the web, at the provider.", {}, dict(own.tool), own.tokens)
         return [OfferedTool(schema, "provider")]
+
+    def no_search(self, model: ModelInfo) -> str:
+        """Why the model gets no search of its provider's though the user wants one; empty where that is not so."""
+        rules = self._parts.permissions.rules
+        if self._parts.settings.tools.web_search != "provider":
+            return ""
+        if any(rules.for_every_call(which, SEARCH_TOOL) for which in _HOLDING):
+            return "a rule denies it, or asks, which a search at the provider cannot"
+        return "" if web_search(model.spec, model.target) else f"{model.spec.key} has none beside other tools"
 
     @property
     def starting(self) -> bool:
