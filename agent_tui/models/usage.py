@@ -190,6 +190,9 @@ class Prices(Rates):
             return None
         if usage.searches and self.search is None:
             return None
+        if not usage.context and rates is not self.rates(0):
+            # Which of several rounds was that long is not told.
+            return None
         read, write = usage.cache_read or 0, usage.cache_write or 0
         fresh, hour = max(0, usage.input - read - write), min(write, usage.cache_write_1h or 0)
         thought = min(usage.output, usage.reasoning or 0)

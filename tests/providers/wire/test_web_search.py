@@ -11,7 +11,7 @@ import pytest
 from agent_tui.models.messages import Message, SearchPart, TextPart
 from agent_tui.models.requests import Finished, ModelSpec, ToolSchema, UsageReport
 from agent_tui.models.search import search_calls
-from agent_tui.models.usage import Prices
+from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import DIALECTS, resolve_target, web_search
 from agent_tui.providers.limits import describe
@@ -282,6 +282,13 @@ def test_a_search_is_paid_for_and_one_without_a_price_leaves_the_cost_open() -> 
     assert plain(report.usage) is None, "no price of a search is known"
     free = replace(report.usage, searches=None)
     assert report.cost_usd == pytest.approx((plain(free) or 0.0) + 2 * 0.01)
+
+
+def test_of_summed_rounds_it_is_not_known_which_were_long() -> None:
+    prices = Prices(1e-6, 1e-6, tiers=(PriceTier(200_000, Rates(2e-6, 2e-6)),), search=0.01)
+    assert prices.cost(TokenUsage(300_000, 0)) == pytest.approx(0.6)
+    assert prices.cost(TokenUsage(150_000, 0, context=False, searches=1)) == pytest.approx(0.16)
+    assert prices.cost(TokenUsage(300_000, 0, context=False, searches=1)) is None
 
 
 @pytest.mark.parametrize(
