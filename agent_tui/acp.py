@@ -44,6 +44,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart, Message, Metadata, ToolCallPart, ToolResultPart
+from agent_tui.models.search import search_calls
 from agent_tui.options import Options
 from agent_tui.paths import user_paths
 from agent_tui.session import Session
@@ -436,6 +437,13 @@ def _result(result: ToolResultPart, folder: Path) -> Any:
     )
 
 
+def _searches(message: Message, folder: Path) -> list[Any]:
+    found: list[Any] = []
+    for call, result in search_calls(message.parts):
+        found += [*_call(call, folder), *([_result(result, folder)] if result is not None else [])]
+    return found
+
+
 def _updates(event: ControlEvent, folder: Path) -> list[Any]:
     match event:
         case PartDelta(_, delta) if delta.text and delta.kind == "text":
@@ -443,7 +451,7 @@ def _updates(event: ControlEvent, folder: Path) -> list[Any]:
         case PartDelta(_, delta) if delta.text and delta.kind == "reasoning":
             return [helpers.update_agent_thought_text(delta.text)]
         case StepEnded(_, message):
-            return [update for call in message.tool_calls for update in _call(call, folder)]
+            return [*_searches(message, folder), *(u for call in message.tool_calls for u in _call(call, folder))]
         case ToolStarted(call_id, _, summary):
             return [helpers.update_tool_call(call_id, title=summary, status="in_progress")]
         case ToolOutput(call_id, text):
@@ -465,7 +473,8 @@ def _told(message: Message, folder: Path) -> list[Any]:
         return [helpers.update_user_message_text(message.text)] if message.text else []
     thought = [helpers.update_agent_thought_text(message.reasoning)] if message.reasoning else []
     said = [helpers.update_agent_message_text(message.text)] if message.text else []
-    return [*thought, *said, *(update for call in message.tool_calls for update in _call(call, folder))]
+    called = (update for call in message.tool_calls for update in _call(call, folder))
+    return [*thought, *_searches(message, folder), *said, *called]
 
 
 async def serve(options: Options) -> None:

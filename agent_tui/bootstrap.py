@@ -80,13 +80,17 @@ def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> 
     return layers
 
 
+_OWN_TOOLS = ("env_allow", "web_search", "web_search_headers")
+"""Of the tools: what lets keys out."""
+
+
 def _only_own(layer: Layer) -> None:
     """Raises ConfigError where a project's configuration sets what keeps its commands in their place, or what is run
     unasked outside of it: that is not the project's to say, trusted or not."""
     tools, rules, ui = (layer.values.get(table) for table in ("tools", "permissions", "ui"))
     for key, there in (
         ("sandbox", "sandbox" in layer.values),
-        ("tools.env_allow", isinstance(tools, dict) and "env_allow" in tools),
+        *((f"tools.{name}", isinstance(tools, dict) and name in tools) for name in _OWN_TOOLS),
         ('permissions.mode "bypass"', isinstance(rules, dict) and rules.get("mode") == "bypass"),
         ("permissions.mcp_read_only", isinstance(rules, dict) and "mcp_read_only" in rules),
         ("ui.status_command", isinstance(ui, dict) and "status_command" in ui),

@@ -28,8 +28,8 @@ NAMES = word_set(
     """
     anthropic bedrock bubblewrap codex cohere cyrillic dashscope deepseek direnv emacs ghostty gitlab grok groq
     husky konsole landlock litellm macos minimax mintty mistral mlterm moonshot mypy ollama openai opencode
-    openrouter perplexity pipx posix pydantic pypi qwen ripgrep seatbelt sglang systemd tmux vllm wezterm wsl
-    xai xterm
+    openrouter perplexity pipx posix pydantic pypi qwen ripgrep searxng seatbelt sglang systemd tavily tmux vllm
+    wezterm wsl xai xterm
     """
 )
 """Programs, companies, standards."""

@@ -12,6 +12,7 @@ from agent_tui.models.messages import (
     AttachmentPart,
     Message,
     ReasoningPart,
+    SearchPart,
     SummaryPart,
     TextPart,
     ToolCallPart,
@@ -19,6 +20,7 @@ from agent_tui.models.messages import (
     summary_text,
 )
 from agent_tui.models.rows import ROW_KINDS, STACKED
+from agent_tui.models.search import search_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import age, duration, largest_remainder, money, plural, tokens
@@ -289,6 +291,8 @@ def message_text(message: Message) -> str:
                 blocks.append(f"# Attachment {part.name} ({part.media_type})\n{part.text or ''}")
             case SummaryPart(text=text):
                 blocks.append(text)
+            case SearchPart():
+                blocks.append(f"# Web search at the provider\n{search_text(part)}")
             case _:
                 pass
     return "\n\n".join(blocks)

@@ -117,6 +117,8 @@ _KINDS: dict[StepKind, str] = {"turn": "turns", "subagent": "subagents", "compac
 def usage_sections(totals: SessionTotals, steps: Sequence[Step]) -> list[Section]:
     """What a session used and cost, as the providers reported it."""
     rows = [Row("Cost", "", money(totals.cost)), *_used(totals), Row("Calls", "", f"{totals.steps:,}")]
+    if searches := sum(step.usage.searches or 0 for step in steps if step.usage is not None):
+        rows.append(Row("Web searches", "at the provider, in the cost", f"{searches:,}"))
     if totals.doubted:
         why = "; ".join(dict.fromkeys(DOUBTS[step.doubt] for step in steps if step.doubt and step.believed is not None))
         words = f"counted as reported, but it looks wrong{f': {why}' if why else ''}"

@@ -109,6 +109,10 @@ class ToolsConfig:
     env_allow: list[str] = field(default_factory=list)
     check: dict[str, str] = field(default_factory=dict)
     """By pattern, the command that is run in the sandbox after the model changed such a file."""
+    web_search: str = "off"
+    """``provider`` for that of the model's provider, or an address with ``{query}``, which answers in JSON."""
+    web_search_headers: dict[str, str] = field(default_factory=dict)
+    """What such a request has besides; ``${NAME}`` stands for an environment variable."""
 
 
 @dataclass(slots=True)

@@ -53,7 +53,8 @@ _TYPES: dict[Any, tuple[str, Any]] = {
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
 _SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
 """Keys that Textual calls otherwise than Unicode does."""
-_SECRET = frozenset({"env", "headers", "extra"})
+_ENDPOINT = re.compile(r"https?://[^\s/?#@{}]+[/?][^\s{}]*\{query\}[^\s{}]*")
+_SECRET = frozenset({"env", "headers", "web_search_headers", "extra"})
 """Tables whose values are not repeated in error lines: keys may be among them."""
 
 
@@ -84,6 +85,7 @@ def check(layers: Sequence[Layer]) -> None:
     _check_models(layers)
     _check_keys(layers)
     _check_hooks(layers)
+    _check_search(layers)
 
 
 @cache
@@ -187,6 +189,15 @@ def _check_hooks(layers: Sequence[Layer]) -> None:
                     raise ConfigError(f"{place}: {written}: needs a command.")
                 if (problem := matcher_problem(entry.get("matcher") or "")) is not None:
                     raise ConfigError(f"{place}: {written}.matcher: {problem}.")
+
+
+def _check_search(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        where = (layer.values.get("tools") or {}).get("web_search", "off")
+        if where not in ("off", "provider") and not _ENDPOINT.fullmatch(where):
+            name, place = layer.name("tools.web_search"), layer.place("tools.web_search")
+            allowed = 'must be "off", "provider", or an http(s) address with {query} behind its host'
+            raise ConfigError(f"{place}: {name}: {allowed}.")
 
 
 def matcher_problem(matcher: str) -> str | None:

@@ -25,6 +25,7 @@ from agent_tui.models.messages import (
     Message,
     Part,
     ReasoningPart,
+    SearchPart,
     SummaryPart,
     TextPart,
     ToolCallPart,
@@ -34,6 +35,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, Target
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
+from agent_tui.models.search import search_tokens
 from agent_tui.models.steps import FixedPart
 from agent_tui.providers.catalog import dialect_of, family_record, sees
 from agent_tui.records import dataclass
@@ -112,6 +114,7 @@ class Family:
     char_factor: float = 1.0
     media: Media = ALL_MEDIA
     """What is sent as it is; in the place of other pictures and files a line."""
+    target: Target | None = None  # who is sent it
 
 
 UNKNOWN = Family("unknown", UNSURE, 10, 8, 4)
@@ -160,9 +163,7 @@ CODE_FACTOR = 0.9
 
 def family_seen(model: ModelInfo) -> Family:
     """The constants for a model, as far as it takes what it is shown."""
-    family = family_of(model.target)
-    media = sees(model)
-    return family if media == family.media else replace(family, media=media)
+    return replace(family_of(model.target), media=sees(model), target=model.target)
 
 
 @cache
@@ -235,8 +236,7 @@ def cleared_raw(result: str) -> int:
 
 @dataclass(slots=True, frozen=True)
 class MessageEstimate:
-    """The cost of one message without its reasoning, by what is known of the family alone: ``tokens`` is the sum of
-    ``shares``.
+    """What a message costs without its reasoning, by what is known of the family: ``tokens`` is the sum of ``shares``.
 
     ``approximate``: not counted yet, the character rule stands in. ``rough``: an image or file is in it. ``exact`` is
     the estimate before it was rounded up; ``media`` is the part of it that is no text; ``content`` what it consists of.
@@ -260,7 +260,7 @@ def text_of_part(part: Part) -> str:
             return f"{part.name} {part.arguments}"
         case AttachmentPart():
             return part.text or ""
-        case ReasoningPart():
+        case ReasoningPart() | SearchPart():
             return ""
 
 
@@ -303,6 +303,9 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
             tokens = attachment_tokens(part, family.name) if shown else round_up(char_tokens(part.unread))
             rough_tokens += tokens
             weights.append(("attachments", tokens))
+        elif isinstance(part, SearchPart):
+            rough_tokens += (tokens := search_tokens(part, message.origin, family.target))
+            weights.append(("tool_results", tokens))
         elif isinstance(part, SummaryPart) and part.items:
             rough_tokens += part.opaque
             weights.append(("summary", part.opaque))
@@ -364,7 +367,7 @@ def kind_of(message: Message, part: Part) -> MessageRowId:
             return "reasoning"
         case ToolCallPart():
             return "tool_calls"
-        case ToolResultPart():
+        case ToolResultPart() | SearchPart():
             return "tool_results"
         case AttachmentPart():
             return "hooks" if part.is_hook else "attachments"
@@ -383,7 +386,7 @@ def estimate_fixed(part: FixedPart, family: Family) -> tuple[Content, bool]:
         return _uncounted(tokens), part.chars > 0
     if part.row == "tools":
         # Providers write definitions in their own way: what they are made of says less than how long they are.
-        content = Content(squares=content.squares)
+        content = Content(plain=part.added, squares=content.squares, rough=(ROUGH * part.added) ** 2)
         content.terms[SCHEMAS] = float(part.raw_tokens or 0)
     return content, False
 

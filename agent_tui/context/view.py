@@ -23,6 +23,7 @@ from agent_tui.models.messages import (
     content_fingerprint,
 )
 from agent_tui.models.requests import ModelInfo, SentMessage
+from agent_tui.models.search import is_paused
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.providers.catalog import dialect_of, own_compaction, variable_base
 
@@ -342,7 +343,7 @@ def _is_object(arguments: str) -> bool:
 
 
 def _text(message: Message) -> bool:
-    return any(p.type == "text" and p.text.strip() for p in message.parts)
+    return is_paused(message) or any(p.type == "text" and p.text.strip() for p in message.parts)
 
 
 def _settled(item: SentMessage) -> bool:

@@ -24,7 +24,7 @@ from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import StoreError
 from agent_tui.models.events import SessionChanged
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import SEARCH_TOOL, AttachmentPart
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.providers.catalog import shown_address
@@ -109,7 +109,9 @@ class Project:
         runtime = self._state.runtime
         disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
         offered = self._toolbox.offered(runtime.info)
-        return tool_rows(offered, runtime.request_prefix, disabled, rows, runtime.left_out)
+        found = tool_rows(offered, runtime.request_prefix, disabled, rows, runtime.left_out)
+        why = self._toolbox.no_search(runtime.info)
+        return [*found, *([(SEARCH_TOOL, "left out", why, None, False)] if why else [])]
 
     @property
     def trusted(self) -> bool:

@@ -19,9 +19,9 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
 from agent_tui.providers.catalog import Called, Key, dialect_of, images_of, resolve_key, resolve_target
+from agent_tui.providers.images import not_taken
 from agent_tui.providers.keys import checked_key, keep_key, keyring_ready
 from agent_tui.providers.listing import listed_models, unlisted
-from agent_tui.providers.request import not_taken
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 from agent_tui.tools.sandbox.jail import Jail

@@ -389,6 +389,8 @@ def outgrown(store: Store, info: ModelInfo, step: Step) -> ModelInfo | None:
     window, usage = info.limits.window, step.usage
     if "window" not in info.limits.learned or window is None or usage is None or step.doubt is not None:
         return None
+    if not usage.context:
+        return None
     try:
         row = store.learned.limit(info.spec.model, info.spec.api_base or "")
         if row is None or usage.input <= window / NEAR:

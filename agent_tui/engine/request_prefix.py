@@ -4,7 +4,6 @@ were sent; what becomes of them goes with the next message. Small windows get fe
 from __future__ import annotations
 
 import difflib
-import json
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
@@ -84,7 +83,8 @@ class RequestPrefix:
         self.fixed.append(self._part(block.row, block.group or block.row, block.label, block.text, block.path))
 
     def add_tool(self, tool: OfferedTool) -> None:
-        part = self._part("tools", tool.group, tool.schema.name, schema_text(tool.schema), None)
+        part = self._part("tools", tool.group, tool.schema.name, tool.schema.text, None)
+        part = replace(part, added=tool.schema.tokens)
         if tool.deferred:
             part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
         else:
@@ -119,18 +119,9 @@ def _of_server(part: FixedPart) -> bool:
     return part.row in ("tools", "servers") and part.group.startswith("mcp:")
 
 
-def schema_text(schema: ToolSchema) -> str:
-    """A tool as the estimator counts it: compact JSON, close to what every provider makes of it."""
-    return json.dumps(
-        {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-
-
 def refused(tool: OfferedTool, fingerprints: Collection[str]) -> bool:
     """Returns whether the tool, as it is defined now, is among those that a server has refused."""
-    return bool(fingerprints) and content_fingerprint(schema_text(tool.schema)) in fingerprints
+    return bool(fingerprints) and content_fingerprint(tool.schema.text) in fingerprints
 
 
 def build_request_prefix(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool]) -> RequestPrefix:
@@ -146,7 +137,7 @@ def build_request_prefix(blocks: Sequence[SystemBlock], tools: Sequence[OfferedT
 
 def _fingerprint(blocks: Iterable[SystemBlock], tools: Iterable[ToolSchema]) -> str:
     texts = [content_fingerprint(block.text) for block in blocks]
-    return fingerprint([*texts, "tools", *(content_fingerprint(schema_text(tool)) for tool in tools)])
+    return fingerprint([*texts, "tools", *(content_fingerprint(tool.text) for tool in tools)])
 
 
 def with_documents(prefix: RequestPrefix, documents: Sequence[SystemBlock]) -> RequestPrefix:
@@ -374,6 +365,7 @@ PRIORITY = (
     "jobs",
     "todo",
     "fetch",
+    "web_search",
     "subagent",
     "skill",
 )
@@ -393,7 +385,7 @@ def fitting_tools(blocks: Sequence[SystemBlock], tools: Sequence[OfferedTool], w
     chosen: set[int] = set()
     for index in sorted(range(len(tools)), key=lambda i: (_rank(tools[i]), i)):
         if not tools[index].deferred:
-            room -= char_tokens(schema_text(tools[index].schema))
+            room -= char_tokens(tools[index].schema.text)
             if room < 0:
                 break
         chosen.add(index)

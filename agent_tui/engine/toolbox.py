@@ -20,11 +20,11 @@ from agent_tui.models.events import (
     Notice,
     SessionChanged,
 )
-from agent_tui.models.messages import NEWS, PLAN_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
-from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage
+from agent_tui.models.messages import NEWS, PLAN_TOOL, SEARCH_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
+from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, ToolSchema
 from agent_tui.models.session import FilesMoved
 from agent_tui.paths import private_dir
-from agent_tui.providers.catalog import patches_files
+from agent_tui.providers.catalog import patches_files, web_search
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
 from agent_tui.tools.children.job import Job
@@ -33,11 +33,13 @@ from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, Restore
 from agent_tui.tools.files.text import remember_attached
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
+from agent_tui.tools.rules.standing import Which
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 from agent_tui.tools.sandbox.words import place_words
 
 EDIT, PATCH = "edit", "apply_patch"
+_HOLDING: tuple[Which, ...] = ("deny", "ask")
 
 
 class Toolbox:
@@ -70,8 +72,26 @@ class Toolbox:
             tools.pop(PATCH, None)
         elif PATCH in tools:
             del tools[EDIT if patches_files(model.target) else PATCH]
-        builtin = [OfferedTool(t.schema, t.group) for t in tools.values()]
+        builtin = [OfferedTool(t.schema, t.group) for t in tools.values()] + self._searched_there(model)
         return builtin + (self._extra.offered(model.limits) if self._extra is not None else [])
+
+    def _searched_there(self, model: ModelInfo) -> list[OfferedTool]:
+        """The web search of the model's provider, where the user wants that. It cannot be asked about: a rule that
+        denies it, or asks, takes it away."""
+        own = web_search(model.spec, model.target) if self._parts.settings.tools.web_search == "provider" else None
+        if own is None or SEARCH_TOOL in self._parts.settings.tools.disabled or self.no_search(model):
+            return []
+        schema = ToolSchema(SEARCH_TOOL, "Search the web, at the provider.", {}, dict(own.tool), own.tokens)
+        return [OfferedTool(schema, "provider")]
+
+    def no_search(self, model: ModelInfo) -> str:
+        """Why the model gets no search of its provider's though the user wants one; empty where that is not so."""
+        rules = self._parts.permissions.rules
+        if self._parts.settings.tools.web_search != "provider":
+            return ""
+        if any(rules.for_every_call(which, SEARCH_TOOL) for which in _HOLDING):
+            return "a rule denies it, or asks, which a search at the provider cannot"
+        return "" if web_search(model.spec, model.target) else f"{model.spec.key} has none beside other tools"
 
     @property
     def starting(self) -> bool:

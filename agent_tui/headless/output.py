@@ -48,6 +48,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, Metadata
+from agent_tui.models.search import search_calls
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import Options
@@ -227,6 +228,9 @@ class Printer:
     def _step_ended(self, step: Step, message: Message) -> None:
         self._turn_texts.append(message.text)
         self._reasoning.append(message.reasoning)
+        for call, found in search_calls(message.parts):
+            told = {"arguments": _arguments(call.arguments), "text": found.text if found is not None else ""}
+            self._line({"type": "web_search", "id": call.call_id, **told, "is_error": bool(found and found.is_error)})
         for call in message.tool_calls:
             entry = {"id": call.call_id, "name": call.name, "arguments": _arguments(call.arguments)}
             self._tool_calls.append(entry)

@@ -60,6 +60,8 @@ NO_OUTPUT = "[no output]"
 CLEARED_RESULT = "[Old tool result content cleared]"
 RECALL_TOOL = "recall"
 """The tool that brings back what is no longer sent."""
+SEARCH_TOOL = "web_search"
+"""The tool that searches the web, the program's own or the provider's."""
 
 
 def recall_id(message_id: str) -> str:
@@ -235,7 +237,16 @@ class OwnItems:
         return "\n".join(block["text"] for found in blocks for block in found if isinstance(block.get("text"), str))
 
 
-Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | AttachmentPart | SummaryPart
+@dataclass(slots=True)
+class SearchPart:
+    """A web search that ran at the provider: its call, what it found, or both (``models.search`` reads it). The
+    metadata hold the ``item`` as it came, which goes back to its maker alone."""
+
+    provider_metadata: Metadata | None = None
+    type: Literal["search"] = "search"
+
+
+Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | AttachmentPart | SummaryPart | SearchPart
 
 PART_TYPES: dict[str, type[Part]] = {
     "text": TextPart,
@@ -244,6 +255,7 @@ PART_TYPES: dict[str, type[Part]] = {
     "tool_result": ToolResultPart,
     "attachment": AttachmentPart,
     "summary": SummaryPart,
+    "search": SearchPart,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import field
 from typing import Literal, Protocol, TypeAlias
@@ -18,7 +19,8 @@ from agent_tui.records import dataclass
 Effort = Literal["off", "low", "medium", "high"]
 Counting = Literal["input_tokens", "tokenize"]
 """Endpoints of servers, llama.cpp's and vLLM's, that count a request by their own tokenizer and template."""
-FinishReason = Literal["stop", "tool_calls", "length", "refused", "unknown"]
+FinishReason = Literal["stop", "tool_calls", "length", "refused", "paused", "unknown"]
+"""``paused``: the provider has tools of its own running, and goes on where it is sent what it said."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -96,11 +98,20 @@ class SentMessage:
 
 @dataclass(slots=True)
 class ToolSchema:
-    """A tool as the model sees it. ``parameters`` is a JSON Schema object."""
+    """A tool as the model sees it. ``parameters`` is a JSON Schema object. ``provider``: it runs at the provider, and
+    this declares it there; with all that the provider says of it, it has about so many ``tokens``."""
 
     name: str
     description: str
     parameters: Metadata
+    provider: Metadata | None = None
+    tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """As it is counted: compact JSON, close to what every provider makes of it."""
+        told = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return json.dumps(self.provider or told, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(slots=True)
@@ -206,7 +217,7 @@ class Delta:
     """
 
     index: int
-    kind: Literal["text", "reasoning", "tool_call"]
+    kind: Literal["text", "reasoning", "tool_call", "search"]
     text: str = ""
     metadata: Metadata | None = None
     closed: bool = False

@@ -152,8 +152,7 @@ Change = Literal["", "edited", "waiting"]
 
 @dataclass(slots=True, frozen=True)
 class FixedPart:
-    """One part of the request prefix: never part of history, sent fresh each time. It never changes, so that all
-    steps that sent it can hold the same one."""
+    """One part of the request prefix, sent fresh each time. It never changes: all steps that sent it hold the same."""
 
     row: RowId
     group: str
@@ -175,6 +174,8 @@ class FixedPart:
     text: str | None = None
     """What was sent of a memory or pinned file, so that another process can send the same bytes once the file is
     another; None of everything else."""
+    added: int = 0
+    """Tokens, roughly, that its provider adds for it."""
     counts: tuple[int, ...] | None = None
     """Its o200k_base count by kind (``models.calibration.KINDS``), of a deferred tool what it would be; None until it
     is counted."""
@@ -190,8 +191,7 @@ class FixedPart:
 
 
 class FixedSets:
-    """Thousands of steps send the same few sets of fixed parts: equal sets become one object, and so do equal parts of
-    sets that differ."""
+    """Thousands of steps send the same few sets of fixed parts: equal sets become one object, and equal parts do."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}

@@ -40,6 +40,8 @@ class TokenUsage:
     """``estimated`` where the provider counted the input but not its own answer."""
     cache_write_1h: int | None = None
     """Those of ``cache_write`` that are kept for an hour, which costs more."""
+    searches: int | None = field(default=None, metadata={"json": "web_searches"})
+    """Searches that ran at the provider, each of which has a price."""
     told: dict[str, float] | None = field(default=None, compare=False, metadata={"json": "cache_told"})
     """What else the provider says of its cache, under its own names: a second witness, which decides nothing."""
     raw: dict[str, Any] | None = field(default=None, compare=False)
@@ -50,7 +52,9 @@ class TokenUsage:
         return self.source == "provider" and self.context and self.input > 0
 
 
-COUNTS: tuple[str, ...] = tuple(f.name for f in fields(TokenUsage) if str(f.type) in ("int", "int | None"))
+COUNTS: tuple[str, ...] = tuple(
+    f.name for f in fields(TokenUsage) if str(f.type) in ("int", "int | None") and "json" not in f.metadata
+)
 """The fields of ``TokenUsage`` that count tokens."""
 
 
@@ -150,6 +154,8 @@ class Prices(Rates):
     """The rates of a model; ``tiers``, ascending, are for longer inputs."""
 
     tiers: tuple[PriceTier, ...] = ()
+    search: float | None = None
+    """Of one web search of the provider's."""
 
     @classmethod
     def per_million(cls, said: Mapping[str, float]) -> Prices:
@@ -182,6 +188,11 @@ class Prices(Rates):
             return 0.0
         if usage.source == "estimated" or usage.output_source == "estimated":
             return None
+        if usage.searches and self.search is None:
+            return None
+        if not usage.context and rates is not self.rates(0):
+            # Which of several rounds was that long is not told.
+            return None
         read, write = usage.cache_read or 0, usage.cache_write or 0
         fresh, hour = max(0, usage.input - read - write), min(write, usage.cache_write_1h or 0)
         thought = min(usage.output, usage.reasoning or 0)
@@ -193,6 +204,7 @@ class Prices(Rates):
             + hour * _known(rates.cache_write_1h, write_price)
             + (usage.output - thought) * rates.output
             + thought * _known(rates.reasoning, rates.output)
+            + (usage.searches or 0) * (self.search or 0.0)
         )
 
 

@@ -52,6 +52,7 @@ from agent_tui.models.events import (
     TurnStarted,
 )
 from agent_tui.models.messages import (
+    INTERRUPTED_RESULT,
     OWN_OUTPUT,
     TOLD_MODE,
     AttachmentPart,
@@ -59,6 +60,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
     own_output,
 )
+from agent_tui.models.search import search_calls
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
@@ -166,6 +168,13 @@ def labels(message: Message) -> dict[str, str]:
     return {c.call_id: call_label(c.name, call_summary(c.name, c.arguments)) for c in message.tool_calls}
 
 
+def tell_searches(writer: LineWriter, message: Message, how: OutputForm) -> None:
+    """Says what was searched at the provider for an answer."""
+    for call, found in search_calls(message.parts):
+        result = found or ToolResultPart(call.call_id, call.name, INTERRUPTED_RESULT)
+        tell_result(writer, call_label(call.name, call_summary(call.name, call.arguments)), result, how)
+
+
 def tell_messages(writer: LineWriter, messages: Sequence[Message], steps: Sequence[Step], how: OutputForm) -> None:
     """Says messages as they were said when they came, and how those of their requests ended that failed."""
     endings = endings_without_words(messages, steps)
@@ -181,6 +190,7 @@ def tell_messages(writer: LineWriter, messages: Sequence[Message], steps: Sequen
             if message.text.strip():
                 writer.answer(message.text)
                 writer.end_answer()
+            tell_searches(writer, message, how)
             calls |= labels(message)
         elif message.tool_result is not None:
             result = message.tool_result
@@ -252,6 +262,7 @@ class EventPrinter:
                     writer.say("Starting the provider…")
             case StepEnded(step, message):
                 writer.end_answer()
+                tell_searches(writer, message, agent.settings.ui.tool_output)
                 self._calls = {**labels(message), **self._calls}
                 if (failure := self._told.step_ended(step, message)) is not None:
                     writer.quote(failure, "Error")

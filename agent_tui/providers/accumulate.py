@@ -18,6 +18,7 @@ from agent_tui.models.requests import Delta, Finished, StreamItem, Target, Usage
 from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
+from agent_tui.providers.dialects.search import searches_reported
 from agent_tui.providers.dialects.shared import (
     ABSURD_NUMBER,
     WRITES,
@@ -191,6 +192,7 @@ class Accumulator:
                 self._out.usage,
                 self._window,
                 hidden_calls=self._out.hidden_calls,
+                searches=self._out.searches,
                 hidden_thoughts=self._hidden_thoughts,
             )
             if usage is not None and not self.independent and self._guessed:
@@ -228,25 +230,35 @@ _LONGEST_NAME = 200
 
 
 def normalise(
-    raw: Mapping[str, Any], window: int | None = None, *, hidden_calls: bool = False, hidden_thoughts: bool = False
+    raw: Mapping[str, Any],
+    window: int | None = None,
+    *,
+    hidden_calls: bool = False,
+    hidden_thoughts: bool = False,
+    searches: int = 0,
 ) -> TokenUsage | None:
     """The usage in ``raw``, which may be in the form of any provider. None when it is missing, zero, negative or over
     twice the ``window``: such a report is worth less than an estimate (``rejection`` says why).
 
     ``hidden_calls``: tools ran at the provider, so the numbers may add up several calls (``context`` False).
-    ``hidden_thoughts``: the model never shows its thoughts whole; what only the total has is theirs.
+    ``hidden_thoughts``: the model never shows its thoughts whole; what only the total has is theirs. ``searches`` were
+    seen in the answer: a report may not name them.
     """
-    usage = _read(raw, hidden_thoughts)
-    if usage is None or not _possible(usage, window):
+    usage, summed = _read(raw, hidden_thoughts), hidden_calls or _summed(raw)
+    if usage is None or not _possible(usage, None if summed else window):
         return None
-    return replace(usage if not hidden_calls and not _summed(raw) else replace(usage, context=False), **_kept(raw))
+    return replace(
+        usage, context=usage.context and not summed, searches=searches_reported(raw) or searches or None, **_kept(raw)
+    )
 
 
 def reported(raw: Mapping[str, Any], hidden_thoughts: bool = False) -> TokenUsage | None:
     """A report that ``normalise`` does not take, in our form all the same: it is what the bill says. None where it is
     in no form we know, or nothing can be billed by its numbers."""
     usage = _read(raw, hidden_thoughts)
-    return replace(usage, **_kept(raw)) if usage is not None and usage.input > 0 and usage.output >= 0 else None
+    if usage is None or usage.input <= 0 or usage.output < 0:
+        return None
+    return replace(usage, searches=searches_reported(raw) or None, **_kept(raw))
 
 
 def _kept(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,7 +303,7 @@ def rejection(raw: Mapping[str, Any], window: int | None = None) -> str | None:
     usage = _read(raw)
     if usage is None:
         return f"unknown format, with {', '.join(sorted(map(str, raw)))[:200]}"
-    if _possible(usage, window):
+    if _possible(usage, None if _summed(raw) else window):
         return None
     where = f" for a window of {window:,}" if window else ""
     return f"it says {plural(usage.input, 'token')} of input and {usage.output:,} of output{where}"

@@ -25,6 +25,7 @@ from agent_tui.providers.dialects.record import (
     Retention,
     RetentionRule,
     Version,
+    WebSearch,
     Wire,
 )
 from agent_tui.providers.net import is_loopback
@@ -118,6 +119,14 @@ def own_compaction(info: ModelInfo) -> OwnCompaction | None:
     """Returns the provider's own compaction where it can be asked for one; None elsewhere."""
     wire, offered = direct_wire(info.spec, info.target), dialect_of(info.target.provider).compacts
     return wire.compaction if wire is not None and offered and info.compacts else None
+
+
+def web_search(spec: ModelSpec, target: Target) -> WebSearch | None:
+    """Returns the provider's own web search where a model can be given it beside other tools; None elsewhere."""
+    found = dialect_of(target.provider).search
+    if found is None or found.api != target.api or not is_direct(spec, target):
+        return None
+    return found if found.models is None or found.models.search(target.model.lower()) else None
 
 
 def is_for_litellm(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -154,7 +154,7 @@ def serialise(request: ModelRequest) -> list[str]:
     of which an answer begins. So what is known of the model (``context.tokens.FAMILIES``) is the whole truth. Reasoning
     of earlier turns is not read."""
     texts = [block.text for block in request.system]
-    texts += [json.dumps(asdict(tool), ensure_ascii=False, separators=(",", ":")) for tool in request.tools]
+    texts += [tool.text for tool in request.tools]
     texts += [block.text for block in request.documents]
     turn = max((i for i, sent in enumerate(request.messages) if sent.message.role == "user"), default=0)
     texts += (_message(sent.message, reasoning=i > turn) for i, sent in enumerate(request.messages))

@@ -17,6 +17,7 @@ from agent_tui.providers.catalog import (
     missing_key_line,
     resolve_key,
     resolve_target,
+    web_search,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.shared import finite, integer, mapping
@@ -209,7 +210,8 @@ def describe(spec: ModelSpec, facts: ServerFacts | None = None) -> ModelInfo:
     target, facts = resolve_target(spec), facts or ServerFacts()
     found, exact = entry(spec.model, target)
     limits = with_config(spec, facts.limits or table_limits(target, found, exact))
-    prices = _prices(found, exact, spec, target)
+    own = web_search(spec, target)
+    prices = replace(_prices(found, exact, spec, target), search=own.price if own is not None else None)
     reasoning, images = _flag(found, "supports_reasoning"), _flag(found, "supports_vision")
     if reasoning is None and is_openai_reasoning(target.model):
         reasoning = True

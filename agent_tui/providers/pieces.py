@@ -27,11 +27,12 @@ from agent_tui.providers.catalog import (
     sees,
     variable_base,
 )
-from agent_tui.providers.dialects.anthropic import marked_places
+from agent_tui.providers.dialects.claude import marked_places
 from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking, is_summary
-from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, sendable
+from agent_tui.providers.images import sendable
+from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of
 from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
@@ -167,7 +168,7 @@ class _Encoder:
     def piece(self, item: SentMessage, earlier: Known) -> tuple[str, int]:
         """Digest and content blocks of a message. ``earlier`` ones hold where it can only be sent in one way: a stored
         message does not change, but its reasoning and images may be left out."""
-        fixed = not any(part.type in ("reasoning", "attachment") for part in item.message.parts)
+        fixed = not any(part.type in ("reasoning", "attachment", "search") for part in item.message.parts)
         if fixed and (known := earlier.get(item.key)) is not None:
             return known
         carried = item.message.role == "tool"

@@ -13,11 +13,13 @@ from functools import lru_cache
 
 from agent_tui.models.messages import Message, Metadata, ReasoningPart, SummaryPart, extend
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ReplayRule, SentMessage, Target
+from agent_tui.models.search import is_paused
 from agent_tui.providers.catalog import at_least, dialect_of, family_record, retention
 from agent_tui.providers.dialects import anthropic, gemini, ollama, responses
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.openai import effort_word
 from agent_tui.providers.dialects.record import ModelFamily
+from agent_tui.providers.dialects.search import declares_search, sent_back
 from agent_tui.providers.dialects.shared import ReplayPlan, ReplayStatus, Thinking, is_spoken
 
 RESENT = "resent"
@@ -78,14 +80,19 @@ def plan_replay(
         if statuses:
             plan.parts[message.id] = statuses
         plan.messages[message.id] = _of_message(message, statuses, lost, target.family, own_share, i < last_user)
+    own = [item.message for item in items if item.message.role == "assistant" and item.message.id not in plan.foreign]
+    if any(declares_search(message) for message in own):
+        plan.searches = sent_back(items, own)
     if effort != "off":
         plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
     return plan
 
 
 def turn_is_closed(items: Sequence[SentMessage]) -> bool:
-    """Returns whether the model has finished its turn: what is sent next can only begin with a new user message."""
-    return bool(items) and items[-1].message.role == "assistant" and not items[-1].message.tool_calls
+    """Returns whether the model has finished its turn: what is sent next can only begin with a new user message. One
+    that a provider has paused goes on."""
+    last = items[-1].message if items else None
+    return last is not None and last.role == "assistant" and not last.tool_calls and not is_paused(last)
 
 
 def prefix_fingerprint(items: Sequence[SentMessage], fixed_fingerprint: str = "") -> str:
@@ -253,6 +260,9 @@ def decide(request: ModelRequest, info: ModelInfo) -> tuple[ReplayPlan, Thinking
     if thinking.off and request.effort != "off":
         # Without thinking, Claude's old blocks are of no use in this step.
         plan = plan_replay(messages, info.target, fixed, "off", rule)
+    if info.target.api != "responses" and not any(tool.provider for tool in request.tools):
+        # Blocks of a tool that is not declared.
+        plan.searches = {}
     return plan, thinking
 
 

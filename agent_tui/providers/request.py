@@ -14,20 +14,21 @@ from agent_tui.models.messages import (
     Metadata,
     Part,
     ReasoningPart,
+    SearchPart,
     SummaryPart,
     TextPart,
     ToolCallPart,
-    base64_size,
 )
 from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
+from agent_tui.models.search import search_item
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, limits_in, sees, takes_markers
-from agent_tui.providers.dialects.anthropic import add_breakpoints
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
-from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits
+from agent_tui.providers.dialects.claude import add_breakpoints
+from agent_tui.providers.dialects.record import Dialect, Fields
 from agent_tui.providers.dialects.responses import response_input
+from agent_tui.providers.dialects.search import cited_blocks
 from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
-    NOT_SENT,
     Answer,
     ReplayPlan,
     Result,
@@ -37,11 +38,11 @@ from agent_tui.providers.dialects.shared import (
     is_summary,
     object_arguments,
 )
+from agent_tui.providers.images import sendable
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.schemas import output_arguments
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
-from agent_tui.text.numbers import plural
 
 
 @dataclass(slots=True, frozen=True)
@@ -163,6 +164,11 @@ def _groups(parts: list[tuple[int, Part]]) -> Iterator[list[tuple[int, Part]]]:
     group: list[tuple[int, Part]] = []
     rank = 0
     for n, part in parts:
+        if isinstance(part, SearchPart):
+            yield group
+            yield [(n, part)]
+            group, rank = [], 0
+            continue
         mine = 0 if isinstance(part, ReasoningPart) else 1 if isinstance(part, TextPart) else 2
         signed = rank == 0 and group and (group[-1][1].provider_metadata or {}).get("thought_signature")
         if mine < rank or (mine == rank == 1 and group) or signed:
@@ -190,12 +196,14 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
             text += encodable(part.text)
         elif isinstance(part, ReasoningPart) and plan.resent(message_id, n):
             reasoning.append(part)
+        elif isinstance(part, SearchPart) and plan.resent(message_id, n) and form.dialect.merging:
+            message["own_items"] = [search_item(part)]
         else:
             continue
         if signature and not isinstance(part, ToolCallPart):
             signatures.append(signature)
     if text.strip() or (text and form.dialect.merging is False and not calls):
-        message["content"] = text
+        message["content"] = (own and form.blocks and plan.searches and _cited(group)) or text
     if calls:
         message["tool_calls"] = calls
     if signatures and form.dialect.own_signatures:
@@ -205,6 +213,12 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
         message["extra_content"] = {"google": {"thought_signature": signatures[-1]}}
     _add_reasoning(message, reasoning, text, form)
     return message if len(message) > 2 or message["content"] else None
+
+
+def _cited(group: list[tuple[int, Part]]) -> list[Metadata] | None:
+    """The text as blocks with what they cite: where what was found goes back, so does that."""
+    texts = [part for _, part in group if isinstance(part, TextPart)]
+    return cited_blocks(texts[0].text, texts[0].provider_metadata) if len(texts) == 1 else None
 
 
 def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None, form: ChatForm) -> Metadata:
@@ -256,70 +270,6 @@ def _thinking_block(part: ReasoningPart) -> Metadata:
     if metadata.get("type") == "redacted_thinking":
         return {"type": "redacted_thinking", "data": metadata.get("data") or ""}
     return {"type": "thinking", "thinking": encodable(part.text), "signature": metadata.get("signature") or ""}
-
-
-def not_taken(items: Sequence[SentMessage], limits: ImageLimits) -> int:
-    """Returns how many images of a conversation would not be sent, but told in a line of text."""
-    sent = sendable(items, limits)
-    return sum(part.media_type == NOT_SENT for item in sent for part in item.message.parts if part.type == "attachment")
-
-
-def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMessage]:
-    """The conversation with a line of text in the place of each image that the model does not take.
-
-    Where there are too many the oldest go first, a tenth of what is allowed at a time, so that the request does not
-    begin differently with every image that is added. Pure: equal conversations give equal ones, and no stored message
-    is changed.
-    """
-    lines: dict[tuple[int, int], str] = {}
-    kept: list[tuple[int, int, str]] = []
-    total = 0
-    for index, item in enumerate(items):
-        for number, part in enumerate(item.message.parts):
-            if not isinstance(part, AttachmentPart) or not part.is_image:
-                continue
-            data = part.data or ""
-            if (problem := limits.problem(data, part.media_type)) is not None:
-                lines[index, number] = problem
-                continue
-            kept.append((index, number, data))
-            total += len(data)
-            if _over(limits, len(kept), total, 1.0):
-                why = _too_many(limits, len(kept))
-                while len(kept) > 1 and _over(limits, len(kept), total, 0.9):
-                    oldest, place, gone = kept.pop(0)
-                    lines[oldest, place] = why
-                    total -= len(gone)
-    if limits.many is not None and limits.many_side is not None and len(kept) > limits.many:
-        for index, number, data in kept:
-            found = base64_size(data)
-            if found is not None and max(found) > limits.many_side:
-                lines[index, number] = (
-                    f"{found[0]:,}×{found[1]:,} pixels are too many for this model in a request with "
-                    f"more than {limits.many} images"
-                )
-    return [_replaced(item, n, lines) for n, item in enumerate(items)] if lines else list(items)
-
-
-def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
-    """Returns whether so many images, of so many bytes, are more than a share of what is taken."""
-    if limits.count is not None and count > limits.count - int(limits.count * (1 - share)):
-        return True
-    return limits.total is not None and total > limits.total * share
-
-
-def _too_many(limits: ImageLimits, count: int) -> str:
-    if limits.count is not None and count > limits.count:
-        return f"this model takes at most {plural(limits.count, 'image')} per request, and there are newer ones"
-    return "too large for this model together with the newer images"
-
-
-def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) -> SentMessage:
-    parts = list(item.message.parts)
-    for number, part in enumerate(parts):
-        if isinstance(part, AttachmentPart) and (why := lines.get((index, number))) is not None:
-            parts[number] = AttachmentPart(part.name, NOT_SENT, text=f"[image {part.name}: {why}; not sent]")
-    return item if parts == item.message.parts else replace(item, message=replace(item.message, parts=parts))
 
 
 _MOST_UNASKED = 32_000
@@ -419,7 +369,8 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str
     texts, documents = _texts(request.system), _texts(request.documents)
     messages = chat_messages(request.messages, plan, form, (*texts, *documents))
     tools = [
-        {
+        tool.provider
+        or {
             "type": "function",
             "function": {"name": tool.name, "description": encodable(tool.description), "parameters": tool.parameters},
         }
@@ -483,8 +434,12 @@ def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tupl
     if blocks := _texts((*request.system, *request.documents)):
         kwargs["instructions"] = "\n\n".join(blocks)
     if request.tools:
+        own = dialect_of(target.provider).search
+        if own is not None and own.include and any(tool.provider for tool in request.tools):
+            kwargs["include"] = [*kwargs.get("include", ()), *own.include]
         kwargs["tools"] = [
-            {
+            tool.provider
+            or {
                 "type": "function",
                 "name": tool.name,
                 "description": encodable(tool.description),

@@ -45,8 +45,8 @@ TEXT_ADDS = frozenset({"UserPromptSubmit", "SessionStart"})
 _NAMES: Mapping[str, str] = {
     "read": "Read", "write": "Write", "edit": "Edit MultiEdit", "apply_patch": "apply_patch Edit Write MultiEdit",
     "list": "LS", "glob": "Glob", "grep": "Grep", "bash": "Bash", "jobs": "BashOutput TaskOutput KillShell",
-    "fetch": "WebFetch", "todo": "TodoWrite", "subagent": "Task Agent", "ask": "AskUserQuestion",
-    "present_plan": "ExitPlanMode", "skill": "Skill",
+    "fetch": "WebFetch", "web_search": "WebSearch", "todo": "TodoWrite", "subagent": "Task Agent",
+    "ask": "AskUserQuestion", "present_plan": "ExitPlanMode", "skill": "Skill",
 }  # fmt: skip
 """What our tools are called in matchers besides their own names; hooks are told the first one."""
 

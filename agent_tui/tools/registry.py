@@ -60,6 +60,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
     from agent_tui.tools.builtin.find import GlobTool, GrepTool, ListTool
     from agent_tui.tools.builtin.read import ReadTool
     from agent_tui.tools.builtin.recall import RecallTool
+    from agent_tui.tools.builtin.web_search import WebSearchTool, is_endpoint
 
     return [
         ReadTool(),
@@ -72,6 +73,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
         BashTool(config=config),
         JobsTool(),
         FetchTool(),
+        *([WebSearchTool()] if config is not None and is_endpoint(config) else []),
         TodoTool(),
         SubagentTool(),
         AskTool(),

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +27,11 @@ def encoding() -> Any:
     return tiktoken.get_encoding("o200k_base")
 
 
-def schema_text(schema: Any) -> str:
-    """A schema as providers are sent it: compact JSON of name, description and parameters."""
-    return json.dumps(asdict(schema), ensure_ascii=False, separators=(",", ":"))
-
-
 def tool_tokens() -> dict[str, int] | None:
     counter = encoding()
     if counter is None:
         return None
-    return {tool.schema.name: len(counter.encode(schema_text(tool.schema))) for tool in builtin_tools()}
+    return {tool.schema.name: len(counter.encode(tool.schema.text)) for tool in builtin_tools()}
 
 
 def main() -> int:

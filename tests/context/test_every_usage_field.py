@@ -23,7 +23,9 @@ from agent_tui.store.rows import dump_step, load_step
 from tests.support.usages import sample_usage
 
 NUMBERS: dict[str, Any] = {name: 700_001 + 1_000 * at for at, name in enumerate(COUNTS)}
-FULL = TokenUsage(**NUMBERS, told={"cache_discount": 0.25}, raw={"input_tokens": 700_001, "tier": "standard"})
+FULL = TokenUsage(
+    **NUMBERS, searches=3, told={"cache_discount": 0.25}, raw={"input_tokens": 700_001, "tier": "standard"}
+)
 BELIEVED = TokenUsage(40, 7, source="estimated")
 
 
@@ -121,7 +123,7 @@ SUMS: dict[str, Callable[[], Any]] = {
 
 def test_the_numbers_of_tokens_are_found_in_the_fields() -> None:
     whole = {f.name for f in fields(TokenUsage) if isinstance(getattr(FULL, f.name), int | None)} - {"context"}
-    assert set(COUNTS) == whole == set(USED)
+    assert set(COUNTS) == whole - {"searches"} == set(USED)
 
 
 @pytest.mark.parametrize("dialect", READINGS)
@@ -140,7 +142,7 @@ def test_all_that_was_reported_of_a_call_is_told_and_stored_as_it_came() -> None
     told = usage_json(FULL)
     assert told is not None and len(told) == len(fields(TokenUsage))
     assert {told[f"{name}_tokens"]: name for name in COUNTS} == {number: name for name, number in NUMBERS.items()}
-    assert told["raw"] == FULL.raw and told["cache_told"] == FULL.told
+    assert told["raw"] == FULL.raw and told["cache_told"] == FULL.told and told["web_searches"] == 3
     row = json.loads(json.dumps(step_row(step())))
     assert row["usage"] == told and row["believed"] == usage_json(BELIEVED)
     data = json.loads(dump_step(step()))

@@ -101,6 +101,7 @@ def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: st
         "output_source": "provider",
         "context": True,
         "cache_write_1h_tokens": None,
+        "web_searches": None,
         "cache_told": None,
         "raw": None,
     }

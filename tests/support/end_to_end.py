@@ -40,14 +40,16 @@ class Product:
     session: str = ""
     code: int = 0
     disabled: list[str] = field(default_factory=list)
+    web_search: str = "off"
+    deny: list[str] = field(default_factory=list)
 
     def agent(self, model: str | None = None, *, fresh: bool = False, extra_tools: Any = None) -> Agent:
         settings = Settings(
             default_model=next(iter(self.models)),
             models=self.models,
             context=ContextConfig(exact_counting=self.exact_counting),
-            tools=ToolsConfig(disabled=self.disabled),
-            permissions=PermissionsConfig(mode="ask"),
+            tools=ToolsConfig(disabled=self.disabled, web_search=self.web_search),
+            permissions=PermissionsConfig(mode="ask", deny=self.deny),
             agent=AgentConfig(step_limit=self.step_limit, retries=1, timeout=30.0),
         )
         parts = parts_for(

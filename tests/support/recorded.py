@@ -16,6 +16,7 @@ from agent_tui.models.messages import (
     Message,
     Origin,
     ReasoningPart,
+    SearchPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -149,6 +150,8 @@ def assemble(items: list[StreamItem], message: Message) -> Message:
         if item.index == len(message.parts):
             if item.kind == "tool_call":
                 message.parts.append(ToolCallPart(item.call_id or "", item.name or "", ""))
+            elif item.kind == "search":
+                message.parts.append(SearchPart())
             else:
                 message.parts.append(TextPart("") if item.kind == "text" else ReasoningPart(""))
         part = message.parts[item.index]

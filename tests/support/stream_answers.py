@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart
+from agent_tui.models.messages import Message, ReasoningPart, SearchPart, TextPart, ToolCallPart
 from agent_tui.models.requests import Finished, ModelSpec
+from agent_tui.models.search import search_text
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import recorded
@@ -29,6 +30,8 @@ async def ask(worker: WorkerClient, server: Loopback, model: str, body: bytes | 
     for part in message.parts:
         if isinstance(part, ToolCallPart):
             parts.append(("call", part.name, part.arguments, part.provider_metadata))
+        elif isinstance(part, SearchPart):
+            parts.append((part.type, search_text(part), part.provider_metadata))
         elif isinstance(part, (TextPart, ReasoningPart)):
             parts.append((part.type, part.text, part.provider_metadata))
     last = answer.items[-1]

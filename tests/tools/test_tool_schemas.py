@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+from agent_tui.config import ToolsConfig
+from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.tools.registry import builtin_tools
-from tests.benchmarks.tool_tokens import tool_tokens
+from tests.benchmarks.tool_tokens import encoding, tool_tokens
 
 # o200k tokens; every one is sent with every request.
 BUDGETS = {
@@ -39,7 +41,16 @@ def test_every_schema_keeps_its_budget() -> None:
     assert sent - counts["apply_patch"] <= 1_000 and sent - counts["edit"] <= 1_000, "a model gets one of the two"
 
 
-@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
+SEARCHING = ToolsConfig(web_search="https://search.example/?q={query}")
+
+
+def test_the_search_is_there_when_it_has_an_endpoint_and_is_short() -> None:
+    assert SEARCH_TOOL not in {tool.schema.name for tool in builtin_tools(ToolsConfig(web_search="provider"))}
+    (tool,) = (tool for tool in builtin_tools(SEARCHING) if tool.schema.name == SEARCH_TOOL)
+    assert (counter := encoding()) is None or len(counter.encode(tool.schema.text)) <= 40
+
+
+@pytest.mark.parametrize("tool", builtin_tools(SEARCHING), ids=lambda tool: tool.schema.name)
 def test_the_schema_says_what_the_arguments_are(tool: object) -> None:
     module = sys.modules[type(tool).__module__]
     schema = tool.schema  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import Message, ReasoningPart, SearchPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
 from agent_tui.ui.markdown.splitter import Splitter
 from tests.support.transcripts import Holder, answer, body, screen
@@ -114,6 +114,55 @@ async def test_all_parts_stream() -> None:
         t.add_message(Message("r", "tool", [ToolResultPart("c", "read", "1\n2\n3", seconds=1.25)]))
         await pilot.pause()
         assert "✓ read a.py" in body(t)[-1] and "3 lines · 1.2 s" in body(t)[-1]
+
+
+CALL = {"id": "srvtoolu_1", "query": "who \x1b[31mwon", "item": {}}
+SOURCES = [["A", "https://a.example/"], ["B\x1b]0;x\x07", "https://b.example/"]]
+FOUND = {"id": "srvtoolu_1", "sources": SOURCES, "item": {}}
+
+
+async def test_a_search_at_the_provider_is_a_call_with_its_sources() -> None:
+    streamed, loaded = Holder(), Holder()
+    final = Message("m", "assistant", [SearchPart(CALL), SearchPart(FOUND), TextPart("They won.")])
+    async with streamed.run_test(size=(70, 30)) as pilot:
+        t = streamed.transcript
+        t.begin_answer(Message("m", "assistant", status="streaming"))
+        t.apply_delta("m", Delta(0, "search", metadata=CALL | {"query": ""}))
+        t._frame()
+        await pilot.pause()
+        assert body(t)[-1].split() == ["●", "web_search", "▸"]
+        t.apply_delta("m", Delta(0, "search", metadata=CALL))
+        t.apply_delta("m", Delta(1, "search", metadata=FOUND))
+        t.apply_delta("m", Delta(2, "text", "They won."))
+        t._frame()
+        await pilot.pause()
+        assert body(t)[0].startswith("  ✓ web_search who ␛[31mwon") and "2 sources" in body(t)[0]
+        t.end_answer(final)
+        await pilot.pause()
+        shown = screen(t)
+    async with loaded.run_test(size=(70, 30)) as pilot:
+        loaded.transcript.load([final])
+        await pilot.pause()
+        assert screen(loaded.transcript) == shown
+        loaded.transcript.toggle_tools()
+        await pilot.pause()
+        text = "\n".join(body(loaded.transcript))
+        assert "A · https://a.example/" in text and "https://b.example/" in text and "\x1b" not in text
+
+
+async def test_what_a_paused_search_found_stands_with_its_call() -> None:
+    app = Holder()
+    async with app.run_test(size=(70, 30)) as pilot:
+        t = app.transcript
+        t.begin_answer(Message("m", "assistant", status="streaming"))
+        t.apply_delta("m", Delta(0, "search", metadata=CALL))
+        t.end_answer(Message("m", "assistant", [SearchPart(CALL)]))
+        t.begin_answer(Message("n", "assistant", status="streaming"))
+        t.apply_delta("n", Delta(0, "search", metadata=FOUND))
+        t.end_answer(Message("n", "assistant", [SearchPart(FOUND), TextPart("They won.")]))
+        await pilot.pause()
+        (line,) = (line for line in body(t) if "web_search" in line)
+        assert line.startswith("  ✓") and "2 sources" in line
 
 
 async def test_the_final_message_wins() -> None:

@@ -35,6 +35,7 @@ from agent_tui.models.messages import (
     Message,
     Part,
     ReasoningPart,
+    SearchPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -42,6 +43,7 @@ from agent_tui.models.messages import (
     own_output,
     summary_text,
 )
+from agent_tui.models.search import search_calls, search_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.providers.secrets import redactor
@@ -143,8 +145,11 @@ class Entry:
     def parts(self) -> Iterator[Part | Call]:
         """Its parts with the calls in the place of theirs, and without those with which the program tells the model
         something."""
+        searches = {call.call_id: Call(call, found) for call, found in search_calls(self.message.parts)}
         for part in self.message.parts:
-            if isinstance(part, ToolCallPart):
+            if isinstance(part, SearchPart):
+                yield from filter(None, [searches.pop(search_id(part), None)])
+            elif isinstance(part, ToolCallPart):
                 yield self.calls.get(part.call_id) or Call(part, None)
             elif isinstance(part, ToolResultPart):
                 yield Call(ToolCallPart(part.call_id, part.name, ""), part)
@@ -373,6 +378,9 @@ class Readable:
                     media_type=self._line(part.media_type),
                     text=None if part.text is None else self._printed(part.text),
                 )
+            case SearchPart(metadata):
+                kept = {name: value for name, value in (metadata or {}).items() if name != "item"}
+                return SearchPart(_each_text(kept, self._printed))
         return replace(part, text=tidy(part.text))
 
     def _printed(self, text: str) -> str:

@@ -471,8 +471,8 @@ def far_off(estimate: int, stated: int) -> bool:
 
 
 def absurd(usage: TokenUsage, window: int | None) -> bool:
-    """Returns whether so much cannot have been sent at all."""
-    return bool(window) and usage.input + usage.output > ABSURD_WINDOWS * (window or 0)
+    """Returns whether so much cannot have been sent at all. A sum of several rounds may be as long as it likes."""
+    return bool(window) and usage.context and usage.input + usage.output > ABSURD_WINDOWS * (window or 0)
 
 
 def _estimate(tokens: int, output: int) -> TokenUsage:

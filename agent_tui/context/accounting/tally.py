@@ -25,6 +25,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.rows import MESSAGE_ROWS, NOTES, MessageRowId, RowKind
+from agent_tui.models.search import search_calls, searches_in
+from agent_tui.providers.reasoning import OTHER_MODEL
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 from agent_tui.text.numbers import largest_remainder
@@ -38,6 +40,8 @@ def message_label(view: Sequence[SentMessage], index: int, message: Message, kin
         calls = message.tool_calls
         return call_label(calls[0]) + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
     result = message.tool_result
+    if kind == "tool_results" and (searches := search_calls(message.parts)):
+        return call_label(searches[0][0]) + (f" +{len(searches) - 1}" if len(searches) > 1 else "")
     if result is not None:
         call = _call_of(view, index, result.call_id)
         return (call_label(call) if call is not None else "") or result.name or "tool result"
@@ -130,6 +134,8 @@ def weigh(ground: Ground, index: int, state: str | None = None) -> Weighed:
                 content.squares = own * (1 - share) ** 2
             given += tokens * share
             note = status.reason
+        if status is not None and status.reason == OTHER_MODEL and searches_in(message.parts):
+            note = OTHER_MODEL
     attached = [_attachment_weight(p, ground.family) for p in attachments_of(message)]
     return Weighed(message, key, weights, made.approximate, made.rough, note, content, given, attached)
 
@@ -355,7 +361,9 @@ def add_message(
                 detail="rough" if weighed.rough else "",
                 cached=covered(size, read),
                 cached_tokens=read,
-                replay=weighed.note if kind == "reasoning" else None,
+                replay=weighed.note
+                if kind == "reasoning" or (kind == "tool_results" and weighed.note == OTHER_MODEL)
+                else None,
                 approximate=weighed.approximate and not known,
                 attachment=number,
             )

@@ -13,12 +13,14 @@ from agent_tui.models.messages import (
     AttachmentPart,
     Message,
     ReasoningPart,
+    SearchPart,
     SummaryPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
     content_fingerprint,
 )
+from agent_tui.models.search import search_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
@@ -379,6 +381,8 @@ def render_message(message: Message, scale: float = 1.0) -> str:
             case AttachmentPart():
                 text = f" {clip(part.text, int(RESULT_CHARS * scale))}" if part.text else ""
                 lines.append(f"[attachment {part.name}, {part.media_type}]{text}")
+            case SearchPart():
+                lines.append(f"[assistant searches the web] {clip(search_text(part), int(RESULT_CHARS * scale))}")
             case ReasoningPart():
                 continue
     return "\n".join(lines)

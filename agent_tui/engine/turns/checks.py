@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent_tui.context.tokens import char_tokens, round_up
 from agent_tui.errors import ToolError
-from agent_tui.text.clean import pictured_line
+from agent_tui.text.clean import cut, pictured_line
 from agent_tui.text.numbers import tokens
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
@@ -18,6 +18,8 @@ from agent_tui.tools.files.walk import Glob
 SECONDS = 30.0
 CHARACTERS = 4_000
 """Of one check's output; the rest is saved."""
+LONGEST = 300
+"""Characters of a command as it is told: it may name every file of a patch."""
 
 
 async def checked(outcome: ToolOutcome, paths: Sequence[Path], context: ToolContext) -> ToolOutcome:
@@ -41,7 +43,7 @@ async def checked(outcome: ToolOutcome, paths: Sequence[Path], context: ToolCont
             said = await BashTool().run({"command": command, "timeout": SECONDS}, held)
         except ToolError as error:
             said = ToolOutcome(str(error), is_error=True)
-        lines.append(f"[check {pictured_line(command)}: {'failed' if said.is_error else 'passed'}]")
+        lines.append(f"[check {cut(pictured_line(command), LONGEST)}: {'failed' if said.is_error else 'passed'}]")
         if said.is_error:
             lines.append(said.text)
             failed.append(command)

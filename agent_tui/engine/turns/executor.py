@@ -16,7 +16,7 @@ from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.models import NO_TOOL, learn, remember
-from agent_tui.engine.request_prefix import RequestPrefix, schema_text, without_tools
+from agent_tui.engine.request_prefix import RequestPrefix, without_tools
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.toolbox import ToldMode
 from agent_tui.engine.turns.step import StepResult, StepRunner
@@ -158,7 +158,7 @@ class RefusedTools:
         if result is None or result.failure is not None:
             runtime.begin_with(self._before)
             return
-        fingerprints = [content_fingerprint(schema_text(tool.schema)) for tool in self._gone]
+        fingerprints = [content_fingerprint(tool.schema.text) for tool in self._gone]
         runtime.offer_without(runtime.left_out.union(fingerprints))
         names = ", ".join(tool.schema.name for tool in self._gone)
         text = f"{runtime.info.spec.key} no longer gets {names}: its server refuses the definition."
@@ -345,6 +345,8 @@ class TurnExecutor:
                 return "length", None
             elif result.finish == "refused":
                 return "refused", None
+            elif result.finish == "paused":
+                continue
             elif not await self._steer() and not await self._goes_on(result.message):
                 return "end", None
         raise AssertionError("unreachable: the loop returns at its limit")

@@ -23,7 +23,7 @@ from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import TEXT_KEPT, Failure, without_text_kept
-from agent_tui.models.messages import Message, Origin, ReasoningPart, TextPart, ToolCallPart, new_id
+from agent_tui.models.messages import Message, Origin, ReasoningPart, SearchPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -89,12 +89,12 @@ class StreamProcessor:
             part.seconds = round(self._clock() - self._since, 3)
             self._dirty.add(len(self.message.parts) - 1)
 
-    def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart:
+    def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart | SearchPart:
         if delta.kind == "text":
             return TextPart("")
         if delta.kind == "reasoning":
             return ReasoningPart("", prefix=self.prefix)
-        return ToolCallPart(delta.call_id or "", delta.name or "", "")
+        return SearchPart() if delta.kind == "search" else ToolCallPart(delta.call_id or "", delta.name or "", "")
 
     def take_dirty(self) -> set[int]:
         """Joins the pieces received so far into the parts and returns the indexes to flush."""
@@ -113,7 +113,7 @@ class StreamProcessor:
         self._end_reasoning()
         self.take_dirty()
         said = (TextPart, ReasoningPart)
-        self.message.parts = [p for p in self.message.parts if not isinstance(p, said) or p.text or p.provider_metadata]
+        self.message.parts = [p for p in self.message.parts if p.provider_metadata or not isinstance(p, said) or p.text]
         seen: set[str] = set()
         for call in self.message.tool_calls:
             if not call.call_id or call.call_id in seen:
@@ -443,7 +443,7 @@ class StepRunner:
         self._count_late(result)
         message.status = step.status = status
         step.failure, step.finish_reason, step.finished = result.failure, result.finish, time.time()
-        wordless = not message.text.strip() and not message.tool_calls
+        wordless = not message.text.strip() and not message.tool_calls and result.finish != "paused"
         if result.failure is not None:
             message.note = result.failure.message
         elif status == "complete" and result.finish not in ("refused", "length") and wordless:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -22,8 +22,10 @@ from agent_tui.providers.dialects.record import (
     RetentionRule,
     Source,
     Version,
+    WebSearch,
     Wire,
 )
+from agent_tui.providers.dialects.search import CitedText, claude_block
 from agent_tui.providers.dialects.shared import (
     HOUR_WRITES,
     WRITES,
@@ -37,6 +39,7 @@ from agent_tui.providers.dialects.shared import (
     integer,
     mapping,
     number,
+    parse_event,
     usage_of,
     with_budget,
     with_hour,
@@ -130,7 +133,7 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     if system:
         body["system"] = system
     if fields.tools:
-        body["tools"] = [_tool(tool) for tool in fields.tools]
+        body["tools"] = [_tool(tool) if "function" in tool else tool for tool in fields.tools]
     effort = rest.pop("reasoning_effort", None)
     if effort in _EFFORTS:
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
@@ -164,6 +167,7 @@ def _answer(message: Metadata) -> list[Metadata]:
     calls = [(call["id"], call["function"]) for call in message.get("tool_calls") or ()]
     return [
         *(message.get("thinking_blocks") or ()),
+        *(message.get("own_items") or ()),
         *_blocks(message.get("content") or ""),
         *({"type": "tool_use", "id": i, "name": f["name"], "input": json.loads(f["arguments"])} for i, f in calls),
     ]
@@ -191,73 +195,10 @@ def _block(block: Metadata) -> Metadata:
     return {"type": "document", "source": source, "title": block["file"]["filename"], **marker}
 
 
-MARKER = {"type": "ephemeral"}
-_MOST_IN_MESSAGES = 3
-"""Anthropic's API takes four markers; one is for tools and system prompt."""
-
-
-def add_breakpoints(
-    messages: list[Metadata],
-    tools: list[Metadata],
-    stable_system: int,
-    starts_with_summary: bool,
-    forgets: bool,
-    ttl: str | None = None,
-    sent_before: int = 0,
-) -> None:
-    """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
-    together, and those of ``marked_places``.
-
-    ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
-    ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
-    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching). ``sent_before``
-    as in ``ModelRequest``, of the messages as they are here.
-    """
-    marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
-    head = messages[0] if messages and messages[0]["role"] == "system" else None
-    if head is not None and stable_system:
-        head["content"][stable_system - 1]["cache_control"] = dict(marker)
-    elif tools:
-        tools[-1]["cache_control"] = dict(marker)
-    said = messages if head is None else messages[1:]
-    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets, sent_before):
-        content = said[place]["content"]
-        if said[place]["role"] == "tool":
-            said[place]["cache_control"] = dict(marker)
-        elif isinstance(content, list):
-            content[-1]["cache_control"] = dict(marker)
-
-
-def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool, sent_before: int = 0) -> list[int]:
-    """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
-
-    What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
-    place: Anthropic looks back only ``Caching.look_back`` blocks from a marker, and an answer with many calls and their
-    results has more. ``forgets``: the provider leaves out earlier thinking when the user speaks, so what was written
-    since then fits no longer; the user message that began the turn of the newest answer is where the rest ends. It
-    stays marked through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that
-    is left. ``sent_before`` takes the place of the newest answer where the request before was that of another one.
-    """
-    end = sent_before or next((n for n in reversed(range(len(roles))) if roles[n] == "assistant"), -1)
-    # Behind an answer the next input is still to come: it takes the first marker along.
-    newest = None if sent_before and roles[-1] == "assistant" else _input_before(roles, len(roles))
-    wanted = [newest, _input_before(roles, end)]
-    if forgets:
-        wanted.append(_input_before(roles, end, ("user",)))
-    if starts_with_summary:
-        wanted.append(0)
-    places = [place for place in dict.fromkeys(wanted) if place is not None]
-    return sorted(places[:_MOST_IN_MESSAGES])
-
-
-def _input_before(roles: Sequence[str], end: int, of: tuple[str, ...] = ("user", "tool")) -> int | None:
-    return next((n for n in reversed(range(end)) if roles[n] in of), None)
-
-
 STOP: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
-    "pause_turn": "stop",
+    "pause_turn": "paused",
     "compaction": "stop",
     "tool_use": "tool_calls",
     "max_tokens": "length",
@@ -278,6 +219,8 @@ class AnthropicStream(StreamReader):
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
         self._inputs: dict[int, Any] = {}
+        self._searches: dict[int, list[Any]] = {}
+        self._text: CitedText | None = None
         self._message: str | None = None
         self._begun = self._over = False
 
@@ -358,7 +301,15 @@ class AnthropicStream(StreamReader):
     def _start(self, index: int, block: dict[str, Any]) -> None:
         kind = block.get("type")
         if kind == "text":
-            self.out.add(index, "text", block.get("text") or "")
+            if self._text is None:
+                self._text = CitedText(self.out, index)
+            self._text.begin(index, block)
+            return
+        self._text = None
+        if (search := claude_block(block)) is not None:
+            self.out.hidden_calls = True
+            self.out.add(index, "search", "", search)
+            self._searches[index] = [block, ""]
         elif kind == "thinking":
             signature = block.get("signature")
             metadata = {"type": "thinking", "signature": signature} if signature else None
@@ -377,7 +328,9 @@ class AnthropicStream(StreamReader):
 
     def _delta(self, index: int, delta: dict[str, Any]) -> None:
         kind = delta.get("type")
-        if kind == "text_delta":
+        if kind in ("text_delta", "citations_delta") and self._text is not None:
+            self._text.delta(delta)
+        elif kind == "text_delta":
             self.out.add(index, "text", delta.get("text") or "")
         elif kind == "thinking_delta":
             self.out.add(index, "reasoning", delta.get("thinking") or "")
@@ -385,10 +338,19 @@ class AnthropicStream(StreamReader):
             known = self.out.metadata_of(index) or {}
             signature = str(known.get("signature") or "") + str(delta.get("signature") or "")
             self.out.add(index, "reasoning", "", {"type": "thinking", "signature": signature})
+        elif kind == "input_json_delta" and index in self._searches:
+            self._searches[index][1] += delta.get("partial_json") or ""
         elif kind == "input_json_delta" and self.out.has(index):
             self.out.add(index, "tool_call", delta.get("partial_json") or "")
 
     def _stop(self, index: int) -> None:
+        if self._text is not None and self._text.at == index:
+            self._text.stop()
+            return
+        if search := self._searches.pop(index, None):
+            block, written = search
+            whole = block | {"input": parse_event(written)} if written else block
+            self.out.add(index, "search", "", claude_block(whole))
         given = self._inputs.pop(index, None)
         if self.out.has(index) and given and not self.out.text_of(index):
             self.out.add(index, "tool_call", as_arguments(given))
@@ -485,6 +447,12 @@ RECORDS = (
         drops_unfit=True,
         # .../build-with-claude/cache-diagnostics (2026-11-22): for everybody since September 2026, without a header.
         diagnoses=True,
+        search=WebSearch(
+            MappingProxyType({"type": "web_search_20250305", "name": "web_search", "max_uses": 8}),
+            price=0.01,
+            tokens=1_800,
+            source=Source("platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool", "2026-11-27"),
+        ),
         guessed_reasoning=True,
         schemas=SCHEMAS,
         images=IMAGES,

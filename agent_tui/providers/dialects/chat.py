@@ -14,6 +14,7 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import FinishReason, ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.record import Dialect, Fields, Wire
+from agent_tui.providers.dialects.search import Annotations
 from agent_tui.providers.dialects.shared import (
     HOUR_WRITES,
     Event,
@@ -193,6 +194,7 @@ class ChatStream(StreamReader):
         self._made = 0
         self._details: list[Metadata] = []
         self._reasoning: Hashable | None = None
+        self._annotations = Annotations(out)
 
     @staticmethod
     def knows(event: Event) -> bool:
@@ -219,6 +221,7 @@ class ChatStream(StreamReader):
 
     def _delta(self, delta: dict[str, Any]) -> None:
         self._think(delta)
+        self._annotations.said(delta.get("annotations"))
         content = delta.get("content")
         if isinstance(content, str):
             self._text(content, delta)

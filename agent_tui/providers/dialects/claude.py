@@ -1,10 +1,13 @@
-"""The facts of the Claude models wherever they are served: their prompt cache, their images, their schemas."""
+"""The facts of the Claude models wherever they are served: their prompt cache, their images, their schemas. Then the
+markers that say up to where a prompt is cached."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from types import MappingProxyType
 
+from agent_tui.models.messages import Metadata
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
     MEBI,
@@ -60,3 +63,65 @@ SCHEMAS = Schemas(
     re.compile(HAS_SCHEMAS),
     source=Source("docs.claude.com/en/docs/build-with-claude/structured-outputs", "2026-11-21"),
 )
+
+MARKER = {"type": "ephemeral"}
+_MOST_IN_MESSAGES = 3
+"""Anthropic's API takes four markers; one is for tools and system prompt."""
+
+
+def add_breakpoints(
+    messages: list[Metadata],
+    tools: list[Metadata],
+    stable_system: int,
+    starts_with_summary: bool,
+    forgets: bool,
+    ttl: str | None = None,
+    sent_before: int = 0,
+) -> None:
+    """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
+    together, and those of ``marked_places``.
+
+    ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
+    ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
+    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching). ``sent_before``
+    as in ``ModelRequest``, of the messages as they are here.
+    """
+    marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
+    head = messages[0] if messages and messages[0]["role"] == "system" else None
+    if head is not None and stable_system:
+        head["content"][stable_system - 1]["cache_control"] = dict(marker)
+    elif tools:
+        tools[-1]["cache_control"] = dict(marker)
+    said = messages if head is None else messages[1:]
+    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets, sent_before):
+        content = said[place]["content"]
+        if said[place]["role"] == "tool":
+            said[place]["cache_control"] = dict(marker)
+        elif isinstance(content, list):
+            content[-1]["cache_control"] = dict(marker)
+
+
+def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool, sent_before: int = 0) -> list[int]:
+    """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
+
+    What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
+    place: Anthropic looks back only ``Caching.look_back`` blocks from a marker, and an answer with many calls and their
+    results has more. ``forgets``: the provider leaves out earlier thinking when the user speaks, so what was written
+    since then fits no longer; the user message that began the turn of the newest answer is where the rest ends. It
+    stays marked through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that
+    is left. ``sent_before`` takes the place of the newest answer where the request before was that of another one.
+    """
+    end = sent_before or next((n for n in reversed(range(len(roles))) if roles[n] == "assistant"), -1)
+    # Behind an answer the next input is still to come: it takes the first marker along.
+    newest = None if sent_before and roles[-1] == "assistant" else _input_before(roles, len(roles))
+    wanted = [newest, _input_before(roles, end)]
+    if forgets:
+        wanted.append(_input_before(roles, end, ("user",)))
+    if starts_with_summary:
+        wanted.append(0)
+    places = [place for place in dict.fromkeys(wanted) if place is not None]
+    return sorted(places[:_MOST_IN_MESSAGES])
+
+
+def _input_before(roles: Sequence[str], end: int, of: tuple[str, ...] = ("user", "tool")) -> int | None:
+    return next((n for n in reversed(range(end)) if roles[n] in of), None)

@@ -29,8 +29,10 @@ from agent_tui.providers.dialects.record import (
     Schemas,
     Source,
     Subset,
+    WebSearch,
     Wire,
 )
+from agent_tui.providers.dialects.search import Grounding, google_part, queries_of
 from agent_tui.providers.dialects.shared import (
     Event,
     Kind,
@@ -41,6 +43,7 @@ from agent_tui.providers.dialects.shared import (
     block_data,
     budget_below,
     integer,
+    mapping,
     number,
     usage_of,
     with_budget,
@@ -145,7 +148,13 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     if system:
         body["systemInstruction"] = {"parts": system}
     if fields.tools:
-        body["tools"] = [{"functionDeclarations": [_tool(tool["function"]) for tool in fields.tools]}]
+        declared = [_tool(tool["function"]) for tool in fields.tools if "function" in tool]
+        own = [tool for tool in fields.tools if "function" not in tool]
+        body["tools"] = [*([{"functionDeclarations": declared}] if declared else []), *own]
+        if own:
+            # Else the calls that run there are not told, and cannot go back (ai.google.dev/gemini-api/docs/
+            # tool-combination, read 2026-11-27).
+            body["toolConfig"] = {"includeServerSideToolInvocations": True}
     config, rest = _config(dict(fields.rest))
     if config:
         body["generationConfig"] = config
@@ -176,7 +185,7 @@ def _part(block: Metadata) -> Metadata:
 def _answer(message: Metadata, strict: bool) -> list[Metadata]:
     """Thoughts, text, calls, in this order. A signature of the message goes with its text, or stands on an empty
     one."""
-    parts: list[Metadata] = []
+    parts: list[Metadata] = [*(message.get("own_items") or ())]
     if thoughts := message.get("reasoning_content"):
         parts.append({"thought": True, "text": thoughts})
     signatures = (message.get("provider_specific_fields") or {}).get("thought_signatures") or []
@@ -260,6 +269,7 @@ class GeminiStream(StreamReader):
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
         self._calls = 0
+        self._grounding = Grounding(out)
 
     @staticmethod
     def knows(event: Event) -> bool:
@@ -274,10 +284,18 @@ class GeminiStream(StreamReader):
         for candidate in (body.get("candidates") or [])[:1]:
             for part in (candidate.get("content") or {}).get("parts") or []:
                 self._part(part)
+            self._grounding.said(candidate.get("groundingMetadata"))
             if (reason := candidate.get("finishReason")) and reason not in _BROKEN:
                 self.out.finish = "refused" if reason in _REFUSED else _STOP.get(reason, "unknown")
 
     def _part(self, part: dict[str, Any]) -> None:
+        if (search := google_part(part)) is not None:
+            self._calls += 1
+            self.out.hidden_calls = True
+            self.out.searches += len(queries_of(mapping(part.get("toolCall"))))
+            self._grounding.last = search["id"]
+            self.out.add(("search", self._calls), "search", "", search)
+            return
         signature = part.get("thoughtSignature")
         metadata: Metadata | None = {"thought_signature": signature} if signature else None
         if call := part.get("functionCall"):
@@ -296,7 +314,7 @@ class GeminiStream(StreamReader):
                 self.out.close(key)
                 key = self.out.new_run()
             self.out.add(key, kind, part.get("text") or "", metadata)
-        elif "executableCode" in part or "codeExecutionResult" in part or "toolCall" in part:
+        elif "executableCode" in part or "codeExecutionResult" in part:
             self.out.hidden_calls = True
 
 
@@ -378,6 +396,14 @@ RECORDS = (
         merging=True,
         thinking_blocks=True,
         own_signatures=True,
+        # Older ones refuse it beside tools that are called here. A query has the price, and nothing is known of what is
+        # left of the 5,000 a month that are free.
+        search=WebSearch(
+            MappingProxyType({"googleSearch": {}}),
+            price=0.014,
+            models=re.compile(HAS_SCHEMAS),
+            source=Source("ai.google.dev/gemini-api/docs/tool-combination, .../pricing", "2026-11-27"),
+        ),
         schemas=Schemas(
             "always",
             OPEN,

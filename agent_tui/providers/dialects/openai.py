@@ -21,6 +21,7 @@ from agent_tui.providers.dialects.record import (
     Schemas,
     Source,
     Subset,
+    WebSearch,
 )
 
 _LATER = Caching(
@@ -99,6 +100,14 @@ RECORDS = (
         think_tags=True,
         keys=("OPENAI_API_KEY",),
         default_model="gpt-5",
+        search=WebSearch(
+            MappingProxyType({"type": "web_search"}),
+            price=0.01,
+            tokens=300,
+            api="responses",
+            include=("web_search_call.action.sources",),
+            source=Source("developers.openai.com/api/docs/guides/tools-web-search", "2026-11-27"),
+        ),
         compatible=True,
         thinking="effort",
         call_ids="plain",

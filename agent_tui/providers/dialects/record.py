@@ -256,6 +256,24 @@ class OwnCompaction:
 
 
 @dataclass(slots=True, frozen=True)
+class WebSearch:
+    """A provider's own web search."""
+
+    tool: Mapping[str, Any]
+    """How a request declares it."""
+    price: float | None = None
+    """US dollars of one search; None where the provider's reports say what all of a call cost."""
+    tokens: int = 0
+    """What it adds to a prompt, roughly, as recorded calls show."""
+    api: str = "chat"
+    models: re.Pattern[str] | None = None
+    """Those that have it beside other tools, by name; None: all."""
+    include: tuple[str, ...] = ()
+    """What else the answer is asked to have."""
+    source: Source | None = None
+
+
+@dataclass(slots=True, frozen=True)
 class Wire:
     """The language of an API."""
 
@@ -299,6 +317,7 @@ class Dialect:
     """Has the endpoint for exact counts of its wire."""
     compacts: bool = False
     """Has its wire's own compaction."""
+    search: WebSearch | None = None
 
     keys: tuple[str, ...] = ()
     """Environment variables with its key, the usual one first."""

@@ -11,6 +11,7 @@ from agent_tui.models.messages import (
     Message,
     Metadata,
     ReasoningPart,
+    SearchPart,
     SummaryPart,
     TextPart,
     ToolCallPart,
@@ -20,6 +21,7 @@ from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
 from agent_tui.providers.dialects.openai import effort_word
 from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, OwnCompaction, Source, Wire
+from agent_tui.providers.dialects.search import is_search, response_item, sent_item
 from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
     Answer,
@@ -93,6 +95,9 @@ def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
             continue
         elif isinstance(part, TextPart):
             items.append(_text(part, metadata))
+        elif isinstance(part, SearchPart):
+            if whole and plan.resent(message.id, n):
+                items.append(sent_item(part))
         elif isinstance(part, ToolCallPart):
             call: Metadata = {
                 "type": "function_call",
@@ -110,7 +115,8 @@ def _text(part: TextPart, metadata: Metadata) -> Metadata:
     # An item of output has an id; without one it is a message like the user's, and its text is plain.
     item: Metadata = {"type": "message", "role": "assistant", "content": encodable(part.text)}
     if metadata.get("id"):
-        item["content"] = [{"type": "output_text", "text": item["content"], "annotations": []}]
+        cited = metadata.get("annotations") or []
+        item["content"] = [{"type": "output_text", "text": item["content"], "annotations": cited}]
         item["id"] = metadata["id"]
         item["status"] = metadata.get("status") or "completed"
     if metadata.get("phase"):
@@ -153,7 +159,8 @@ _DELTAS: dict[str, Kind] = {
     "reasoning_text.delta": "reasoning",
     "function_call_arguments.delta": "tool_call",
 }
-_HIDDEN = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
+_SEARCH = "web_search_call"
+_HIDDEN = (_SEARCH, "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 
 
 COMPACTION = "response.compaction"
@@ -211,6 +218,8 @@ class ResponsesStream(StreamReader):
             self.out.add(index, "tool_call", item.get("arguments") or "")
         elif kind in _HIDDEN:
             self.out.hidden_calls = True
+        if kind == _SEARCH:
+            self.out.add(index, "search", "", response_item(item))
 
     def _done(self, index: int, item: dict[str, Any]) -> None:
         kind = item.get("type")
@@ -224,7 +233,13 @@ class ResponsesStream(StreamReader):
             self.out.add(index, "reasoning", "" if self.out.text_of(index) else text, kept)
         elif kind == "message":
             text = "".join(_texts(item.get("content")))
-            self.out.add(index, "text", "" if self.out.text_of(index) else text, _identity(item))
+            cited = _cited(item.get("content"))
+            known = _identity(item) | ({"annotations": cited} if cited else {})
+            self.out.add(index, "text", "" if self.out.text_of(index) else text, known)
+        elif kind == _SEARCH:
+            self.out.hidden_calls = True
+            self.out.searches += is_search(item)
+            self.out.add(index, "search", "", response_item(item))
         elif kind == "function_call":
             if not self.out.has(index):
                 self._added(index, item)
@@ -236,9 +251,11 @@ class ResponsesStream(StreamReader):
         self.out.report(response.get("usage"))
         # Encrypted content differs between the item's event and the final response; the latter has the last word.
         for index, item in enumerate(response.get("output") or []):
-            if not self.out.has(index):
+            if known := self.out.has(index):
+                item = {} if item.get("type") != "reasoning" else item
+            elif item.get("type") != _SEARCH:
                 self._added(index, item)
-            if not self.out.has(index) or item.get("type") == "reasoning":
+            if not (known or self.out.has(index)) or item.get("type") == "reasoning":
                 self._done(index, item)
         if kind == "failed":
             self.out.error = dict(response.get("error") or {"message": "the response failed"})
@@ -251,6 +268,13 @@ class ResponsesStream(StreamReader):
 
 def _identity(item: dict[str, Any]) -> Metadata:
     return {k: item[k] for k in ("type", "id", "phase", "status", "namespace") if item.get(k) is not None}
+
+
+def _cited(blocks: Any) -> list[Any]:
+    """What a text cites, by places in it: of one that is a single block."""
+    only = blocks[0] if isinstance(blocks, list) and len(blocks) == 1 else None
+    cited = only.get("annotations") if isinstance(only, dict) else None
+    return cited if isinstance(cited, list) else []
 
 
 def _texts(blocks: Any) -> list[str]:

@@ -20,6 +20,7 @@ from agent_tui.models.messages import (
     Message,
     Metadata,
     Part,
+    SearchPart,
     SummaryPart,
     TextPart,
     ToolCallPart,
@@ -178,6 +179,7 @@ class ReplayPlan:
     parts: dict[str, dict[int, ReplayStatus]] = field(default_factory=dict)
     messages: dict[str, ReplayStatus] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)
+    searches: dict[str, tuple[int, ...]] = field(default_factory=dict)  # Parts that go back of each answer.
 
     def status(self, message_id: str, part_index: int) -> ReplayStatus | None:
         """Of one reasoning part; None where there is none or the message is not in the view."""
@@ -198,19 +200,19 @@ class ReplayPlan:
 
     def resent(self, message_id: str, part_index: int) -> bool:
         status = self.status(message_id, part_index)
-        return status is not None and status.resent
+        return status.resent if status is not None else part_index in self.searches.get(message_id, ())
 
     def treatment(self, message_id: str) -> tuple[bool, tuple[int, ...]]:
-        """Returns what of an answer goes out: whether the provider's metadata do, and which reasoning parts. Equal
-        answers that are treated alike are the same on the wire."""
+        """Returns what of an answer goes out: whether the provider's metadata do, which thoughts and which searches.
+        Equal answers that are treated alike are the same on the wire."""
         kept = tuple(n for n, status in self.parts.get(message_id, {}).items() if status.resent)
-        return message_id not in self.foreign, kept
+        return message_id not in self.foreign, (*kept, *self.searches.get(message_id, ()))
 
 
 def is_spoken(part: Part) -> bool:
     """Returns whether a part goes out as an item that reasoning may stand before. A text without a character does not:
     the reasoning before it would stand alone."""
-    return bool(part.text) if isinstance(part, TextPart) else isinstance(part, ToolCallPart)
+    return bool(part.text) if isinstance(part, TextPart) else isinstance(part, (ToolCallPart, SearchPart))
 
 
 # Tokens of thinking that are asked for where a provider wants a number.
@@ -291,7 +293,7 @@ def _parsed(text: str) -> Any:
         return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else 0)
 
 
-Kind = Literal["text", "reasoning", "tool_call"]
+Kind = Literal["text", "reasoning", "tool_call", "search"]
 
 
 @dataclass(slots=True)
@@ -313,7 +315,7 @@ class PartBuilder:
         self.finish: FinishReason | None = None
         self.message_metadata: Metadata | None = None
         self.error: Metadata | None = None
-        self.hidden_calls = False
+        self.hidden_calls, self.searches = False, 0
         self.compared: tuple[str | None, str | None] = None, None  # ``response_id`` and ``diagnosis`` of ``Finished``
         self.dropped: list[str] = []
         """Places of reasoning blocks in the request that the provider says it left out."""
@@ -477,10 +479,8 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 def finite(value: object) -> float | None:
     """A number as a float that can be calculated with; None for anything else, NaN and infinities."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
     try:
-        number = float(value)
+        number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     except OverflowError:
         return None
     return number if math.isfinite(number) else None

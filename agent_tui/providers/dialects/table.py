@@ -27,6 +27,7 @@ from agent_tui.providers.dialects.record import (
     RetentionRule,
     Schemas,
     Source,
+    WebSearch,
     variable,
 )
 
@@ -90,6 +91,11 @@ RECORDS = (
     replace(
         _hosted("openrouter", "https://openrouter.ai/api/v1", "/api/v1", "anthropic/claude-sonnet-4.5", "object"),
         headers={"x-title": "agent-tui"},
+        # Its report says what all of a call has cost.
+        search=WebSearch(
+            MappingProxyType({"type": "openrouter:web_search"}),
+            source=Source("openrouter.ai/docs/guides/features/server-tools/web-search", "2026-11-27"),
+        ),
         cache="markers",
         usage_field=True,
         retains=MappingProxyType({"grok": (0.0, 0.0), "gpt chat": (1.0, 0.0)}),
@@ -129,6 +135,12 @@ RECORDS = (
     ),
     replace(
         _hosted("xai", "https://api.x.ai/v1", "/v1", "grok-4", "grok"),
+        search=WebSearch(
+            MappingProxyType({"type": "web_search"}),
+            price=0.005,
+            api="responses",
+            source=Source("docs.x.ai/developers/pricing", "2026-11-27"),
+        ),
         schemas=Schemas(
             "always",
             STRICT,

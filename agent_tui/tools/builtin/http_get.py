@@ -12,6 +12,7 @@ import time
 import urllib.request
 import zlib
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_BYTES = 5_000_000
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True, frozen=True)
@@ -35,8 +37,8 @@ class Response:
     complete: bool
 
 
-def get(url: Url, seconds: float, stop: Stop, user_agent: str) -> Response:
-    """Fetches ``url`` without following redirects. At most 5 MB and ``seconds`` in all.
+def get(url: Url, seconds: float, stop: Stop, user_agent: str, others: Mapping[str, str] = NONE) -> Response:
+    """Fetches ``url`` without following redirects; ``others`` are headers. At most 5 MB and ``seconds`` in all.
 
     A public name must lead to public addresses only, and the connection goes to the address that was checked: a name
     that answers differently the second time gains nothing. Raises ToolError for all that goes wrong on the way.
@@ -45,7 +47,7 @@ def get(url: Url, seconds: float, stop: Stop, user_agent: str) -> Response:
     try:
         connection = _connection(url, seconds)
         with contextlib.closing(connection), _ended_after(connection, seconds):
-            headers = {"User-Agent": user_agent, "Accept": "text/markdown, text/html;q=0.9, */*;q=0.5"}
+            headers = {"User-Agent": user_agent, "Accept": "text/markdown, text/html;q=0.9, */*;q=0.5", **others}
             target = url.text if _proxy(url) and url.scheme == "http" else url.target
             quoted = target if target.isascii() else quote(target, safe="/?&=%+,;:@!$'()*~#[]")
             connection.request("GET", quoted, headers={**headers, "Accept-Encoding": "gzip, identity"})

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, field
+from dataclasses import field
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
@@ -87,7 +87,7 @@ class ToolSearchTool:
         display: Metadata = {"kind": "text", "summary": f"{len(found)} of {len(tools)} tools"}
         if not found:
             return ToolOutcome(f"No tool matches. Servers: {self._servers()}. Try other words.", display=display)
-        lines = [json.dumps(asdict(tool.schema), ensure_ascii=False, separators=(",", ":")) for tool in found]
+        lines = [tool.schema.text for tool in found]
         return ToolOutcome(f"Call one with {CALL}(name, arguments):\n" + "\n".join(lines), display=display)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from agent_tui.config import PermissionMode
+from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_within
@@ -310,6 +311,10 @@ class Permissions(Standing):
         if self.mode == "bypass":
             return Decision("ask", RULE_ASKS) if matching("ask") else ALLOWED
         parsed = parse_url(url)
+        if tool == SEARCH_TOOL:
+            # The user's own address, wherever it is: what they have not seen is the query.
+            allowed = matching("allow") and not matching("ask")
+            return ALLOWED if allowed else Decision("ask", RULE_ASKS) if matching("ask") else self.reach.search(parsed)
         if not parsed.public:
             return Decision("ask", f"{parsed.host} is on this machine or a private network")
         if matching("ask"):

@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.models.session import SessionState
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
@@ -148,6 +149,14 @@ class SessionReach:
         why += f", after {since}" if since and not known else ""
         reason = f"fetches from {host}, {why}"
         return Decision("ask", reason, patterns=[rule], grants=rule)
+
+    def search(self, url: Url) -> Decision:
+        """Decides on a search at the user's own endpoint that no rule speaks of: a query tells it something, too."""
+        if self.granted(SEARCH_TOOL, leaves=True):
+            return ALLOWED
+        since = self.since()
+        reason = f"sends what is searched to {url.host}{f', after {since}' if since else ''}"
+        return Decision("ask", reason, patterns=[SEARCH_TOOL], grants=SEARCH_TOOL)
 
     def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
         """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it.

@@ -14,7 +14,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.rules.standing import Which
 
-_NOT_HERE = frozenset({"websearch", "googlewebsearch", "notebookedit", "slashcommand", "toolsearch", "lsp"})
+_NOT_HERE = frozenset({"notebookedit", "slashcommand", "toolsearch", "lsp"})
 """Tools that a list may name and nothing here can be."""
 
 

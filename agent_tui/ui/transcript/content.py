@@ -7,8 +7,10 @@ from typing import Any
 
 from agent_tui.models.messages import (
     Message,
+    Metadata,
     Part,
     ReasoningPart,
+    SearchPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -16,10 +18,11 @@ from agent_tui.models.messages import (
     summary_text,
 )
 from agent_tui.models.requests import Delta
+from agent_tui.models.search import search_call, search_id, search_result
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.text.numbers import plural
 from agent_tui.ui.transcript.blocks import Block, GrowingBlock
-from agent_tui.ui.transcript.entry import ENDING, Entry, add_images, blocks_of, ending, tool_block
+from agent_tui.ui.transcript.entry import ENDING, Entry, add_images, blocks_of, ending, shown_call, tool_block
 from agent_tui.ui.transcript.parts import FoldBlock, NoticeBlock, ReasoningBlock, TextBlock
 from agent_tui.ui.transcript.reader import Pointer
 from agent_tui.ui.transcript.tools import ToolBlock
@@ -118,6 +121,8 @@ class Content(Pointer):
                 for part in message.parts:
                     if type(part) is ToolCallPart:
                         calls.add(part.call_id)
+                    elif isinstance(part, SearchPart) and (found := search_result(part)) is not None:
+                        tools.answered(message, found)
             entry = by_id[message.id] = Entry(message)
             entries += [entry, *self._kept.get(message.id, ())]
         for record in shown[at:]:
@@ -167,6 +172,8 @@ class Content(Pointer):
         if entry is None or not entry.live or entry.blocks is None:
             return
         key = str(delta.index)
+        if delta.kind == "search" and delta.metadata is not None and not self._searched(entry, key, delta.metadata):
+            return
         block = next((b for b in reversed(entry.blocks) if b.key == key), None)
         if block is None:
             for finished in entry.blocks:
@@ -185,6 +192,26 @@ class Content(Pointer):
         if delta.closed:
             _finish(block)
         self.grown(entry)
+
+    def _searched(self, entry: Entry, key: str, metadata: Metadata) -> bool:
+        """Takes in what is known of a search by now; False where it is what another part's search found."""
+        part, tools = SearchPart(metadata), self.document.tools
+        call, found = search_call(part), search_result(part)
+        block = tools.live.get(search_id(part))
+        if found is not None:
+            tools.answered(Message("", "assistant"), found)
+        if block is None and call is not None:
+            block = tool_block(key, call, tools)
+            for finished in entry.blocks or ():
+                _finish(finished)
+            entry.blocks = [*(entry.blocks or ()), block]
+            tools.shows(block, entry)
+        if block is not None:
+            if call is not None:
+                block.replace(call.arguments)
+            block.result, block.running = found or block.result, found is None and block.result is None
+            self.grown(tools.owner[block.call_id])
+        return call is not None
 
     def end_answer(self, message: Message, step: Step | None = None) -> None:
         """The answer ended; ``message`` is what counts. What already shows it is kept."""
@@ -226,14 +253,17 @@ class Content(Pointer):
                 block.finish()
                 block.seconds = part.seconds
                 return block
-            case ToolCallPart():
-                if not isinstance(block, ToolBlock) or block.call_id != part.call_id:
-                    return tool_block(key, part, self.document.tools)
-                if block.arguments != part.arguments:
-                    block.replace(part.arguments)
-                block.name = part.name
-                return block
-        return None
+            case SearchPart() if (found := search_result(part)) is not None:
+                self.document.tools.answered(Message("", "assistant"), found)
+        call = part if isinstance(part, ToolCallPart) else shown_call(part)
+        if call is None:
+            return None
+        if not isinstance(block, ToolBlock) or block.call_id != call.call_id:
+            return tool_block(key, call, self.document.tools)
+        if block.arguments != call.arguments:
+            block.replace(call.arguments)
+        block.name, block.running = call.name, block.running and isinstance(part, ToolCallPart)
+        return block
 
     def tool_started(self, call_id: str, summary: str) -> None:
         block = self._call(call_id, summary)
@@ -310,7 +340,7 @@ class Content(Pointer):
         """Makes the calls of an answer known, so that starts and results find them."""
         tools = self.document.tools
         message = entry.message
-        if message is None or not any(type(part) is ToolCallPart for part in message.parts):
+        if message is None or not any(type(part) in (ToolCallPart, SearchPart) for part in message.parts):
             return
         if entry.blocks is None:
             entry.blocks = blocks_of(message, tools)

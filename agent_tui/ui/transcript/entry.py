@@ -16,7 +16,9 @@ from agent_tui.models.messages import (
     TOLD_MODE,
     AttachmentPart,
     Message,
+    Part,
     ReasoningPart,
+    SearchPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -25,6 +27,7 @@ from agent_tui.models.messages import (
     summary_text,
     written_in,
 )
+from agent_tui.models.search import search_call
 from agent_tui.paths import in_project
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import lines_in, plural
@@ -243,10 +246,15 @@ def blocks_of(message: Message, tools: Tools) -> list[Block]:
             out.append(TextBlock(key, part.text, complete))
         elif isinstance(part, ReasoningPart):
             out.append(ReasoningBlock(key, part.paragraphs, complete, part.seconds))
-        elif isinstance(part, ToolCallPart):
-            out.append(tool_block(key, part, tools))
+        elif (call := part if isinstance(part, ToolCallPart) else shown_call(part)) is not None:
+            out.append(tool_block(key, call, tools))
     out += ending(message)
     return out
+
+
+def shown_call(part: Part) -> ToolCallPart | None:
+    """The call of a search that ran at the provider; None for what another part's search found, and for other parts."""
+    return search_call(part) if isinstance(part, SearchPart) else None
 
 
 def ending(message: Message) -> Iterable[Block]:

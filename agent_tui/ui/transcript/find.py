@@ -12,7 +12,16 @@ from typing import NamedTuple
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import (
+    Message,
+    ReasoningPart,
+    SearchPart,
+    SummaryPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from agent_tui.models.search import search_text
 from agent_tui.records import dataclass
 from agent_tui.text.search import fold, spans
 from agent_tui.ui.flow.layout import Flow
@@ -217,6 +226,8 @@ class Finder:
                 result = self._document.tools.results.get(part.call_id)
                 if result is not None:
                     out.append(f"{result.text} {result.display}")
+            elif isinstance(part, SearchPart):
+                out.append(search_text(part))
             else:
                 out.append(f"{part.name} {part.path} {part.media_type}")
         out += [message.note or "", "Thought for min s characters Thinking Pasted lines what was pasted"]

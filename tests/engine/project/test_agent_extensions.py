@@ -13,7 +13,6 @@ from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.calls import next_call
 from agent_tui.engine.extensions import Extensions, Workspace
-from agent_tui.engine.request_prefix import schema_text
 from agent_tui.models.context import ContextRow
 from agent_tui.models.events import ContextChanged, Notice, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
@@ -135,7 +134,7 @@ async def test_the_text_behind_every_fixed_row_is_what_is_sent(tmp_path: Path) -
         texts = {leaf.label: agent.context.part_text(leaf.fingerprint or "") or "" for leaf in shown if leaf.tokens}
         request = next_call(agent.runtime, agent.runtime.usage()).request
         assert {block.text for block in request.system} <= set(texts.values())
-        assert all(texts[tool.name] == schema_text(tool) for tool in request.tools)
+        assert all(texts[tool.name] == tool.text for tool in request.tools)
         assert len(texts) == len(request.system) + len(request.tools)
         deferred = {
             leaf.label: agent.context.part_text(leaf.fingerprint or "") for leaf in shown if leaf.deferred_tokens

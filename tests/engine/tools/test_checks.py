@@ -59,6 +59,17 @@ async def test_what_failed_is_not_checked_and_endless_output_is_cut(tmp_path: Pa
         assert len(cut.text) < checks.CHARACTERS + 1_000 and "everything is in" in cut.text
 
 
+async def test_the_line_of_a_check_is_short_whatever_it_names(tmp_path: Path, project: Path) -> None:
+    path = "/".join("d" * 100 for _ in range(5)) + "/a.py"
+    script = step(write={"path": path, "content": "x"}) + step("Done.")
+    tools = ToolsConfig(check={"*.py": "true {file}"})
+    async with running(parts(tmp_path, project, script, "accept-edits", tools=tools)) as (agent, _):
+        await say(agent, "go")
+        (result,) = results(agent)
+        line = result.text.splitlines()[-1]
+        assert line.startswith("[check true /") and line.endswith("…: passed]") and len(line) < checks.LONGEST + 30
+
+
 async def test_an_edit_is_known_although_its_check_was_interrupted(tmp_path: Path, project: Path) -> None:
     script = step(write={"path": "a.py", "content": "x"}) + step("Done.")
     tools = ToolsConfig(check={"*.py": "echo up; sleep 600"})

@@ -17,7 +17,8 @@ from agent_tui.providers.catalog import DIALECTS, images_of, resolve_target
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.dialects.record import OWN_IMAGES, USUAL_IMAGES, ImageLimits
 from agent_tui.providers.direct import encode
-from agent_tui.providers.request import build_call, sendable
+from agent_tui.providers.images import sendable
+from agent_tui.providers.request import build_call
 from tests.support.model_calls import make_request
 
 GROQ = DIALECTS["groq"].images

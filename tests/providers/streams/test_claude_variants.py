@@ -43,7 +43,7 @@ async def test_thinking_between_tool_uses_and_redacted_blocks(worker: WorkerClie
     [
         ("refusal", "refused"),
         ("max_tokens", "length"),
-        ("pause_turn", "stop"),
+        ("pause_turn", "paused"),
         ("model_context_window_exceeded", "length"),
         ("stop_sequence", "stop"),
         (None, "stop"),
@@ -69,8 +69,13 @@ async def test_claude_with_a_search_and_citations(worker: WorkerClient, server: 
         usage={"input_tokens": 9000, "output_tokens": 50, "server_tool_use": {"web_search_requests": 1}},
     )
     got = await ask(worker, server, CLAUDE, body)
-    assert [part[:2] for part in got.parts] == [("text", "I search."), ("text", "Found.")]
-    assert got.usage is not None
+    assert [part[:2] for part in got.parts] == [
+        ("text", "I search."),
+        ("search", "x"),
+        ("search", "t · u"),
+        ("text", "Found."),
+    ]
+    assert got.usage is not None and got.usage.searches == 1
     assert not got.usage.context, "sums of several hidden calls are no context size"
 
 

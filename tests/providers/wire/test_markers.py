@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.providers.dialects.anthropic import add_breakpoints, marked_places
+from agent_tui.providers.dialects.claude import add_breakpoints, marked_places
 from tests.support.forms import examples
 from tests.support.true_provider.cache import PrefixCache
 from tests.support.true_provider.wire import Segment

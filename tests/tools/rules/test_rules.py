@@ -10,6 +10,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
+from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.names import tool_name
@@ -24,7 +25,7 @@ PAGE = (REPOSITORY / "docs/permissions.md").read_text("utf-8")
 
 def test_every_tool_there_is_can_be_named() -> None:
     own = {tool.schema.name for tool in builtin_tools()} | {
-        *("outside", "network", "mcp", SkillTool.schema.name, SEARCH, CALL),
+        *("outside", "network", "mcp", SEARCH_TOOL, SkillTool.schema.name, SEARCH, CALL),
     }
     assert own == KNOWN
 

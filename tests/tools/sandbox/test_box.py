@@ -153,7 +153,14 @@ def test_the_profile_for_macos_lists_what_it_must(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['[sandbox]\nmode = "off"\n', '[tools]\nenv_allow = ["*"]\n', '[permissions]\nmode = "bypass"\n']
+    "text",
+    [
+        '[sandbox]\nmode = "off"\n',
+        '[tools]\nenv_allow = ["*"]\n',
+        '[tools]\nweb_search = "https://a.example/?q={query}"\n',
+        '[tools]\nweb_search_headers = { X = "${MY_KEY}" }\n',
+        '[permissions]\nmode = "bypass"\n',
+    ],
 )
 def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agent_tui.bootstrap import load_settings
