@@ -19,6 +19,7 @@ from agent_tui.control.control import (
     Request,
     SetMode,
     SetModel,
+    SetThinking,
     Steer,
 )
 from agent_tui.control.lines import MAX_LINE, lines
@@ -120,17 +121,24 @@ def _asked(entry: Metadata) -> Asked:
     name, request = entry.get("request_id"), entry.get("request")
     if not isinstance(name, str) or not name or not isinstance(request, dict):
         raise ValueError('a control request has a "request_id" and a "request"')
-    subtype = request.get("subtype")
-    if subtype == "initialize":
+    if request.get("subtype") == "initialize":
         return Asked(name, None)
+    try:
+        return Asked(name, request_of(request))
+    except ValueError as error:
+        raise _WrongRequestError(name, str(error)) from None
+
+
+def request_of(request: Metadata) -> Request:
+    """What a control request asks for. Raises ValueError for what cannot be used."""
+    subtype = request.get("subtype")
     make = _REQUESTS.get(subtype) if isinstance(subtype, str) else None
     if make is None:
-        known = ", ".join(("initialize", *_REQUESTS))
-        raise _WrongRequestError(name, f"Unknown control request {_short(subtype)}; known are {known}")
+        raise ValueError(f"Unknown control request {_short(subtype)}; known are initialize, {', '.join(_REQUESTS)}")
     try:
-        return Asked(name, make(request))
+        return make(request)
     except ValueError as error:
-        raise _WrongRequestError(name, f"{subtype}: {error}") from None
+        raise ValueError(f"{subtype}: {error}") from None
 
 
 def _text(request: Metadata, key: str, default: str | None = None) -> str:
@@ -138,6 +146,11 @@ def _text(request: Metadata, key: str, default: str | None = None) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{key} must be a text")
     return value
+
+
+def _steered(request: Metadata) -> Steer:
+    message = _user_message(request, 0)
+    return Steer(message.text, tuple(message.attachments))
 
 
 def _ids(request: Metadata) -> tuple[str, ...]:
@@ -149,9 +162,10 @@ def _ids(request: Metadata) -> tuple[str, ...]:
 
 _REQUESTS: Mapping[str, Callable[[Metadata], Request]] = {
     "interrupt": lambda request: Interrupt(),
-    "steer": lambda request: Steer(_text(request, "text")),
+    "steer": lambda request: _steered(request),
     "set_model": lambda request: SetModel(_text(request, "model")),
     "set_permission_mode": lambda request: SetMode(_text(request, "mode")),
+    "set_thinking": lambda request: SetThinking(_text(request, "level")),
     "get_context": lambda request: GetContext(),
     "edit_context": lambda request: EditContext(_text(request, "edit"), _ids(request)),
     "compact": lambda request: Compact(_text(request, "focus", "")),

@@ -43,7 +43,7 @@ from agent_tui.headless.incoming import (
 )
 from agent_tui.headless.output import Printer
 from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
-from agent_tui.models.events import Event, Notice, PermissionAnswered, QuestionClosed, TurnEnded
+from agent_tui.models.events import Event, Notice, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
 from agent_tui.paths import with_home
@@ -91,6 +91,30 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
     return prompt
 
 
+async def prepared(
+    agent: Agent, typed: str, piped: str = "", given: Sequence[AttachmentPart] = ()
+) -> tuple[str, list[AttachmentPart]]:
+    """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
+    the user themselves: what is piped in, and the text of a command, may be anyone's.
+
+    Only MCP servers that are required are waited for. Raises RequiredServerError where one does not come, and
+    ConfigError for a command that only the chat has or nobody knows.
+    """
+    if agent.parts.extensions is not None:
+        await agent.parts.extensions.ready()
+    agent.project.heard(typed)
+    prompt, found = await expanded(agent, typed, piped), list(given)
+    if "@" in typed:
+        from agent_tui.commands.mentions import expand_mentions
+
+        named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.folders)
+        resources, unread = await agent.project.mcp_attachments(typed)
+        found += [*named, *resources]
+        for problem in [*problems, *unread]:
+            agent.events.publish(Notice("warning", f"Not attached: {problem}", "attachment"))
+    return prompt, await agent.project.fitted(found)
+
+
 def need_model(agent: Agent, options: Options) -> None:
     """Raises ConfigError where the demo model would answer without having been asked for: a script that lost its key
     must not go on with made-up text."""
@@ -125,7 +149,6 @@ class Run:
         self._held = 0  # bytes of the messages that wait
         self._steps_before = 0
         self._control: Control | None = None
-        self._asked_here: set[str] = set()
         self._doing: set[asyncio.Task[None]] = set()
         self._wrong_lines = False
         self._driven = False
@@ -277,11 +300,8 @@ class Run:
             if question is None:
                 raise ConfigError("This question is closed: it was answered, or its turn has ended.")
             answer = answer_of(question, answered.said)
-            self._asked_here.discard(question.id)
             question.answer(*answer.options, text=answer.text)
         except (AgentError, ValueError) as error:
-            if question is not None:
-                self._asked_here.add(question.id)
             self._wrong(Wrong(f"Answer to {clean_line(answered.id)[:60]!r}: {error}"))
         else:
             if answered.said.get("interrupt") is True:
@@ -292,11 +312,9 @@ class Run:
             case Question(kind="stop") if self._unsent:
                 event.decline()  # the next message waits already
             case Question():
-                self._asked_here.add(event.id)
                 self.write(partial(self.printer.control, question_line(event)))
-            case PermissionAnswered(request_id) | QuestionClosed(request_id) if request_id in self._asked_here:
+            case QuestionClosed(request_id):
                 # Nobody has to answer any more: the turn was interrupted, or the mode says it all.
-                self._asked_here.discard(request_id)
                 self.write(partial(self.printer.control, {"type": "control_cancel_request", "request_id": request_id}))
             case _:
                 pass  # the printer tells it
@@ -367,34 +385,9 @@ class Run:
     async def _prepare(
         self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = ()
     ) -> tuple[str, list[AttachmentPart]]:
-        """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
-        the user themselves: what is piped in, and the text of a command, may be anyone's.
-
-        Only MCP servers that are required are waited for. Raises RequiredServerError where one does not come,
-        ConfigError for a command that only the chat has or nobody knows, and for a picture that is none.
-        """
-        agent = self.agent
-        if agent.parts.extensions is not None:
-            await agent.parts.extensions.ready()
-        agent.project.heard(typed)
-        prompt = await expanded(agent, typed, piped)
-        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
-        if "@" in typed:
-            from agent_tui.commands.mentions import expand_mentions
-
-            named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.folders)
-            resources, unread = await agent.project.mcp_attachments(typed)
-            found += [*named, *resources]
-            for problem in [*problems, *unread]:
-                self.printer.problem(f"Not attached: {problem}", "attachment")
-        if not found:
-            return prompt, []
-        attached, scaled, refused = await agent.project.fit_images(found)
-        for problem in refused:
-            self.printer.problem(f"Not attached: {problem}", "attachment")
-        for line in scaled:
-            agent.events.publish(Notice("info", line, "attachment"))
-        return prompt, attached
+        """The message to send, as ``prepared`` makes it. Raises ConfigError for a picture that is none, too."""
+        given = [*given, *await asyncio.to_thread(pictures, images, self.agent.cwd, self._options.written)]
+        return await prepared(self.agent, typed, piped, given)
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
