@@ -78,10 +78,9 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
     name, args = registry.split(prompt)
     if agent.parts.extensions is not None:
         await agent.parts.extensions.command_ready(name)
-    for own in agent.project.user_commands():
-        if own.name == name:
-            text = own.expand(args)
-            return text if isinstance(text, str) else await text
+    if (own := registry.own(name, agent)) is not None:
+        text = own.expand(args)
+        return text if isinstance(text, str) else await text
     if registry.find(name) is not None:
         raise ConfigError(f"/{name} is a chat command; -p sends a message.")
     if registry.is_command(typed or piped, agent):

@@ -143,6 +143,8 @@ def test_what_was_written_for_other_agents_is_read_where_it_stands(tmp_path: Pat
     head = "---\nallowed-tools: Bash(git status:*)\nargument-hint: [issue]\ndescription: Fix it\nmodel: opus\n---\n"
     write(root / ".claude/commands/fix.md", head + "Fix $1 of $ARGUMENTS")
     write(root / ".claude/commands/git/pr.md", "Open a pull request")
+    write(root / ".claude/commands/git/deep/down.md", "Deep")
+    write(root / ".claude/commands/svelte/svelte:test.md", "Test")
     write(root / ".agent-tui/commands/git/pr.md", "ours")
     write(home / ".codex/prompts/draft.md", "Draft $FILE for $$5, see $1. $OTHER")
     write(home / ".claude/commands/fix.md", "the user's")
@@ -153,6 +155,7 @@ def test_what_was_written_for_other_agents_is_read_where_it_stands(tmp_path: Pat
     ]
     commands.trusted = True
     found = {c.name: c for c in commands.all()}
+    assert {"git/deep/down", "svelte/svelte:test"} <= set(found)
     assert found["git/pr"].expand("") == "ours" and found["fix"].description == "[issue] Fix it"
     assert found["fix"].expand("12 now") == "Fix 12 of 12 now"
     assert next(c for c in commands.loaded if c.name == "fix").unused == ("allowed-tools", "model")
