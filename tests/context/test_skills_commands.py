@@ -79,7 +79,8 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
     write(home / ".agents/skills/other/SKILL.md", "---\ndescription: \x1b[31mred " + "x" * 900 + "\n---\ntext")
     write(root / ".agents/skills/pdf/SKILL.md", "---\nname: pdf\ndescription: the project's\n---\nproject text")
     write(root / ".agents/skills/bad/SKILL.md", "---\nname: bad\n---\n")
-    write(root / ".agents/skills/worse/SKILL.md", "---\nname: ../x\ndescription: d\n---\n")
+    write(root / ".agents/skills/wo rse/SKILL.md", "---\nname: ../x\ndescription: d\n---\n")
+    write(root / ".agents/skills/titled/SKILL.md", "---\nname: A Title\ndescription: d\n---\ntitled text")
     skills = Skills(config, home, root, trusted=False)
     (block,) = skills.blocks()
     assert block.row == "skills" and "- pdf: own" in block.text
@@ -88,6 +89,7 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
     skills.trusted = True
     assert "the project's" in skills.blocks()[0].text
     assert skills.find("pdf") == ("project text", root / ".agents/skills/pdf")
+    assert skills.find("titled") == ("titled text", root / ".agents/skills/titled")
     assert skills.find("nothing") is None
     assert len(skills.failed) == 2 and "no description" in skills.failed[0]
 
