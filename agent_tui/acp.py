@@ -140,7 +140,7 @@ class Open:
             await self.tell_usage()
 
     async def tell_facts(self, known: str = "") -> None:
-        """Tells what has changed of mode, options and title; the editor has the update ``known`` already."""
+        """Tells what has changed of mode, options, title and commands; the editor has the update ``known`` already."""
         news = [update for update in self._facts() if self._is_news(update)]
         await self.tell(*[update for update in news if update.session_update != known])
 
@@ -155,6 +155,7 @@ class Open:
             helpers.update_current_mode(self.agent.mode.now),
             schema.ConfigOptionUpdate(session_update="config_option_update", config_options=config_options(self.agent)),
             schema.SessionInfoUpdate(session_update="session_info_update", title=info.title or info.preview or None),
+            commands(self.agent),
         ]
 
     def _is_news(self, update: Any) -> bool:
@@ -279,6 +280,7 @@ class Editor:
         try:
             if text.startswith("/") and registry.split(text)[0] in COMMANDS:
                 await opened.tell(helpers.update_agent_message_text(await _answered(opened.session, text)))
+                await opened.tell_facts()
             else:
                 async for event in opened.session.send(text, attachments):
                     if isinstance(event, TurnEnded):

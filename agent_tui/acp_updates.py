@@ -33,7 +33,7 @@ from agent_tui.text.diff import read_diff
 from agent_tui.text.numbers import duration
 from agent_tui.tools.arguments import parse_arguments
 
-COMMANDS = ("context", "compact", "usage")
+COMMANDS = ("context", "compact", "usage", "trust")
 """Commands of the chat that an editor has too; they answer with text."""
 REASONS: dict[StopReason, schema.StopReason] = {
     "end": "end_turn",
@@ -291,7 +291,7 @@ def updates(event: ControlEvent, folder: Path) -> list[Any]:
             return [helpers.update_tool_call(call_id, content=[_text(text)])]
         case MessageAdded(message) if message.tool_result is not None:
             return [_result(message.tool_result, folder)]
-        case Notice(level, text) if level != "info":
+        case Notice(level, text, code) if level != "info" or code == "untrusted":
             return [helpers.update_agent_thought_text(f"{text}\n")]
         case CompactionEnded(_, text, _, False):
             return [helpers.update_agent_thought_text(f"{text}\n")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,11 +27,13 @@ from agent_tui.control.control import (
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.headless.run import need_model, prepared
-from agent_tui.models.events import QuestionClosed, TurnEnded
+from agent_tui.models.events import Notice, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
 from agent_tui.paths import with_home
 
+_MOST_BETWEEN = 100
+"""Notices that come while nothing is sent, such as at the start: the next ``send`` yields them first."""
 OnQuestion = Callable[[Question], Awaitable[object] | object]
 
 
@@ -62,6 +65,7 @@ class Session:
         self._control: Control | None = None
         self._told: asyncio.Queue[ControlEvent | BaseException] | None = None
         self._preparing: asyncio.Future[tuple[str, list[AttachmentPart]]] | None = None
+        self._between: deque[Notice] = deque(maxlen=_MOST_BETWEEN)
         self._answering: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Session:
@@ -117,6 +121,8 @@ class Session:
             raise AgentError("A turn is already running: wait until it ends, or use steer().")
         told: asyncio.Queue[ControlEvent | BaseException] = asyncio.Queue()
         self._told = told
+        while self._between:
+            told.put_nowait(self._between.popleft())
         try:
             self._preparing = asyncio.ensure_future(prepared(agent, text, given=attachments))
             await asyncio.wait({self._preparing})
@@ -191,6 +197,8 @@ class Session:
             self._told.put_nowait(event)
         if isinstance(event, Question) and self._told is None:
             self._let_answer(event)
+        elif isinstance(event, Notice) and self._told is None:
+            self._between.append(event)
         elif isinstance(event, QuestionClosed):
             waiting = self._answering.get(event.request_id)
             if waiting is not None and waiting is not asyncio.current_task():

@@ -216,6 +216,22 @@ async def test_an_editor_steers_and_edits_the_context(cli: Cli) -> None:
         assert "tokens" in editor.client.text()
 
 
+async def test_a_folder_is_trusted_in_the_editor(cli: Cli) -> None:
+    (cli.project / ".claude/commands").mkdir(parents=True)
+    (cli.project / ".claude/commands/hi.md").write_text("Say hi")
+    cli.script(answers("First.", "Hi!"))
+    async with opened(cli) as editor:
+        await editor.say(text_block("one"))
+        assert "not trusted" in editor.client.text("agent_thought_chunk")
+        with pytest.raises(RequestError, match="Unknown command"):
+            await editor.say(text_block("/hi"))
+        await editor.say(text_block("/trust yes"))
+        assert "hi" in [each.name for each in editor.client.of("available_commands_update")[-1].available_commands]
+        editor.client.updates.clear()
+        await editor.say(text_block("/hi"))
+        assert editor.client.text() == "Hi!"
+
+
 async def test_a_session_that_is_open_elsewhere_says_so(cli: Cli) -> None:
     cli.script(answers("First.", "Second."))
     async with opened(cli) as editor:
