@@ -122,6 +122,8 @@ def _asked(entry: Metadata) -> Asked:
     if not isinstance(name, str) or not name or not isinstance(request, dict):
         raise ValueError('a control request has a "request_id" and a "request"')
     if request.get("subtype") == "initialize":
+        if brought := [key for key in ("hooks", "agents") if request.get(key)]:
+            raise _WrongRequestError(name, f"initialize: {' and '.join(brought)} can only be set in the configuration")
         return Asked(name, None)
     try:
         return Asked(name, request_of(request))
@@ -167,6 +169,7 @@ _REQUESTS: Mapping[str, Callable[[Metadata], Request]] = {
     "set_permission_mode": lambda request: SetMode(_text(request, "mode")),
     "set_thinking": lambda request: SetThinking(_text(request, "level")),
     "get_context": lambda request: GetContext(),
+    "get_context_usage": lambda request: GetContext(),
     "edit_context": lambda request: EditContext(_text(request, "edit"), _ids(request)),
     "compact": lambda request: Compact(_text(request, "focus", "")),
 }
@@ -192,7 +195,7 @@ def question_line(question: Question) -> Metadata:
         "several": question.several,
     }
     if question.kind != "permission":
-        return _request(question.id, {"subtype": "ask_user", "kind": question.kind, **told})
+        return control_request(question.id, {"subtype": "ask_user", "kind": question.kind, **told})
     tool = {
         "subtype": "can_use_tool",
         "tool_name": question.tool,
@@ -201,10 +204,11 @@ def question_line(question: Question) -> Metadata:
         "display": question.display,
         "decision_reason": question.reason,
     }
-    return _request(question.id, {**tool, **told})
+    return control_request(question.id, {**tool, **told})
 
 
-def _request(name: str, request: Metadata) -> Metadata:
+def control_request(name: str, request: Metadata) -> Metadata:
+    """A request of ours as a line."""
     return {"type": "control_request", "request_id": name, "request": request}
 
 

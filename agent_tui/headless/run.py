@@ -37,9 +37,7 @@ from agent_tui.headless.incoming import (
     Asked,
     UserMessage,
     Wrong,
-    answer_of,
     incoming,
-    question_line,
 )
 from agent_tui.headless.output import Printer
 from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
@@ -260,6 +258,7 @@ class Run:
 
     def _wrong(self, item: Wrong) -> None:
         if item.id:
+            self._driven = True
             self._respond(item.id, {"subtype": "error", "error": item.text})
         else:
             self._wrong_lines = True
@@ -298,7 +297,7 @@ class Run:
         try:
             if question is None:
                 raise ConfigError("This question is closed: it was answered, or its turn has ended.")
-            answer = answer_of(question, answered.said)
+            answer = self.printer.answer_to(question, answered.said)
             question.answer(*answer.options, text=answer.text)
         except (AgentError, ValueError) as error:
             self._wrong(Wrong(f"Answer to {clean_line(answered.id)[:60]!r}: {error}"))
@@ -311,7 +310,7 @@ class Run:
             case Question(kind="stop") if self._unsent:
                 event.decline()  # the next message waits already
             case Question():
-                self.write(partial(self.printer.control, question_line(event)))
+                self.write(partial(self.printer.ask, event))
             case QuestionClosed(request_id):
                 # Nobody has to answer any more: the turn was interrupted, or the mode says it all.
                 self.write(partial(self.printer.control, {"type": "control_cancel_request", "request_id": request_id}))
@@ -404,6 +403,14 @@ async def _made(make_agent: Callable[[], Awaitable[Agent]]) -> Agent | None:
     return None if making.cancelled() else making.result()
 
 
+def _printer(agent: Agent, options: Options, out: TextIO) -> Printer:
+    if options.output_format != "claude-json":
+        return Printer(agent, options, out, sys.stderr)
+    from agent_tui.headless.claude_lines import ClaudePrinter
+
+    return ClaudePrinter(agent, options, out, sys.stderr)
+
+
 async def run_headless(
     make_agent: Callable[[], Awaitable[Agent]],
     options: Options,
@@ -423,7 +430,7 @@ async def run_headless(
     agent = await _made(make_agent)
     if agent is None:
         return EXIT_INTERRUPTED
-    printer = Printer(agent, options, out or sys.stdout, sys.stderr)
+    printer = _printer(agent, options, out or sys.stdout)
     run = Run(agent, printer, options, schema)
     agent.subscribe(run.handle)
     _on_signals(run.stop)

@@ -111,6 +111,7 @@ async def test_a_session_is_changed_and_resumed(cli: Cli) -> None:
         name = session.id
     async with Session(cli.project, "demo", resume=name) as session:
         assert session.text == "First."
+        assert session.agent.conversation.info.kind == "run", "the chat's -c passes over it"
     with pytest.raises(AgentError, match="not open"):
         await session.context()
     with pytest.raises(ConfigError, match="no such folder"):
@@ -167,7 +168,8 @@ async def test_an_interrupt_before_a_message_is_sent_keeps_it(cli: Cli, monkeypa
 async def test_files_named_in_a_message_and_pictures_steered_go_along(cli: Cli) -> None:
     (cli.project / "a.txt").write_text("in the file")
     cli.script(
-        '[[step]]\ntext = "Looking."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n' + answers("Seen.", "Seen, too.")
+        '[[step]]\ntext = "Looking."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
+        + answers("Seen.", "Seen, too.")
     )
     async with Session(cli.project, "demo") as session:
         async for event in session.send("see @a.txt"):
