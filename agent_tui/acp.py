@@ -182,6 +182,7 @@ class Editor:
         self._options = options
         self._sessions: dict[str, Open] = {}
         self._client: Any = None
+        self._telling: set[asyncio.Task[None]] = set()
 
     def on_connect(self, conn: Any) -> None:
         self._client = conn
@@ -206,6 +207,7 @@ class Editor:
 
     async def new_session(self, cwd: str, **more: Any) -> schema.NewSessionResponse:
         opened = await self._open(cwd, more)
+        self._tell_commands(opened)
         return schema.NewSessionResponse(
             session_id=opened.id, modes=modes(opened.agent), config_options=config_options(opened.agent)
         )
@@ -215,14 +217,17 @@ class Editor:
         for message in opened.agent.conversation.path:
             await opened.tell(*told_again(message, opened.agent.cwd))
         await opened.tell_usage()
+        self._tell_commands(opened)
         return schema.LoadSessionResponse(modes=modes(opened.agent), config_options=config_options(opened.agent))
 
     async def resume_session(self, session_id: str, cwd: str, **more: Any) -> schema.ResumeSessionResponse:
         opened = await self._open_again(cwd, session_id, more)
+        self._tell_commands(opened)
         return schema.ResumeSessionResponse(modes=modes(opened.agent), config_options=config_options(opened.agent))
 
     async def fork_session(self, session_id: str, cwd: str, **more: Any) -> schema.ForkSessionResponse:
         opened = await self._open(cwd, more, session_id, fork=True)
+        self._tell_commands(opened)
         return schema.ForkSessionResponse(
             session_id=opened.id, modes=modes(opened.agent), config_options=config_options(opened.agent)
         )
@@ -348,8 +353,19 @@ class Editor:
             await _done(session.agent.sessions.fork())
         opened.append(Open(session, self._client))
         self._sessions[session.id] = opened[0]
-        await opened[0].tell(commands(session.agent))
         return opened[0]
+
+    def _tell_commands(self, opened: Open) -> None:
+        """Tells them once the answer is out, which is on its way before any task begun last: an editor passes over
+        updates of a session that it does not know yet."""
+        task = asyncio.create_task(_tell_at_last(opened), name="commands")
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+
+
+async def _tell_at_last(opened: Open) -> None:
+    with suppress(ConnectionError):  # the editor has left already
+        await opened.tell(commands(opened.agent))
 
 
 async def _answered(session: Session, line: str) -> str:

@@ -130,9 +130,9 @@ async def test_commands_answer_and_own_ones_are_sent(cli: Cli) -> None:
     (commands / "shout.md").write_text("Say $ARGUMENTS loudly.", "utf-8")
     cli.script(answers("HI!"))
     async with opened(cli) as editor:
+        assert (await editor.say(text_block("/context"))).stop_reason == "end_turn"
         (told,) = editor.client.of("available_commands_update")
         assert {"context", "compact", "usage", "shout"} <= {each.name for each in told.available_commands}
-        assert (await editor.say(text_block("/context"))).stop_reason == "end_turn"
         assert "tokens" in editor.client.text() and "System prompt" in editor.client.text()
         editor.client.updates.clear()
         await editor.say(text_block("/shout hi"))

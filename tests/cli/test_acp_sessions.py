@@ -131,6 +131,17 @@ def test_an_editor_that_cancels_and_answers_later_and_twice(cli: Cli) -> None:
     assert list(cli.project.iterdir()) == []
 
 
+@pytest.mark.slow
+def test_updates_come_once_the_session_is_known(cli: Cli) -> None:
+    client = Raw(cli)
+    client.ask("initialize", protocolVersion=1)
+    client.until("id", "initialize")
+    client.ask("session/new", cwd=str(cli.project), mcpServers=[])
+    assert client.next().get("id") == "session/new"
+    assert client.next()["params"]["update"]["sessionUpdate"] == "available_commands_update"
+    assert client.end() == 0
+
+
 async def test_what_a_session_shows_when_it_is_loaded(cli: Cli) -> None:
     cli.script(answers("Seen."))
     async with opened(cli) as editor:

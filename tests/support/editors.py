@@ -95,6 +95,10 @@ class Raw:
     def answer(self, id: Any, **result: Any) -> None:
         self.say(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}))
 
+    def next(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
     def until(self, key: str, value: object) -> Any:
         assert self.process.stdout is not None
         for line in self.process.stdout:
