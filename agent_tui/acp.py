@@ -14,65 +14,55 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
-from urllib.parse import unquote, urlsplit
 
 import acp
 from acp import RequestError, helpers, schema
 from acp.core import AgentSideConnection
 
 from agent_tui import __version__
+from agent_tui.acp_updates import (
+    COMMANDS,
+    REASONS,
+    asked,
+    commands,
+    config_options,
+    message_of,
+    modes,
+    server_entry,
+    told_again,
+    updates,
+    usage,
+    wrong,
+)
 from agent_tui.commands import registry
 from agent_tui.commands.context import rows_text
 from agent_tui.commands.info import Info
-from agent_tui.config import PERMISSION_MODES
-from agent_tui.control.control import ControlEvent, Option, Question
+from agent_tui.control.control import Question
 from agent_tui.control.lines import lines, own_input
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.headless.incoming import image_part
+from agent_tui.headless.incoming import request_of
 from agent_tui.models.events import (
     CompactionEnded,
     ContextChanged,
     Event,
-    MessageAdded,
-    Notice,
-    PartDelta,
-    StepEnded,
+    SessionChanged,
     StopReason,
     ToolOutput,
-    ToolStarted,
     TurnEnded,
 )
 from agent_tui.models.failure import Failure
-from agent_tui.models.messages import AttachmentPart, Message, Metadata, ToolCallPart, ToolResultPart
-from agent_tui.models.search import search_calls
+from agent_tui.models.messages import Metadata
 from agent_tui.options import Options
-from agent_tui.paths import user_paths
+from agent_tui.paths import project_root, user_paths
 from agent_tui.session import Session
 from agent_tui.store.repair import open_for_reading
-from agent_tui.tools.arguments import parse_arguments
 
-_KINDS: dict[str, schema.ToolKind] = {
-    "read": "read",
-    "list": "search",
-    "glob": "search",
-    "grep": "search",
-    "edit": "edit",
-    "write": "edit",
-    "apply_patch": "edit",
-    "bash": "execute",
-    "fetch": "fetch",
-}
-_REASONS: dict[StopReason, schema.StopReason] = {
-    "end": "end_turn",
-    "step_limit": "max_turn_requests",
-    "interrupted": "cancelled",
-    "refused": "refusal",
-    "length": "max_tokens",
-    "budget": "max_turn_requests",
-    "error": "end_turn",
-}
-_COMMANDS = ("context", "compact", "usage")
-"""Commands of the chat that an editor has too; they answer with text."""
+CONTROL = "agent-tui/control"
+"""Method of ours, sent as ``_agent-tui/control``: a control request of stream-json for what the protocol has no word
+for, such as steering."""
+_OWN_ID = re.compile("ses_[0-9a-f]{22}")
+_LISTED = 100
+"""Sessions on a page of the list."""
 _FAILED = -32603
 """The code of JSON-RPC for an internal error."""
 _OUTPUT = 10_000
@@ -117,13 +107,82 @@ class Wire:
         """Nothing is left open: the process ends."""
 
 
+class Open:
+    """A session that an editor has open, and what it was told of it."""
+
+    def __init__(self, session: Session, client: Any) -> None:
+        self.session = session
+        self.agent = session.agent
+        self.id = session.id
+        self._client = client
+        self._output: dict[str, str] = {}
+        self._told: dict[str, Any] = {}
+        for update in self._facts():  # it stands in the answer that opens it
+            self._is_news(update)
+
+    async def tell(self, *told: Any) -> None:
+        for update in told:
+            await self._client.session_update(self.id, update)
+
+    async def tell_event(self, event: Any) -> None:
+        """Tells what has happened, and what has changed by it."""
+        match event:
+            case ToolOutput(call_id, text):
+                # Each update has all that is to be shown.
+                self._output[call_id] = (self._output.get(call_id, "") + text)[-_OUTPUT:]
+                event = ToolOutput(call_id, self._output[call_id])
+            case TurnEnded():
+                self._output.clear()
+        await self.tell(*updates(event, self.agent.cwd))
+        if isinstance(event, SessionChanged | TurnEnded):
+            await self.tell_facts()
+        if isinstance(event, ContextChanged | TurnEnded):
+            await self.tell_usage()
+
+    async def tell_facts(self, known: str = "") -> None:
+        """Tells what has changed of mode, options, title and commands; the editor has the update ``known`` already."""
+        news = [update for update in self._facts() if self._is_news(update)]
+        await self.tell(*[update for update in news if update.session_update != known])
+
+    async def tell_usage(self) -> None:
+        found = usage(self.agent)
+        if found is not None and self._is_news(found):
+            await self.tell(found)
+
+    def _facts(self) -> list[Any]:
+        info = self.agent.conversation.info
+        return [
+            helpers.update_current_mode(self.agent.mode.now),
+            schema.ConfigOptionUpdate(session_update="config_option_update", config_options=config_options(self.agent)),
+            schema.SessionInfoUpdate(session_update="session_info_update", title=info.title or info.preview or None),
+            commands(self.agent),
+        ]
+
+    def _is_news(self, update: Any) -> bool:
+        before = self._told.get(update.session_update)
+        self._told[update.session_update] = update
+        return bool(update != before)
+
+    async def ask(self, question: Question) -> None:
+        """Asks the user of the editor; what gets no answer is declined."""
+        call, options = asked(question, self.agent.cwd)
+        try:
+            said = await self._client.request_permission(session_id=self.id, tool_call=call, options=options)
+        except (RequestError, ConnectionError, ValueError):  # a refusal, no editor any more, nonsense
+            return
+        if isinstance(said.outcome, schema.AllowedOutcome):
+            with suppress(AgentError):  # it waits no more, or there is no such option: then it is declined
+                question.answer(said.outcome.option_id)
+
+
 class Editor:
     """The agent's side: each session of the editor is a ``Session`` in its folder."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, Open] = {}
         self._client: Any = None
+        self._telling: set[asyncio.Task[None]] = set()
 
     def on_connect(self, conn: Any) -> None:
         self._client = conn
@@ -134,31 +193,60 @@ class Editor:
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=schema.PromptCapabilities(image=True, embedded_context=True),
-                session_capabilities=schema.SessionCapabilities(list=schema.SessionListCapabilities()),
+                mcp_capabilities=schema.McpCapabilities(http=True, sse=True),
+                session_capabilities=schema.SessionCapabilities(
+                    list=schema.SessionListCapabilities(),
+                    resume=schema.SessionResumeCapabilities(),
+                    close=schema.SessionCloseCapabilities(),
+                    fork=schema.SessionForkCapabilities(),
+                    additional_directories=schema.SessionAdditionalDirectoriesCapabilities(),
+                ),
             ),
             agent_info=schema.Implementation(name="agent-tui", title="agent-tui", version=__version__),
         )
 
-    async def new_session(
-        self, cwd: str, mcp_servers: Sequence[Any] | None = None, **more: Any
-    ) -> schema.NewSessionResponse:
-        session = await self._open(cwd, mcp_servers)
-        return schema.NewSessionResponse(session_id=session.id, modes=_modes(session), config_options=_models(session))
+    async def new_session(self, cwd: str, **more: Any) -> schema.NewSessionResponse:
+        opened = await self._open(cwd, more)
+        self._tell_commands(opened)
+        return schema.NewSessionResponse(
+            session_id=opened.id, modes=modes(opened.agent), config_options=config_options(opened.agent)
+        )
 
-    async def load_session(
-        self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **more: Any
-    ) -> schema.LoadSessionResponse:
-        if (open_already := self._sessions.pop(session_id, None)) is not None:
-            await open_already.__aexit__(None, None, None)
-        session = await self._open(cwd, mcp_servers, session_id)
-        for message in session.agent.conversation.path:
-            for update in _told(message, session.agent.cwd):
-                await self._client.session_update(session_id, update)
-        return schema.LoadSessionResponse(modes=_modes(session), config_options=_models(session))
+    async def load_session(self, cwd: str, session_id: str, **more: Any) -> schema.LoadSessionResponse:
+        opened = await self._open_again(cwd, session_id, more)
+        for message in opened.agent.conversation.path:
+            await opened.tell(*told_again(message, opened.agent.cwd))
+        await opened.tell_usage()
+        self._tell_commands(opened)
+        return schema.LoadSessionResponse(modes=modes(opened.agent), config_options=config_options(opened.agent))
 
-    async def list_sessions(self, cwd: str | None = None, **more: Any) -> schema.ListSessionsResponse:
+    async def resume_session(self, session_id: str, cwd: str, **more: Any) -> schema.ResumeSessionResponse:
+        opened = await self._open_again(cwd, session_id, more)
+        self._tell_commands(opened)
+        return schema.ResumeSessionResponse(modes=modes(opened.agent), config_options=config_options(opened.agent))
+
+    async def fork_session(self, session_id: str, cwd: str, **more: Any) -> schema.ForkSessionResponse:
+        opened = await self._open(cwd, more, session_id, fork=True)
+        self._tell_commands(opened)
+        return schema.ForkSessionResponse(
+            session_id=opened.id, modes=modes(opened.agent), config_options=config_options(opened.agent)
+        )
+
+    async def close_session(self, session_id: str, **more: Any) -> schema.CloseSessionResponse:
+        self._session(session_id)
+        await self._leave(session_id)
+        return schema.CloseSessionResponse()
+
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **more: Any
+    ) -> schema.ListSessionsResponse:
+        try:
+            begin = max(0, int(cursor or 0))
+        except ValueError:
+            raise wrong("This is no place in the list.") from None
+        root = None if cwd is None else await asyncio.to_thread(project_root, Path(cwd))
         with open_for_reading(user_paths().database) as store:
-            listed = store.sessions.all(cwd, 100, empty=False)
+            listed = store.sessions.all(root, begin + _LISTED + 1, empty=False)[begin:]
         found = [
             schema.SessionInfo(
                 session_id=info.id,
@@ -166,117 +254,118 @@ class Editor:
                 title=info.title or info.preview or None,
                 updated_at=datetime.fromtimestamp(info.updated, UTC).isoformat(),
             )
-            for info in listed
+            for info in listed[:_LISTED]
         ]
-        return schema.ListSessionsResponse(sessions=found)
+        more_to_come = str(begin + _LISTED) if len(listed) > _LISTED else None
+        return schema.ListSessionsResponse(sessions=found, next_cursor=more_to_come)
 
     async def set_session_mode(self, session_id: str, mode_id: str, **more: Any) -> schema.SetSessionModeResponse:
-        await _done(self._session(session_id).set_mode(mode_id))
+        opened = self._session(session_id)
+        await _done(opened.session.set_mode(mode_id))
+        await opened.tell_facts("current_mode_update")
         return schema.SetSessionModeResponse()
 
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **more: Any
     ) -> schema.SetSessionConfigOptionResponse:
-        session = self._session(session_id)
-        if config_id != "model":
-            raise RequestError.invalid_params({"error": f"No option {config_id[:60]!r}; there is model."})
-        await _done(session.set_model(str(value)))
-        return schema.SetSessionConfigOptionResponse(config_options=_models(session))
+        opened = self._session(session_id)
+        session = opened.session
+        setters = {"mode": session.set_mode, "model": session.set_model, "thinking": session.set_thinking}
+        if config_id not in setters:
+            raise wrong(f"No option {config_id[:60]!r}; there are {', '.join(setters)}.")
+        await _done(setters[config_id](str(value)))
+        await opened.tell_facts("config_option_update")
+        return schema.SetSessionConfigOptionResponse(config_options=config_options(session.agent))
 
     async def prompt(self, session_id: str, prompt: Sequence[Any], **more: Any) -> schema.PromptResponse:
-        session = self._session(session_id)
-        reason: schema.StopReason = "end_turn"
+        opened = self._session(session_id)
+        reason: StopReason = "end"
         failure: Failure | None = None
-        output: dict[str, str] = {}
-        text, attachments = _message_of(prompt)
+        text, attachments = message_of(prompt)
         try:
-            if text.startswith("/") and registry.split(text)[0] in _COMMANDS:
-                line = helpers.update_agent_message_text(await _answered(session, text))
-                await self._client.session_update(session_id, line)
-                return await _response(session, reason)
-            async for event in session.send(text, attachments):
-                if isinstance(event, Question):
-                    await self._ask(session_id, event)
-                elif isinstance(event, TurnEnded):
-                    reason, failure = _REASONS[event.stop_reason], event.failure
-                elif isinstance(event, ToolOutput):
-                    # Each update has all that is to be shown.
-                    output[event.call_id] = (output.get(event.call_id, "") + event.text)[-_OUTPUT:]
-                    event = ToolOutput(event.call_id, output[event.call_id])
-                for update in _updates(event, session.agent.cwd):
-                    await self._client.session_update(session_id, update)
+            if text.startswith("/") and registry.split(text)[0] in COMMANDS:
+                await opened.tell(helpers.update_agent_message_text(await _answered(opened.session, text)))
+                await opened.tell_facts()
+            else:
+                async for event in opened.session.send(text, attachments):
+                    if isinstance(event, TurnEnded):
+                        reason, failure = event.stop_reason, event.failure
+                    await opened.tell_event(event)
+            await opened.tell_usage()
         except AgentError as error:
-            raise RequestError.invalid_params({"error": str(error)}) from None
+            raise wrong(str(error)) from None
         if failure is not None:
             raise RequestError(_FAILED, failure.message, {"kind": failure.kind})
-        return await _response(session, reason)
+        context = await opened.session.context()
+        numbers = {name: context[name] for name in ("total", "low", "high", "limit", "window")}
+        return schema.PromptResponse(stop_reason=REASONS[reason], field_meta={"context": numbers})
 
     async def cancel(self, session_id: str, **more: Any) -> None:
         if session_id in self._sessions:
-            await self._sessions[session_id].interrupt()
+            await self._sessions[session_id].session.interrupt()
+
+    async def ext_method(self, method: str, params: Metadata) -> Metadata:
+        if method != CONTROL:
+            raise RequestError.method_not_found(f"_{method}")
+        session, request = self._session(str(params.get("sessionId"))).session, params.get("request")
+        try:
+            done: Metadata = await session.control.do(request_of(request if isinstance(request, dict) else {}))
+        except (AgentError, ValueError) as error:
+            raise wrong(str(error)) from None
+        return done
 
     async def close(self) -> None:
         """Ends all sessions."""
-        for session in self._sessions.values():
-            await session.__aexit__(None, None, None)
-        self._sessions.clear()
+        for session_id in list(self._sessions):
+            await self._leave(session_id)
 
-    def _session(self, session_id: str) -> Session:
+    def _session(self, session_id: str) -> Open:
         if session_id not in self._sessions:
-            raise RequestError.invalid_params({"error": "No such session is open: use session/new or session/load."})
+            raise wrong("No such session is open: use session/new or session/load.")
         return self._sessions[session_id]
 
-    async def _open(self, cwd: str, servers: Sequence[Any] | None, resume: str | None = None) -> Session:
+    async def _leave(self, session_id: str) -> None:
+        if (opened := self._sessions.pop(session_id, None)) is not None:
+            await opened.session.__aexit__(None, None, None)
+
+    async def _open_again(self, cwd: str, session_id: str, more: Metadata) -> Open:
+        await self._leave(session_id)
+        return await self._open(cwd, more, session_id)
+
+    async def _open(self, cwd: str, more: Metadata, stored: str | None = None, fork: bool = False) -> Open:
+        added = [Path(folder) for folder in more.get("additional_directories") or ()]
+        options = replace(self._options, add_dirs=[*self._options.add_dirs, *added])
+        if stored is not None:
+            # The model that is named at the start is that of new sessions. One in which nothing was said is not
+            # stored: it begins again.
+            again = not fork and _OWN_ID.fullmatch(stored) is not None
+            session_id, resumed = (stored, None) if again else (None, stored)
+            options = replace(options, model=None, session=session_id, resume=resumed)
         with TemporaryDirectory() as folder:
-            # The model that is named at the start is that of new sessions.
-            options = self._options if resume is None else replace(self._options, model=None)
-            if servers:
+            if servers := more.get("mcp_servers"):
                 file = Path(folder) / "mcp.json"
-                file.write_text(json.dumps({"mcpServers": {s.name: _server(s) for s in servers}}), "utf-8")
+                file.write_text(json.dumps({"mcpServers": {s.name: server_entry(s) for s in servers}}), "utf-8")
                 options = replace(options, mcp_config=[*options.mcp_config, file])
-            session = Session(cwd, options=options, resume=resume)
+            opened: list[Open] = []
+            session = Session(cwd, options=options, on_question=lambda question: opened[0].ask(question))
             await _done(session.__aenter__())
-        self._sessions[session.id] = session
-        theirs = [(own.name, own.description or own.name, "") for own in session.agent.project.user_commands()]
-        ours = [(found.name, found.summary, found.args) for name in _COMMANDS if (found := registry.find(name))]
-        commands = [
-            schema.AvailableCommand(
-                name=name,
-                description=what,
-                input=schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=args)) if args else None,
-            )
-            for name, what, args in [*ours, *theirs]
-        ]
-        told = schema.AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands)
-        await self._client.session_update(session.id, told)
-        return session
+        if fork:
+            await _done(session.agent.sessions.fork())
+        opened.append(Open(session, self._client))
+        self._sessions[session.id] = opened[0]
+        return opened[0]
 
-    async def _ask(self, session_id: str, question: Question) -> None:
-        """Asks the user of the editor; what gets no answer is declined."""
-        title = question.text if question.kind == "permission" else question.text[:4_000]
-        call = schema.ToolCallUpdate(
-            tool_call_id=question.call_id or question.id,
-            title=title,
-            kind=_KINDS.get(question.tool, "other"),
-            content=_content(question.display, question.input, self._session(session_id).agent.cwd),
-            raw_input=question.input or None,
-            field_meta={"reason": question.reason} if question.reason else None,
-        )
-        options = [
-            schema.PermissionOption(option_id=option.id, name=option.label, kind=_option_kind(option))
-            for option in question.options
-            if not option.asks  # an editor has no field for it
-        ]
-        said = await self._client.request_permission(session_id=session_id, tool_call=call, options=options)
-        if isinstance(said.outcome, schema.AllowedOutcome):
-            with suppress(AgentError):  # it waits no more, or there is no such option: then it is declined
-                question.answer(said.outcome.option_id)
+    def _tell_commands(self, opened: Open) -> None:
+        """Tells them once the answer is out, which is on its way before any task begun last: an editor passes over
+        updates of a session that it does not know yet."""
+        task = asyncio.create_task(_tell_at_last(opened), name="commands")
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
 
-async def _response(session: Session, reason: schema.StopReason) -> schema.PromptResponse:
-    context = await session.context()
-    numbers = {name: context[name] for name in ("total", "low", "high", "limit", "window")}
-    return schema.PromptResponse(stop_reason=reason, field_meta={"context": numbers})
+async def _tell_at_last(opened: Open) -> None:
+    with suppress(ConnectionError):  # the editor has left already
+        await opened.tell(commands(opened.agent))
 
 
 async def _answered(session: Session, line: str) -> str:
@@ -307,174 +396,7 @@ async def _done(work: Any) -> Any:
     try:
         return await work
     except AgentError as error:
-        raise RequestError.invalid_params({"error": str(error)}) from None
-
-
-def _option_kind(option: Option) -> schema.PermissionOptionKind:
-    if option.kind == "reject":
-        return "reject_once"
-    return "allow_always" if option.kind == "allow_always" else "allow_once"
-
-
-def _server(server: Any) -> Metadata:
-    """A server of the editor's as ``.mcp.json`` has it."""
-    if (url := getattr(server, "url", None)) is not None:
-        return {
-            "type": getattr(server, "type", "http"),
-            "url": url,
-            "headers": {each.name: each.value for each in server.headers},
-        }
-    return {"command": server.command, "args": server.args, "env": {each.name: each.value for each in server.env}}
-
-
-def _modes(session: Session) -> schema.SessionModeState:
-    modes = [schema.SessionMode(id=mode, name=mode) for mode in PERMISSION_MODES if mode != "bypass"]
-    now = session.agent.mode.now
-    return schema.SessionModeState(
-        current_mode_id=now, available_modes=[*modes, *([schema.SessionMode(id=now, name=now)] * (now == "bypass"))]
-    )
-
-
-def _models(session: Session) -> list[Any]:
-    keys = dict.fromkeys([session.agent.models.spec.key, *(spec.key for spec in session.agent.models.all())])
-    options = [schema.SessionConfigSelectOption(value=key, name=key) for key in keys]
-    current = session.agent.models.spec.key
-    return [
-        schema.SessionConfigOptionSelect(
-            id="model", name="Model", category="model", type="select", current_value=current, options=options
-        )
-    ]
-
-
-def _message_of(prompt: Sequence[Any]) -> tuple[str, list[AttachmentPart]]:
-    """The blocks of a prompt as text and attachments; a link is named, and the agent reads it where it may."""
-    texts: list[str] = []
-    attached: list[AttachmentPart] = []
-    for block in prompt:
-        match block.type:
-            case "text":
-                texts.append(block.text)
-            case "image":
-                try:
-                    attached.append(image_part(block.data, len(attached) + 1))
-                except ValueError as error:
-                    raise RequestError.invalid_params({"error": f"Cannot read the image: {error}."}) from None
-            case "resource_link":
-                texts.append(_place(block.uri))
-            case "resource" if isinstance(block.resource, schema.TextResourceContents):
-                place = _place(block.resource.uri)
-                attached.append(AttachmentPart(Path(place).name or place, "text/plain", text=block.resource.text))
-            case kind:
-                raise RequestError.invalid_params({"error": f"Blocks of type {kind} are not supported."})
-    return "\n\n".join(texts), attached
-
-
-def _place(uri: str) -> str:
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
-
-
-def _content(display: Metadata, arguments: Metadata, folder: Path) -> list[Any]:
-    """A change as a diff, anything else as text. Paths are absolute, as editors want them."""
-    text = str(display.get("text") or "")
-    if display.get("kind") != "diff":
-        return [helpers.tool_content(helpers.text_block(text))] if text else []
-    path = str(folder / str(display.get("path") or arguments.get("path") or ""))
-    old: list[str] = []
-    new: list[str] = []
-    fresh = False
-    for line in text.splitlines():
-        if line.startswith("@@"):
-            fresh = fresh or re.match(r"@@ -0,0 ", line) is not None
-        elif line.startswith(("+++ ", "--- ")) and not (old or new):
-            continue
-        elif line[:1] in ("-", "+"):
-            (old if line[0] == "-" else new).append(line[1:])
-        elif not line.startswith("\\"):
-            old.append(line[1:])
-            new.append(line[1:])
-    return [helpers.tool_diff_content(path, "\n".join(new), None if fresh else "\n".join(old))]
-
-
-def _call(call: ToolCallPart, folder: Path) -> list[Any]:
-    try:
-        arguments = parse_arguments(call.arguments)
-    except AgentError:
-        arguments = {}
-    found: list[Any] = []
-    path = arguments.get("path")
-    found.append(
-        helpers.start_tool_call(
-            call.call_id,
-            call.name,
-            kind=_KINDS.get(call.name, "other"),
-            status="pending",
-            locations=[schema.ToolCallLocation(path=str(folder / path))] if isinstance(path, str) else None,
-            raw_input=arguments,
-        )
-    )
-    todos = next((v for v in arguments.values() if isinstance(v, list)), []) if call.name == "todo" else []
-    entries = [
-        helpers.plan_entry(str(item.get("content") or item.get("text") or ""), status=_status(item.get("status")))
-        for item in todos
-        if isinstance(item, dict)
-    ]
-    return [*found, *([helpers.update_plan(entries)] if entries else [])]
-
-
-def _status(status: object) -> schema.PlanEntryStatus:
-    return {"done": "completed", "completed": "completed", "in_progress": "in_progress", "doing": "in_progress"}.get(
-        str(status), "pending"
-    )  # type: ignore[return-value]
-
-
-def _result(result: ToolResultPart, folder: Path) -> Any:
-    display = result.display or {}
-    content = _content(display, {}, folder) if display.get("kind") == "diff" else []
-    content = content or [helpers.tool_content(helpers.text_block(result.text))]
-    return helpers.update_tool_call(
-        result.call_id, status="failed" if result.is_error else "completed", content=content
-    )
-
-
-def _searches(message: Message, folder: Path) -> list[Any]:
-    found: list[Any] = []
-    for call, result in search_calls(message.parts):
-        found += [*_call(call, folder), *([_result(result, folder)] if result is not None else [])]
-    return found
-
-
-def _updates(event: ControlEvent, folder: Path) -> list[Any]:
-    match event:
-        case PartDelta(_, delta) if delta.text and delta.kind == "text":
-            return [helpers.update_agent_message_text(delta.text)]
-        case PartDelta(_, delta) if delta.text and delta.kind == "reasoning":
-            return [helpers.update_agent_thought_text(delta.text)]
-        case StepEnded(_, message):
-            return [*_searches(message, folder), *(u for call in message.tool_calls for u in _call(call, folder))]
-        case ToolStarted(call_id, _, summary):
-            return [helpers.update_tool_call(call_id, title=summary, status="in_progress")]
-        case ToolOutput(call_id, text):
-            return [helpers.update_tool_call(call_id, content=[helpers.tool_content(helpers.text_block(text))])]
-        case MessageAdded(message) if message.tool_result is not None:
-            return [_result(message.tool_result, folder)]
-        case Notice(level, text) if level != "info":
-            return [helpers.update_agent_thought_text(f"{text}\n")]
-        case ContextChanged(usage) if usage.window:
-            return [schema.UsageUpdate(session_update="usage_update", used=usage.total, size=usage.window)]
-    return []
-
-
-def _told(message: Message, folder: Path) -> list[Any]:
-    """A stored message, as it was told when it came."""
-    if message.tool_result is not None:
-        return [_result(message.tool_result, folder)]
-    if message.role == "user":
-        return [helpers.update_user_message_text(message.text)] if message.text else []
-    thought = [helpers.update_agent_thought_text(message.reasoning)] if message.reasoning else []
-    said = [helpers.update_agent_message_text(message.text)] if message.text else []
-    called = (update for call in message.tool_calls for update in _call(call, folder))
-    return [*thought, *_searches(message, folder), *said, *called]
+        raise wrong(str(error)) from None
 
 
 async def serve(options: Options) -> None:
@@ -483,7 +405,7 @@ async def serve(options: Options) -> None:
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     editor = Editor(options)
-    connection = AgentSideConnection(editor, Wire(own_input(), sink), listening=False)  # type: ignore[arg-type]
+    connection = AgentSideConnection(editor, Wire(own_input(), sink), listening=False, use_unstable_protocol=True)  # type: ignore[arg-type]
     try:
         await connection.listen()
     finally:

@@ -358,7 +358,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             added,
             (extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions),
             watched=extensions.memory.candidates,
-            system=_prompt_file(options) or SYSTEM_PROMPT,
+            system=(options.system_prompt or "").strip() or _prompt_file(options) or SYSTEM_PROMPT,
             appended=_appended(options),
         ),
         permissions=permissions,

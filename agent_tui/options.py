@@ -9,7 +9,9 @@ from typing import Literal, NamedTuple
 from agent_tui.config import FLAGS, PermissionMode
 from agent_tui.records import dataclass
 
-OutputFormat = Literal["text", "json", "stream-json"]
+OutputFormat = Literal["text", "json", "stream-json", "claude-json"]
+STREAMS: tuple[OutputFormat, ...] = ("stream-json", "claude-json")
+"""Those that print a line for all that happens."""
 InputFormat = Literal["text", "stream-json"]
 
 SESSION_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -67,6 +69,7 @@ class Options:
     max_turns: int | None = None
     budget: float | None = None
     append_system_prompt: str | None = None
+    system_prompt: str | None = None
     system_prompt_file: Path | None = None
     mcp_config: list[Path] = field(default_factory=list)
     trust: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,24 +21,29 @@ from agent_tui.control.control import (
     Question,
     SetMode,
     SetModel,
+    SetThinking,
     Steer,
 )
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.headless.run import expanded, need_model
+from agent_tui.headless.run import need_model, prepared
+from agent_tui.models.events import Notice, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
 from agent_tui.paths import with_home
 
+_MOST_BETWEEN = 100
+"""Notices that come while nothing is sent, such as at the start: the next ``send`` yields them first."""
 OnQuestion = Callable[[Question], Awaitable[object] | object]
 
 
 class Session:
     """A session in a folder, new or resumed, open inside ``async with``.
 
-    ``on_question`` answers what is asked; without it a question is declined that the loop over ``send`` passes over
-    unanswered. ``options`` is what the command line can say besides. AgentError is raised for what the caller has to
-    mend; what a model or a tool does wrong comes as events.
+    ``on_question`` answers what is asked, after the loop over ``send`` has seen it, and is cancelled where the question
+    closes first; without it a question is declined that the loop passes over unanswered. ``options`` is what the
+    command line can say besides. AgentError is raised for what the caller has to mend; what a model or a tool does
+    wrong comes as events.
     """
 
     def __init__(
@@ -58,7 +64,9 @@ class Session:
         self._agent: Agent | None = None
         self._control: Control | None = None
         self._told: asyncio.Queue[ControlEvent | BaseException] | None = None
-        self._answering: set[asyncio.Task[None]] = set()
+        self._preparing: asyncio.Future[tuple[str, list[AttachmentPart]]] | None = None
+        self._between: deque[Notice] = deque(maxlen=_MOST_BETWEEN)
+        self._answering: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Session:
         if not self._folder.is_dir():
@@ -67,7 +75,9 @@ class Session:
         self._control = Control(agent, self._heard)
         try:
             await agent.start()
-            if not (self._options.editor and self._options.resume):  # there the session's own model shows
+            if not (
+                self._options.editor and (self._options.resume or self._options.session)
+            ):  # there the session's own model shows
                 need_model(agent, self._options)
         except BaseException:
             await agent.close()
@@ -79,7 +89,7 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         agent, self._agent = self.agent, None
-        for task in self._answering:
+        for task in self._answering.values():
             task.cancel()
         await agent.close()
 
@@ -103,17 +113,23 @@ class Session:
 
     async def send(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> AsyncGenerator[ControlEvent, None]:
         """Sends a message and yields all that happens until its turn is over. Leaving the loop ends the turn. Raises
-        AgentError while another message has no answer yet, for an unknown command, and what ``on_question`` raised."""
+        AgentError while another message has no answer yet, for an unknown command, where the session is open
+        elsewhere, and what ``on_question`` raised."""
         agent = self.agent
+        agent.conversation.require_writable()
         if self._told is not None:
             raise AgentError("A turn is already running: wait until it ends, or use steer().")
         told: asyncio.Queue[ControlEvent | BaseException] = asyncio.Queue()
         self._told = told
+        while self._between:
+            told.put_nowait(self._between.popleft())
         try:
-            if agent.parts.extensions is not None:
-                await agent.parts.extensions.ready()
-            agent.project.heard(text)
-            agent.turns.submit(await expanded(agent, text, ""), attachments)
+            self._preparing = asyncio.ensure_future(prepared(agent, text, given=attachments))
+            await asyncio.wait({self._preparing})
+            if self._preparing.cancelled():
+                yield TurnEnded("interrupted")
+                return
+            agent.turns.submit(*self._preparing.result())
             ended = asyncio.create_task(self.control.over(), name="turn")
             while not (ended.done() and told.empty()):
                 coming = asyncio.create_task(told.get())
@@ -125,21 +141,25 @@ class Session:
                 if isinstance(event, BaseException):
                     raise event
                 yield event
-                if isinstance(event, Question) and self._on_question is None:
-                    self._pass_over(event)
+                if isinstance(event, Question):
+                    self._let_answer(event)
         finally:
             self._told = None
+            if self._preparing is not None:
+                self._preparing.cancel()
             if self._agent is not None:
                 await self.interrupt()
                 await self.control.over()
 
     async def interrupt(self) -> bool:
         """Ends the running turn; False when none runs."""
+        if self._preparing is not None and self._preparing.cancel():
+            return True
         return bool((await self.control.do(Interrupt()))["interrupted"])
 
-    async def steer(self, text: str) -> None:
+    async def steer(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> None:
         """Adds a message before the next step of the running turn."""
-        await self.control.do(Steer(text))
+        await self.control.do(Steer(text, tuple(attachments)))
 
     async def set_model(self, model: str) -> None:
         """Talks to another model from the next message on."""
@@ -148,6 +168,10 @@ class Session:
     async def set_mode(self, mode: str) -> None:
         """Changes the permission mode, at once."""
         await self.control.do(SetMode(mode))
+
+    async def set_thinking(self, level: str) -> None:
+        """Changes how much the model thinks: ``off``, ``low``, ``medium`` or ``high``."""
+        await self.control.do(SetThinking(level))
 
     async def context(self) -> Metadata:
         """Returns the numbers of ``/context``, as ``agent-tui context --json`` prints them."""
@@ -171,13 +195,22 @@ class Session:
     def _heard(self, event: ControlEvent) -> None:
         if self._told is not None:
             self._told.put_nowait(event)
-        if isinstance(event, Question):
-            if self._on_question is not None:
-                task = asyncio.create_task(self._answer(event, self._on_question), name="question")
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
-            elif self._told is None:
-                event.decline()
+        if isinstance(event, Question) and self._told is None:
+            self._let_answer(event)
+        elif isinstance(event, Notice) and self._told is None:
+            self._between.append(event)
+        elif isinstance(event, QuestionClosed):
+            waiting = self._answering.get(event.request_id)
+            if waiting is not None and waiting is not asyncio.current_task():
+                waiting.cancel()
+
+    def _let_answer(self, question: Question) -> None:
+        if self._on_question is None:
+            self._pass_over(question)
+        elif question in self.control.questions:
+            task = asyncio.create_task(self._answer(question, self._on_question), name="question")
+            self._answering[question.id] = task
+            task.add_done_callback(lambda _: self._answering.pop(question.id, None))
 
     async def _answer(self, question: Question, answer: OnQuestion) -> None:
         try:

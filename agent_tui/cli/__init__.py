@@ -21,7 +21,7 @@ from agent_tui import terminal_output
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
-from agent_tui.options import SESSION_NAME, Options, Served
+from agent_tui.options import SESSION_NAME, STREAMS, Options, Served
 from agent_tui.paths import settle_home, with_home
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
     values = build_parser().parse_intermixed_args(arguments)
     if values.headless is None and values.prompt[:1] in (["exec"], ["run"]) and len(values.prompt) > 1:
         values.headless, values.prompt = "", values.prompt[1:]  # what other agents call it
-    headless = values.headless is not None
+    headless = values.headless is not None or values.input_format == "stream-json"
     said = given(values)
     if not headless:
         typed = sorted(f.spellings[-1] for f in FLAGS if f.headless and getattr(values, f.dest) not in (None, []))
@@ -205,8 +205,10 @@ def _check(options: Options) -> None:
         raise ConfigError(f"{options.written('max_turns')} {options.max_turns}: must be at least 1.")
     if options.budget is not None and not 0 < options.budget < float("inf"):
         raise ConfigError(f"{options.written('budget')} {options.budget:g}: must be more than 0 dollars.")
-    if options.input_format == "stream-json" and options.output_format != "stream-json":
+    if options.input_format == "stream-json" and options.output_format not in STREAMS:
         raise ConfigError("--input-format stream-json needs --output-format stream-json.")
+    if options.system_prompt and options.system_prompt_file is not None:
+        raise ConfigError("--system-prompt and --system-prompt-file cannot be combined; use one of them.")
     if options.permission_prompt_tool and options.input_format != "stream-json":
         raise ConfigError(f"{options.written('permission_prompt_tool')} needs --input-format stream-json.")
     if options.input_format == "stream-json" and options.wait_for_input:

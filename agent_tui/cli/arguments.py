@@ -288,7 +288,7 @@ def _bash(options: list[str], commands: tuple[str, ...]) -> str:
 _agent_tui() {{
     local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
     case $previous in
-        --output-format) COMPREPLY=($(compgen -W "text json stream-json" -- "$current")); return;;
+        --output-format) COMPREPLY=($(compgen -W "text json stream-json claude-json" -- "$current")); return;;
         --permission-mode) COMPREPLY=($(compgen -W "ask accept-edits plan auto bypass" -- "$current")); return;;
         --config) COMPREPLY=($(compgen -f -- "$current")); return;;
         --add-dir) COMPREPLY=($(compgen -d -- "$current")); return;;

@@ -74,12 +74,12 @@ def _import(values: argparse.Namespace) -> None:
 def _copies(paths: Paths, root: Path, home: Path) -> Iterator[Copy]:
     """What there is to copy: the project's, then the user's own."""
     from agent_tui.context.prompt import NAMES, NAMES_AT_HOME
-    from agent_tui.context.skills import COMMANDS_FOLDERS, FILE, SKILLS_FOLDERS
+    from agent_tui.context.skills import COMMANDS_FOLDERS, FILE, SKILLS_FOLDERS, command_files
 
     own, *others = COMMANDS_FOLDERS
     for base, target, within in ((root, root / own, root), (home, paths.config / "commands", None)):
         for folder in (base / other for other in others):
-            for file in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")]):
+            for file in command_files(folder):
                 yield Copy(file, target / file.relative_to(folder), within)
     own, *others = SKILLS_FOLDERS
     for base, target, within in ((root, root / own, root), (home, paths.config / "skills", None)):

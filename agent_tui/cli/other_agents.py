@@ -14,6 +14,7 @@ _SAME: Mapping[str, tuple[str, ...]] = {
     "--full-auto": ("--permission-mode", "auto"),
     "--no-session-persistence": ("--ephemeral",),
     "--skip-git-repo-check": (),
+    "--include-partial-messages": ("--no-final",),
 }
 """Switches, and what says the same here."""
 
@@ -41,7 +42,6 @@ _NEAREST: Mapping[str, str] = {
     "--sandbox": "--permission-mode plan, accept-edits or auto; [sandbox] in the configuration",
     "--ask-for-approval": "--permission-mode",
     "--tools": "--allow and --deny, or disabled in [tools]",
-    "--system-prompt": "--append-system-prompt TEXT or --system-prompt-file FILE",
     "--append-system-prompt-file": "--append-system-prompt TEXT",
     "--fork-session": "/fork",
     "--json": "--output-format json or stream-json",

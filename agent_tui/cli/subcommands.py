@@ -91,8 +91,13 @@ def build_parser() -> argparse.ArgumentParser:
 
     add_import(commands)
 
-    acp = add_command(commands, "acp", "serve an editor over standard input and output", "", "-m openai/gpt-5")
+    acp = add_command(
+        commands, "acp", "serve an editor over standard input and output", "", "-m openai/gpt-5 --permission-mode plan"
+    )
     acp.add_argument("-m", "--model", metavar="NAME", help="the model of new sessions")
+    for flag in FLAGS:
+        if flag.name in ("permission-mode", "trust"):
+            add_flag(acp, flag)
     acp.set_defaults(run=_acp)
 
     completions = add_command(commands, "completions", "print a completion script for a shell", "fish | source", "zsh")
@@ -162,7 +167,9 @@ def _acp(values: argparse.Namespace) -> None:
         raise AgentError("agent-tui acp needs the agent-client-protocol package: pip install 'agent-tui[acp]'.")
     from agent_tui.acp import serve
 
-    asyncio.run(serve(Options(model=values.model, config=values.config, editor=True)))
+    trust, mode = bool(values.trust), values.permission_mode
+    options = Options(model=values.model, config=values.config, trust=trust, permission_mode=mode, editor=True)
+    asyncio.run(serve(options))
 
 
 def _chat_flags(flags: Sequence[str]) -> Path:

@@ -16,6 +16,7 @@ from agent_tui.commands.info import Info
 from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
+    from agent_tui.context.skills import UserCommand
     from agent_tui.engine.agent import Agent
 
 
@@ -165,6 +166,12 @@ def find(name: str) -> Command | None:
     return load().get(_ALIASES.get(name, name))
 
 
+def own(name: str, agent: Agent | None) -> UserCommand | None:
+    """The user's own command of that name. Claude Code writes ``/dev:review`` for what is ``/dev/review`` here."""
+    all_own = agent.project.user_commands() if agent is not None else ()
+    return next((one for one in all_own if name in (one.name, one.name.replace("/", ":"))), None)
+
+
 def _own_names(agent: Agent | None) -> list[str]:
     return [command.name for command in agent.project.user_commands()] if agent is not None else []
 
@@ -191,7 +198,7 @@ def is_command(text: str, agent: Agent | None = None) -> bool:
     name = text[1:].split(maxsplit=1)[0] if text[1:].strip() else ""
     if not name or text[1].isspace():
         return False
-    return find(name) is not None or name in _own_names(agent) or ("/" not in name and "\n" not in text.strip())
+    return find(name) is not None or own(name, agent) is not None or ("/" not in name and "\n" not in text.strip())
 
 
 async def run(agent: Agent, line: str) -> CommandResult:
@@ -200,10 +207,9 @@ async def run(agent: Agent, line: str) -> CommandResult:
     known = find(name)
     if known is not None:
         return await known.handler(agent, args)
-    for own in agent.project.user_commands():
-        if own.name == name:
-            text = own.expand(args)
-            return Submit(text if isinstance(text, str) else await text)
+    if (theirs := own(name, agent)) is not None:
+        text = theirs.expand(args)
+        return Submit(text if isinstance(text, str) else await text)
     close = nearest(name, agent)
     hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else " Run /help to list them."
     return Text(f"Unknown command /{name}.{hint}", error=True)
@@ -228,7 +234,7 @@ def _names(agent: Agent | None, typed: str) -> list[Completion]:
     entries = [(c.name, c.aliases, c.args, c.summary) for c in load().values()]
     if agent is not None:
         entries += [
-            (own.name, (), "", own.description) for own in agent.project.user_commands() if own.name not in COMMANDS
+            (one.name, (), "", one.description) for one in agent.project.user_commands() if one.name not in COMMANDS
         ]
     ranked: list[tuple[tuple[int, int], Completion]] = []
     for order, (name, aliases, args, summary) in enumerate(entries):

@@ -307,9 +307,16 @@ FLAGS: tuple[Flag, ...] = (
     Flag("trust", "switch", _MAY, "trust this folder's config, skills and MCP servers"),
     Flag("max-turns", "number", _MAY, "stop after N model calls per prompt (exit code 53)", "N"),
     Flag("append-system-prompt", "text", _TOLD, "add TEXT to the system prompt", "TEXT"),
+    Flag("system-prompt", "text", _TOLD, "replace the system prompt", "TEXT"),
     Flag("system-prompt-file", "path", _TOLD, "replace the system prompt", "FILE"),
     Flag("mcp-config", "paths", _TOLD, "add MCP servers, in the format of .mcp.json; repeatable", "FILE"),
-    Flag("output-format", "text", _PRINT, "default: text", choices=("text", "json", "stream-json")),
+    Flag(
+        "output-format",
+        "text",
+        _PRINT,
+        "default: text; claude-json: the lines of Claude Code",
+        choices=("text", "json", "stream-json", "claude-json"),
+    ),
     Flag("input-format", "text", _PRINT, "stream-json: one message per line", choices=("text", "stream-json")),
     Flag(
         "permission-prompt-tool",

@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -140,7 +141,8 @@ def _skill_files(folder: Path) -> list[Path]:
 
 def _load(path: Path, within: Path | None) -> Skill:
     head, text = split_head(read_text(path, within, TEXT_LIMIT))
-    name = head.get("name") or path.parent.name
+    names = (head.get("name") or path.parent.name, path.parent.name)  # some write a title there
+    name = next((one for one in names if _SKILL_NAME.fullmatch(one)), path.parent.name)
     if _SKILL_NAME.fullmatch(name) is None:
         raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
     description = plain_line(head.get("description") or _first_words(text), DESCRIPTION)
@@ -214,7 +216,9 @@ class Skills:
         return [skill.name for skill in self.loaded if skill.listed]
 
 
-_COMMAND_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}(?:/[a-z0-9][a-z0-9_-]{0,63})*")
+MOST_COMMANDS = 1_000
+"""Files of a folder that are looked at."""
+_COMMAND_NAME = re.compile(r"[a-z0-9][a-z0-9_:-]{0,63}(?:/[a-z0-9][a-z0-9_:-]{0,63})*")
 _PLACE = re.compile(r"\$(\$|ARGUMENTS\b|[1-9]|[A-Z][A-Z0-9_]*\b)")
 """``$FILE`` is filled from ``FILE=…``; in prompts written for Codex it has to be, and ``$$`` is a dollar there."""
 _SHELL = re.compile(r"!`([^`\n]+)`")
@@ -292,11 +296,11 @@ def load_commands(
     named = folder.name == COMMANDS_FOLDERS[-1].name
     loaded: list[FileCommand] = []
     failed: list[str] = []
-    for path in _command_files(folder):
+    for path in command_files(folder):
         name = path.relative_to(folder).with_suffix("").as_posix().lower()
         try:
             if _COMMAND_NAME.fullmatch(name) is None:
-                raise BadHead("its name may have letters, digits, '_' and '-'")
+                raise BadHead("its name may have letters, digits, '_', ':' and '-'")
             head, text = split_head(read_text(path, within))
             if not text.strip():
                 raise BadHead("has no text")
@@ -309,9 +313,10 @@ def load_commands(
     return loaded, failed
 
 
-def _command_files(folder: Path) -> list[Path]:
+def command_files(folder: Path) -> list[Path]:
+    """The Markdown files of a folder and of those below it; of linked folders those of the first level alone."""
     try:
-        return sorted([*folder.glob("*.md"), *folder.glob("*/*.md")])[:1_000]
+        return sorted({*folder.glob("*/*.md"), *islice(folder.rglob("*.md"), MOST_COMMANDS)})[:MOST_COMMANDS]
     except OSError:
         return []
 
@@ -355,7 +360,7 @@ class UserCommands:
         folders: list[tuple[Path, Path | None]] = [(folder, None) for folder in self._own]
         if self.trusted and self._holds():
             folders = [*((self._root / folder, self._root) for folder in COMMANDS_FOLDERS), *folders]
-        state = [(path, stamp(path)) for folder, _ in folders for path in _command_files(folder)]
+        state = [(path, stamp(path)) for folder, _ in folders for path in command_files(folder)]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, FileCommand] = {}

@@ -16,6 +16,7 @@ from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.models import EFFORTS
 from agent_tui.engine.stops import STOP
 from agent_tui.errors import AgentError, ConfigError, ToolError
 from agent_tui.models.events import (
@@ -30,7 +31,7 @@ from agent_tui.models.events import (
     TurnEnded,
     Way,
 )
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.arguments import parse_arguments
@@ -58,7 +59,7 @@ class Question:
 
     ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``; ``input`` are the
     arguments of the tool call ``call_id``. ``several`` of the options may be chosen. ``QuestionClosed`` says that it
-    waits no more.
+    waits no more, though the caller did not answer.
     """
 
     id: str
@@ -103,6 +104,7 @@ class Steer:
     """A message that goes in before the next step of the running turn."""
 
     text: str
+    attachments: tuple[AttachmentPart, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -117,6 +119,13 @@ class SetMode:
     """Changes the permission mode, at once."""
 
     mode: str
+
+
+@dataclass(slots=True, frozen=True)
+class SetThinking:
+    """Changes how much the model thinks, from the next message on."""
+
+    level: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -148,7 +157,7 @@ class Answer:
     text: str = ""
 
 
-Request: TypeAlias = Interrupt | Steer | SetModel | SetMode | GetContext | EditContext | Compact | Answer
+Request: TypeAlias = Interrupt | Steer | SetModel | SetMode | SetThinking | GetContext | EditContext | Compact | Answer
 ControlEvent: TypeAlias = Event | Question
 """What a caller hears. ``PermissionAsked``, ``PlanPresented``, ``QuestionAsked`` and ``StopAsked`` do not come."""
 
@@ -198,12 +207,13 @@ class Control:
         match request:
             case Interrupt():
                 return {"interrupted": agent.turns.interrupt() or self.pass_over_stop()}
-            case Steer(text):
-                if not text.strip():
+            case Steer(text, attachments):
+                if not text.strip() and not attachments:
                     raise ConfigError("The message is empty.")
+                fitted = await agent.project.fitted(attachments)
                 if not agent.turns.busy:
                     raise ConfigError("No turn is running; send a message instead.")
-                agent.turns.steer(text)
+                agent.turns.steer(text, fitted)
                 return {}
             case SetModel(model):
                 info, _ = await agent.models.switch(model)
@@ -216,6 +226,12 @@ class Control:
                     raise ConfigError("bypass can only be set at the start: --permission-mode bypass.")
                 agent.mode.set(known)
                 return {"mode": known}
+            case SetThinking(level):
+                wanted = next((effort for effort in EFFORTS if effort == level), None)
+                if wanted is None:
+                    raise ConfigError(f"Unknown level {clean_line(level)[:60]!r}; use {', '.join(EFFORTS)}.")
+                agent.models.set_effort(wanted)
+                return {"thinking": wanted}
             case GetContext():
                 report = replace(ContextReport.of(agent), trigger=None)
                 return context_json(report, {message.id for message in agent.conversation.path})
@@ -242,17 +258,23 @@ class Control:
                 self._ask(*self._choice(event))
             case StopAsked():
                 self._ask(*self._stop(event))
-            case PermissionAnswered(request_id) | QuestionClosed(request_id):
-                self._open.pop(request_id, None)
+            case PermissionAnswered(request_id):
+                self._close(request_id)
                 self._hear(event)
+            case QuestionClosed(request_id):
+                self._close(request_id)
             case TurnEnded():
                 # A question that an interrupt ended says nothing of it itself.
                 for name in list(self._open):
-                    del self._open[name]
-                    self._hear(QuestionClosed(name))
+                    self._close(name)
                 self._hear(event)
             case _:
                 self._hear(event)
+
+    def _close(self, name: str) -> None:
+        """A question waits no more; one that the caller answered is open no more already."""
+        if self._open.pop(name, None) is not None:
+            self._hear(QuestionClosed(name))
 
     def _ask(self, question: Question, answer: Callable[[Sequence[str], str], None]) -> None:
         self._open[question.id] = (question, answer)
@@ -270,8 +292,12 @@ class Control:
             raise AgentError(f"No option {clean_line(strange)[:60]!r}; this question has {', '.join(sorted(known))}.")
         if len(chosen) > 1 and not question.several:
             raise AgentError("Choose only one option.")
-        answer(chosen, text)
-        self._open.pop(name, None)
+        del self._open[name]
+        try:
+            answer(chosen, text)
+        except AgentError:  # it waits for another answer
+            self._open[name] = question, answer
+            raise
 
     def _permission(self, asked: PermissionAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
         choices = {choice.key: choice for choice in permission_choices(asked) if not choice.feedback}

@@ -23,7 +23,7 @@ from agent_tui.engine.state import AgentParts, AgentState
 from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import StoreError
-from agent_tui.models.events import SessionChanged
+from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import SEARCH_TOOL, AttachmentPart
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
@@ -75,6 +75,15 @@ class Project:
         if not needs_fitting(parts, limits):
             return list(parts), [], []
         return await asyncio.to_thread(fit_attachments, parts, limits)
+
+    async def fitted(self, parts: Sequence[AttachmentPart]) -> list[AttachmentPart]:
+        """The same for who has no screen: what was scaled down or left out is told as notices."""
+        attached, scaled, refused = await self.fit_images(parts)
+        for line in refused:
+            self._state.events.publish(Notice("warning", f"Not attached: {line}", "attachment"))
+        for line in scaled:
+            self._state.events.publish(Notice("info", line, "attachment"))
+        return attached
 
     def permission_rules(self) -> list[Row]:
         """(decision, rule, source) of every rule."""

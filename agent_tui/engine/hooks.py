@@ -29,7 +29,7 @@ MOST_ADDED = 10_000
 """Characters of what one hook adds; the rest is in a file."""
 MOST_STOPS = 8
 """Times in a row that a hook makes a turn go on."""
-_MODES = {
+MODES_OF_HOOKS = {
     "ask": "default",
     "accept-edits": "acceptEdits",
     "plan": "plan",
@@ -240,7 +240,7 @@ class Hooks:
             "session_id": facts.session,
             "transcript_path": None,
             "cwd": str(facts.cwd),
-            "permission_mode": _MODES.get(facts.mode, facts.mode),
+            "permission_mode": MODES_OF_HOOKS.get(facts.mode, facts.mode),
             "hook_event_name": event,
             **self._inside,
             **said,

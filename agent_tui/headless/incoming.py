@@ -19,6 +19,7 @@ from agent_tui.control.control import (
     Request,
     SetMode,
     SetModel,
+    SetThinking,
     Steer,
 )
 from agent_tui.control.lines import MAX_LINE, lines
@@ -120,17 +121,26 @@ def _asked(entry: Metadata) -> Asked:
     name, request = entry.get("request_id"), entry.get("request")
     if not isinstance(name, str) or not name or not isinstance(request, dict):
         raise ValueError('a control request has a "request_id" and a "request"')
-    subtype = request.get("subtype")
-    if subtype == "initialize":
+    if request.get("subtype") == "initialize":
+        if brought := [key for key in ("hooks", "agents") if request.get(key)]:
+            raise _WrongRequestError(name, f"initialize: {' and '.join(brought)} can only be set in the configuration")
         return Asked(name, None)
+    try:
+        return Asked(name, request_of(request))
+    except ValueError as error:
+        raise _WrongRequestError(name, str(error)) from None
+
+
+def request_of(request: Metadata) -> Request:
+    """What a control request asks for. Raises ValueError for what cannot be used."""
+    subtype = request.get("subtype")
     make = _REQUESTS.get(subtype) if isinstance(subtype, str) else None
     if make is None:
-        known = ", ".join(("initialize", *_REQUESTS))
-        raise _WrongRequestError(name, f"Unknown control request {_short(subtype)}; known are {known}")
+        raise ValueError(f"Unknown control request {_short(subtype)}; known are initialize, {', '.join(_REQUESTS)}")
     try:
-        return Asked(name, make(request))
+        return make(request)
     except ValueError as error:
-        raise _WrongRequestError(name, f"{subtype}: {error}") from None
+        raise ValueError(f"{subtype}: {error}") from None
 
 
 def _text(request: Metadata, key: str, default: str | None = None) -> str:
@@ -138,6 +148,11 @@ def _text(request: Metadata, key: str, default: str | None = None) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{key} must be a text")
     return value
+
+
+def _steered(request: Metadata) -> Steer:
+    message = _user_message(request, 0)
+    return Steer(message.text, tuple(message.attachments))
 
 
 def _ids(request: Metadata) -> tuple[str, ...]:
@@ -149,10 +164,12 @@ def _ids(request: Metadata) -> tuple[str, ...]:
 
 _REQUESTS: Mapping[str, Callable[[Metadata], Request]] = {
     "interrupt": lambda request: Interrupt(),
-    "steer": lambda request: Steer(_text(request, "text")),
+    "steer": lambda request: _steered(request),
     "set_model": lambda request: SetModel(_text(request, "model")),
     "set_permission_mode": lambda request: SetMode(_text(request, "mode")),
+    "set_thinking": lambda request: SetThinking(_text(request, "level")),
     "get_context": lambda request: GetContext(),
+    "get_context_usage": lambda request: GetContext(),
     "edit_context": lambda request: EditContext(_text(request, "edit"), _ids(request)),
     "compact": lambda request: Compact(_text(request, "focus", "")),
 }
@@ -178,7 +195,7 @@ def question_line(question: Question) -> Metadata:
         "several": question.several,
     }
     if question.kind != "permission":
-        return _request(question.id, {"subtype": "ask_user", "kind": question.kind, **told})
+        return control_request(question.id, {"subtype": "ask_user", "kind": question.kind, **told})
     tool = {
         "subtype": "can_use_tool",
         "tool_name": question.tool,
@@ -187,10 +204,11 @@ def question_line(question: Question) -> Metadata:
         "display": question.display,
         "decision_reason": question.reason,
     }
-    return _request(question.id, {**tool, **told})
+    return control_request(question.id, {**tool, **told})
 
 
-def _request(name: str, request: Metadata) -> Metadata:
+def control_request(name: str, request: Metadata) -> Metadata:
+    """A request of ours as a line."""
     return {"type": "control_request", "request_id": name, "request": request}
 
 

@@ -12,8 +12,10 @@ from typing import Any, TextIO, assert_never
 from agent_tui import terminal_output
 from agent_tui.commands.report_json import by_kind_json, compaction_json
 from agent_tui.context.accounting.spending import session_totals, turn_figure
+from agent_tui.control.control import Answer, Question
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
+from agent_tui.headless.incoming import answer_of, question_line
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
     BackendChanged,
@@ -51,7 +53,7 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.search import search_calls
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
-from agent_tui.options import Options
+from agent_tui.options import STREAMS, Options
 from agent_tui.text.numbers import duration, tokens
 
 BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
@@ -274,12 +276,20 @@ class Printer:
         self._line({"type": "error", "kind": "input", "message": text})
 
     def control(self, entry: Metadata) -> None:
-        """A question to whoever drives the run, or an answer to what they asked for."""
+        """An answer to what whoever drives the run asked for, or that a question of ours is closed."""
         self._line(entry)
+
+    def ask(self, question: Question) -> None:
+        """A question to whoever drives the run."""
+        self._line(question_line(question))
+
+    def answer_to(self, question: Question, said: Metadata) -> Answer:
+        """What was answered. Raises ValueError for what is no answer."""
+        return answer_of(question, said)
 
     def fail(self, text: str) -> None:
         """The run ends for what came in, which standard error says as well. Other formats have no place for it."""
-        if self._output == "stream-json":
+        if self._output in STREAMS:
             self.stop_reason = "error"
             self._line({"type": "error", "kind": "input", "message": text})
             self.finish()
@@ -322,7 +332,7 @@ class Printer:
         return [compaction_json(record, came_back.get(record.operation_id)) for record in records]
 
     def _line(self, entry: Metadata) -> None:
-        if self._output == "stream-json":
+        if self._output in STREAMS:
             terminal_output.write(self._out, json.dumps({"v": STREAM_VERSION, **entry}, ensure_ascii=True) + "\n")
             self._out.flush()
 

@@ -37,13 +37,11 @@ from agent_tui.headless.incoming import (
     Asked,
     UserMessage,
     Wrong,
-    answer_of,
     incoming,
-    question_line,
 )
 from agent_tui.headless.output import Printer
 from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
-from agent_tui.models.events import Event, Notice, PermissionAnswered, QuestionClosed, TurnEnded
+from agent_tui.models.events import Event, Notice, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
 from agent_tui.paths import with_home
@@ -78,10 +76,9 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
     name, args = registry.split(prompt)
     if agent.parts.extensions is not None:
         await agent.parts.extensions.command_ready(name)
-    for own in agent.project.user_commands():
-        if own.name == name:
-            text = own.expand(args)
-            return text if isinstance(text, str) else await text
+    if (own := registry.own(name, agent)) is not None:
+        text = own.expand(args)
+        return text if isinstance(text, str) else await text
     if registry.find(name) is not None:
         raise ConfigError(f"/{name} is a chat command; -p sends a message.")
     if registry.is_command(typed or piped, agent):
@@ -89,6 +86,30 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
         hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else ""
         raise ConfigError(f"Unknown command /{name}.{hint} Put a space before it to send it as text.")
     return prompt
+
+
+async def prepared(
+    agent: Agent, typed: str, piped: str = "", given: Sequence[AttachmentPart] = ()
+) -> tuple[str, list[AttachmentPart]]:
+    """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
+    the user themselves: what is piped in, and the text of a command, may be anyone's.
+
+    Only MCP servers that are required are waited for. Raises RequiredServerError where one does not come, and
+    ConfigError for a command that only the chat has or nobody knows.
+    """
+    if agent.parts.extensions is not None:
+        await agent.parts.extensions.ready()
+    agent.project.heard(typed)
+    prompt, found = await expanded(agent, typed, piped), list(given)
+    if "@" in typed:
+        from agent_tui.commands.mentions import expand_mentions
+
+        named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.folders)
+        resources, unread = await agent.project.mcp_attachments(typed)
+        found += [*named, *resources]
+        for problem in [*problems, *unread]:
+            agent.events.publish(Notice("warning", f"Not attached: {problem}", "attachment"))
+    return prompt, await agent.project.fitted(found)
 
 
 def need_model(agent: Agent, options: Options) -> None:
@@ -125,7 +146,6 @@ class Run:
         self._held = 0  # bytes of the messages that wait
         self._steps_before = 0
         self._control: Control | None = None
-        self._asked_here: set[str] = set()
         self._doing: set[asyncio.Task[None]] = set()
         self._wrong_lines = False
         self._driven = False
@@ -238,6 +258,7 @@ class Run:
 
     def _wrong(self, item: Wrong) -> None:
         if item.id:
+            self._driven = True
             self._respond(item.id, {"subtype": "error", "error": item.text})
         else:
             self._wrong_lines = True
@@ -276,12 +297,9 @@ class Run:
         try:
             if question is None:
                 raise ConfigError("This question is closed: it was answered, or its turn has ended.")
-            answer = answer_of(question, answered.said)
-            self._asked_here.discard(question.id)
+            answer = self.printer.answer_to(question, answered.said)
             question.answer(*answer.options, text=answer.text)
         except (AgentError, ValueError) as error:
-            if question is not None:
-                self._asked_here.add(question.id)
             self._wrong(Wrong(f"Answer to {clean_line(answered.id)[:60]!r}: {error}"))
         else:
             if answered.said.get("interrupt") is True:
@@ -292,11 +310,9 @@ class Run:
             case Question(kind="stop") if self._unsent:
                 event.decline()  # the next message waits already
             case Question():
-                self._asked_here.add(event.id)
-                self.write(partial(self.printer.control, question_line(event)))
-            case PermissionAnswered(request_id) | QuestionClosed(request_id) if request_id in self._asked_here:
+                self.write(partial(self.printer.ask, event))
+            case QuestionClosed(request_id):
                 # Nobody has to answer any more: the turn was interrupted, or the mode says it all.
-                self._asked_here.discard(request_id)
                 self.write(partial(self.printer.control, {"type": "control_cancel_request", "request_id": request_id}))
             case _:
                 pass  # the printer tells it
@@ -367,34 +383,9 @@ class Run:
     async def _prepare(
         self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = ()
     ) -> tuple[str, list[AttachmentPart]]:
-        """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
-        the user themselves: what is piped in, and the text of a command, may be anyone's.
-
-        Only MCP servers that are required are waited for. Raises RequiredServerError where one does not come,
-        ConfigError for a command that only the chat has or nobody knows, and for a picture that is none.
-        """
-        agent = self.agent
-        if agent.parts.extensions is not None:
-            await agent.parts.extensions.ready()
-        agent.project.heard(typed)
-        prompt = await expanded(agent, typed, piped)
-        found = [*given, *await asyncio.to_thread(pictures, images, agent.cwd, self._options.written)]
-        if "@" in typed:
-            from agent_tui.commands.mentions import expand_mentions
-
-            named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.folders)
-            resources, unread = await agent.project.mcp_attachments(typed)
-            found += [*named, *resources]
-            for problem in [*problems, *unread]:
-                self.printer.problem(f"Not attached: {problem}", "attachment")
-        if not found:
-            return prompt, []
-        attached, scaled, refused = await agent.project.fit_images(found)
-        for problem in refused:
-            self.printer.problem(f"Not attached: {problem}", "attachment")
-        for line in scaled:
-            agent.events.publish(Notice("info", line, "attachment"))
-        return prompt, attached
+        """The message to send, as ``prepared`` makes it. Raises ConfigError for a picture that is none, too."""
+        given = [*given, *await asyncio.to_thread(pictures, images, self.agent.cwd, self._options.written)]
+        return await prepared(self.agent, typed, piped, given)
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
@@ -410,6 +401,14 @@ async def _made(make_agent: Callable[[], Awaitable[Agent]]) -> Agent | None:
     _on_signals(making.cancel)
     await asyncio.wait({making})
     return None if making.cancelled() else making.result()
+
+
+def _printer(agent: Agent, options: Options, out: TextIO) -> Printer:
+    if options.output_format != "claude-json":
+        return Printer(agent, options, out, sys.stderr)
+    from agent_tui.headless.claude_lines import ClaudePrinter
+
+    return ClaudePrinter(agent, options, out, sys.stderr)
 
 
 async def run_headless(
@@ -431,7 +430,7 @@ async def run_headless(
     agent = await _made(make_agent)
     if agent is None:
         return EXIT_INTERRUPTED
-    printer = Printer(agent, options, out or sys.stdout, sys.stderr)
+    printer = _printer(agent, options, out or sys.stdout)
     run = Run(agent, printer, options, schema)
     agent.subscribe(run.handle)
     _on_signals(run.stop)

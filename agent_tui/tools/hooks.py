@@ -37,7 +37,9 @@ MOST_BYTES = 1_000_000
 _DRAIN_SECONDS = 0.5
 _MOST_SETTINGS = 1_000_000
 
-BLOCKING = frozenset({"PreToolUse", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"})
+BLOCKING = frozenset(
+    {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"}
+)
 """Events at which exit code 2 and ``"decision": "block"`` mean something."""
 TEXT_ADDS = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events at which plain output is added to the context."""
@@ -236,7 +238,8 @@ def answer_of(hook: Hook, ran: Ran) -> Answer:
         elif not answer.problem:
             answer.problem = f"exit code 2{f': {said}' if said else ''}"
     elif ran.code != 0 and data is None and not answer.problem:
-        answer.problem = f"exit code {ran.code}{f': {said}' if said else ''}"
+        how = f"exit code {ran.code}" if ran.code > 0 else f"ended by signal {-ran.code}"
+        answer.problem = f"{how}{f': {said}' if said else ''}"
     elif data is None and text and not answer.problem and hook.event in TEXT_ADDS:
         answer.adds.append(text)
     return answer

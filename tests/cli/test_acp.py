@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
-import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -19,13 +15,13 @@ from acp import (
     image_block,
     resource_block,
     schema,
-    spawn_agent_process,
     text_block,
 )
 
 from tests.recordings import needs_recordings
 from tests.support import recorded
-from tests.support.cli import Cli, answers, environment
+from tests.support.cli import Cli, answers
+from tests.support.editors import Client, Raw, opened, started
 from tests.support.end_to_end import calls, reply
 from tests.support.loopback import Loopback
 from tests.support.mcp_servers import SERVER
@@ -41,59 +37,10 @@ text = "Done."
 """
 
 
-class Client:
-    """An editor that answers each permission with the next of ``answers``: the kind of an option."""
-
-    def __init__(self, *answers: str) -> None:
-        self.answers = list(answers)
-        self.asked: list[Any] = []
-        self.updates: list[Any] = []
-
-    async def request_permission(
-        self, session_id: str, tool_call: Any, options: list[Any], **more: Any
-    ) -> schema.RequestPermissionResponse:
-        self.asked.append(tool_call)
-        kind = self.answers.pop(0)
-        chosen = next(option.option_id for option in options if option.kind == kind)
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
-        return schema.RequestPermissionResponse(outcome=outcome)
-
-    async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
-        self.updates.append(update)
-
-    def of(self, kind: str) -> list[Any]:
-        return [each for each in self.updates if each.session_update == kind]
-
-    def text(self, kind: str = "agent_message_chunk") -> str:
-        return "".join(each.content.text for each in self.of(kind))
-
-
-class Editor:
-    """A session of an editor, and what it hears."""
-
-    def __init__(self, agent: Any, client: Any, session: Any, folder: str) -> None:
-        self.agent, self.client, self.session, self.folder = agent, client, session, folder
-        self.id = session.session_id
-
-    async def say(self, *blocks: Any) -> Any:
-        return await self.agent.prompt(session_id=self.id, prompt=list(blocks))
-
-
-@asynccontextmanager
-async def opened(cli: Cli, *kinds: str, model: str = "demo", servers: Any = ()) -> AsyncIterator[Editor]:
-    client: Any = Client(*kinds)
-    program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
-    async with asyncio.timeout(60), spawn_agent_process(client, *program, env=environment(cli.env)) as (agent, _):
-        await agent.initialize(protocol_version=PROTOCOL_VERSION)
-        session = await agent.new_session(cwd=str(cli.project), mcp_servers=list(servers))
-        yield Editor(agent, client, session, str(cli.project))
-
-
 async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
     cli.script(WRITE + WRITE)
     client: Any = Client("reject_once", "allow_once")
-    program = (sys.executable, "-m", "agent_tui", "acp", "-m", "demo")
-    async with asyncio.timeout(60), spawn_agent_process(client, *program, env=environment(cli.env)) as (agent, _):
+    async with started(cli, client) as agent:
         told = await agent.initialize(protocol_version=PROTOCOL_VERSION)
         assert told.agent_capabilities is not None and told.agent_capabilities.load_session
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
@@ -112,35 +59,6 @@ async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
         await agent.load_session(cwd=str(cli.project), session_id=session.session_id, mcp_servers=[])
         assert client.text() == "I write it.Done." * 2
         assert client.text("user_message_chunk") == "writewrite after all"
-
-
-class Raw:
-    """A client that writes lines by hand."""
-
-    def __init__(self, cli: Cli) -> None:
-        self.process = cli.start("acp", "-m", "demo", stdin=subprocess.PIPE)
-        self.watchdog = threading.Timer(60, self.process.kill)
-        self.watchdog.start()
-
-    def say(self, line: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, method: str, **params: Any) -> None:
-        self.say(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}))
-
-    def until(self, key: str, value: object) -> Any:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if (found := json.loads(line)).get(key) == value:
-                return found
-        raise AssertionError(f"no {value} came")
-
-    def end(self) -> int:
-        self.process.communicate()
-        self.watchdog.cancel()
-        return self.process.returncode
 
 
 @pytest.mark.slow
@@ -188,21 +106,21 @@ async def test_modes_models_and_sessions_are_listed_and_changed(cli: Cli) -> Non
         await editor.agent.set_session_mode(session_id=editor.id, mode_id="plan")
         with pytest.raises(RequestError):
             await editor.agent.set_session_mode(session_id=editor.id, mode_id="bypass")
-        (option,) = editor.session.config_options
-        assert (option.id, option.current_value) == ("model", "demo")
-        assert {"demo", "other"} <= {each.value for each in option.options}
+        mode, model = editor.session.config_options  # the demo model has no levels of thinking
+        assert [(each.id, each.current_value) for each in (mode, model)] == [("mode", "ask"), ("model", "demo")]
+        assert {"demo", "other"} <= {each.value for each in model.options}
         changed = await editor.agent.set_config_option(config_id="model", session_id=editor.id, value="other")
-        assert changed.config_options[0].current_value == "other"
+        assert [each.current_value for each in changed.config_options] == ["plan", "other"]
+        await editor.agent.set_config_option(config_id="mode", session_id=editor.id, value="ask")
         with pytest.raises(RequestError):
             await editor.agent.set_config_option(config_id="model", session_id=editor.id, value="no such/model")
         await editor.say(text_block("one"))
     listed: Any = Client()
-    program = (sys.executable, "-m", "agent_tui", "acp", "-m", "demo")
-    async with asyncio.timeout(60), spawn_agent_process(listed, *program, env=environment(cli.env)) as (agent, _):
+    async with started(cli, listed) as agent:
         (session,) = (await agent.list_sessions(cwd=str(cli.project))).sessions
         assert (session.session_id, session.title) == (editor.id, "one")
         loaded = await agent.load_session(cwd=session.cwd, session_id=session.session_id, mcp_servers=[])
-        assert loaded.config_options is not None and loaded.config_options[0].current_value == "other"
+        assert loaded.config_options is not None and loaded.config_options[1].current_value == "other"
     assert cli.run("export", editor.id).json["session"]["kind"] == "user", "what was said in an editor is a chat"
 
 
@@ -212,14 +130,14 @@ async def test_commands_answer_and_own_ones_are_sent(cli: Cli) -> None:
     (commands / "shout.md").write_text("Say $ARGUMENTS loudly.", "utf-8")
     cli.script(answers("HI!"))
     async with opened(cli) as editor:
+        assert (await editor.say(text_block("/context"))).stop_reason == "end_turn"
         (told,) = editor.client.of("available_commands_update")
         assert {"context", "compact", "usage", "shout"} <= {each.name for each in told.available_commands}
-        assert (await editor.say(text_block("/context"))).stop_reason == "end_turn"
         assert "tokens" in editor.client.text() and "System prompt" in editor.client.text()
         editor.client.updates.clear()
         await editor.say(text_block("/shout hi"))
         assert editor.client.text() == "HI!"
-        with pytest.raises(RequestError, match="Invalid params"):
+        with pytest.raises(RequestError, match="No compactions yet"):
             await editor.say(text_block("/compact show 9"))
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
+from agent_tui import Session
 from agent_tui.control import lines as control_lines
+from agent_tui.models.events import PartDelta
+from tests.recordings import needs_recordings
+from tests.support import recorded
 from tests.support.cli import Cli, answers
+from tests.support.drivers import driven
+from tests.support.end_to_end import calls, reply
+from tests.support.loopback import Loopback
+from tests.support.model_calls import KEY
 
 FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
 ASKS = (*FLAGS, "--permission-prompt-tool", "stdio")
@@ -26,60 +30,6 @@ text = "Done."
 
 
 REFUSED = '[[step]]\nerror = { kind = "auth", message = "The key was refused." }\n'
-
-
-class Driver:
-    """The program at the other end: it writes lines and reads them."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.seen: list[dict[str, Any]] = []
-
-    def say(self, entry: object) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write((entry if isinstance(entry, str) else json.dumps(entry)) + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, subtype: str, name: str = "r1", **more: object) -> dict[str, Any]:
-        """A control request, and what is answered."""
-        self.say({"type": "control_request", "request_id": name, "request": {"subtype": subtype, **more}})
-        response: dict[str, Any] = self.until("control_response")["response"]
-        assert response["request_id"] == name
-        return response
-
-    def reply(self, question: dict[str, Any], **said: object) -> None:
-        response = {"subtype": "success", "request_id": question["request_id"], "response": said}
-        self.say({"type": "control_response", "response": response})
-
-    def until(self, kind: str) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.seen.append(json.loads(line))
-            if self.seen[-1]["type"] == kind:
-                return self.seen[-1]
-        raise AssertionError(f"no {kind} came: {self.seen[-3:]}")
-
-    def end(self) -> int:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
-        self.seen += [json.loads(line) for line in self.process.stdout]
-        return self.process.wait(timeout=60)
-
-
-@contextmanager
-def driven(cli: Cli, *flags: str) -> Iterator[Driver]:
-    process = cli.start(*flags, stdin=subprocess.PIPE)
-    watchdog = threading.Timer(60, process.kill)
-    watchdog.start()
-    try:
-        yield Driver(process)
-    finally:
-        watchdog.cancel()
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            assert stream is not None
-            stream.close()
 
 
 def test_a_permission_is_asked_and_the_answer_decides(cli: Cli) -> None:
@@ -273,3 +223,45 @@ def test_a_line_without_an_end_costs_an_error_and_no_memory(cli: Cli, monkeypatc
 
 def test_questions_need_a_stream_for_the_answers(cli: Cli) -> None:
     cli.refused(2, "-p", "hi", "--permission-prompt-tool", "stdio", words="needs --input-format stream-json")
+
+
+@needs_recordings
+def test_a_recorded_stream_arrives_whole_in_every_form(cli: Cli) -> None:
+    name = "anthropic-sonnet4-thinking-tool-cache"
+    expected, last = recorded.load(name)["expected"], recorded.load(f"{name}.step2")["expected"]["text"]
+    question = "What's the weather in Florence?"
+    with Loopback(posts_only=True) as server:
+        server.serve("*", *[reply(each) for _ in range(3) for each in (name, f"{name}.step2")])
+        cli.config(
+            '[models.x]\nmodel = "anthropic/claude-sonnet-4-20250514"\n'
+            f'api_base = "{server.url}/v1"\napi_key_env = "MY_KEY"\n'
+        )
+        cli.setenv("MY_KEY", KEY)
+        lines = ("-p", "--input-format", "stream-json", "-m", "x", "--output-format")
+        with driven(cli, *lines, "stream-json") as driver:
+            driver.say({"type": "user", "text": question})
+            assert driver.until("turn_end")["text"] == last
+            ours = driver.seen
+        with driven(cli, *lines, "claude-json") as driver:
+            driver.say({"type": "user", "message": {"role": "user", "content": question}})
+            assert driver.until("result")["result"] == last
+            theirs = [block for e in driver.seen if e["type"] == "assistant" for block in e["message"]["content"]]
+        python = asyncio.run(_heard(cli, question))
+        assert len(calls(server)) == 6
+    thought = "".join(e["text"] for e in ours if e["type"] == "reasoning")
+    assert thought.startswith(expected["reasoning"]) and python[0] == thought
+    (call,) = [e for e in ours if e["type"] == "tool_call"]
+    assert call["arguments"] == expected["tool_calls"][0]["arguments"]
+    assert [b["input"] for b in theirs if b["type"] == "tool_use"] == [call["arguments"]]
+    assert "".join(b["thinking"] for b in theirs if b["type"] == "thinking") == thought
+    assert python[1].endswith(last) and "".join(e["text"] for e in ours if e["type"] == "text") == python[1]
+
+
+async def _heard(cli: Cli, question: str) -> tuple[str, str]:
+    """The reasoning and the text that a Python program hears."""
+    heard = {"reasoning": "", "text": ""}
+    async with Session(cli.project, "x") as session:
+        async for event in session.send(question):
+            if isinstance(event, PartDelta) and event.delta.kind in heard:
+                heard[event.delta.kind] += event.delta.text
+    return heard["reasoning"], heard["text"]

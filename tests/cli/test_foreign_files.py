@@ -24,6 +24,14 @@ def test_what_a_command_says_is_sent(project: Cli) -> None:
     assert (run.code, run.out) == (0, "Came.\n")
 
 
+def test_a_command_of_a_folder_has_the_name_it_has_elsewhere_too(project: Cli) -> None:
+    (project.project / ".claude/commands/dev").mkdir()
+    (project.project / ".claude/commands/dev/review.md").write_text("Look hard at $1")
+    for name in ("dev/review", "dev:review"):
+        project.script(came("Look hard at a.py"))
+        assert project.run("-p", f"/{name} a.py", "-m", "demo", "--trust").out == "Came.\n"
+
+
 def test_what_may_not_run_is_not_sent(project: Cli) -> None:
     project.script(answers("Never."))
     run = project.run("-p", "/make", "-m", "demo", "--trust", "--deny", "bash(touch *)")

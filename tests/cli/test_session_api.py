@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -10,9 +11,11 @@ import pytest
 
 from agent_tui import Question, Session
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.models.events import Notice, PartDelta, ToolOutput, TurnEnded
-from agent_tui.models.messages import texts_below
+from agent_tui.headless.incoming import image_part
+from agent_tui.models.events import Notice, PartDelta, QuestionClosed, ToolOutput, ToolStarted, TurnEnded
+from agent_tui.models.messages import attachments_of, texts_below
 from tests.support.cli import REPOSITORY, Cli, answers, environment
+from tests.support.pixel import PIXEL_BASE64
 
 WRITE = """
 [[step]]
@@ -108,11 +111,72 @@ async def test_a_session_is_changed_and_resumed(cli: Cli) -> None:
         name = session.id
     async with Session(cli.project, "demo", resume=name) as session:
         assert session.text == "First."
+        assert session.agent.conversation.info.kind == "run", "the chat's -c passes over it"
     with pytest.raises(AgentError, match="not open"):
         await session.context()
     with pytest.raises(ConfigError, match="no such folder"):
         async with Session(cli.project / "none", "demo"):
             pass
+
+
+async def test_what_is_said_at_the_start_comes_with_the_first_message(cli: Cli) -> None:
+    (cli.project / ".claude/commands").mkdir(parents=True)
+    (cli.project / ".claude/commands/hi.md").write_text("Say hi")
+    cli.script(answers("First.", "Second."))
+    async with Session(cli.project, "demo") as session:
+        for times in (1, 0):
+            told = [event.code async for event in session.send("one") if isinstance(event, Notice)]
+            assert told.count("untrusted") == times
+
+
+async def test_a_question_that_closes_ends_who_answers_it(cli: Cli) -> None:
+    cli.script(WRITE)
+    ended = asyncio.Event()
+
+    async def answer(question: Question) -> None:
+        try:
+            await session.set_mode("accept-edits")  # answers it
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with Session(cli.project, "demo", on_question=answer) as session:
+        events = [event async for event in session.send("write")]
+        await ended.wait()
+        assert sum(isinstance(event, QuestionClosed) for event in events) == 1
+        assert (cli.project / "hello.txt").exists() and session.text == "Done."
+
+
+async def test_an_interrupt_before_a_message_is_sent_keeps_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli.script(answers("Never."))
+    async with Session(cli.project, "demo") as session:
+        assert session.agent.parts.extensions is not None
+        reached = asyncio.Event()
+
+        async def never() -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(session.agent.parts.extensions, "ready", never)
+        sending = asyncio.create_task(anext(session.send("one")))
+        await reached.wait()
+        assert await session.interrupt()
+        assert await sending == TurnEnded("interrupted")
+        assert session.agent.conversation.path == []
+
+
+async def test_files_named_in_a_message_and_pictures_steered_go_along(cli: Cli) -> None:
+    (cli.project / "a.txt").write_text("in the file")
+    cli.script(
+        '[[step]]\ntext = "Looking."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
+        + answers("Seen.", "Seen, too.")
+    )
+    async with Session(cli.project, "demo") as session:
+        async for event in session.send("see @a.txt"):
+            if isinstance(event, ToolStarted):
+                await session.steer("and this", [image_part(PIXEL_BASE64, 1)])
+        sent = [part.name for m in session.agent.conversation.path if m.role == "user" for part in attachments_of(m)]
+        assert [name for name in sent if name in ("a.txt", "image 1")] == ["a.txt", "image 1"]
 
 
 BUDGET = """

@@ -79,7 +79,8 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
     write(home / ".agents/skills/other/SKILL.md", "---\ndescription: \x1b[31mred " + "x" * 900 + "\n---\ntext")
     write(root / ".agents/skills/pdf/SKILL.md", "---\nname: pdf\ndescription: the project's\n---\nproject text")
     write(root / ".agents/skills/bad/SKILL.md", "---\nname: bad\n---\n")
-    write(root / ".agents/skills/worse/SKILL.md", "---\nname: ../x\ndescription: d\n---\n")
+    write(root / ".agents/skills/wo rse/SKILL.md", "---\nname: ../x\ndescription: d\n---\n")
+    write(root / ".agents/skills/titled/SKILL.md", "---\nname: A Title\ndescription: d\n---\ntitled text")
     skills = Skills(config, home, root, trusted=False)
     (block,) = skills.blocks()
     assert block.row == "skills" and "- pdf: own" in block.text
@@ -88,6 +89,7 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
     skills.trusted = True
     assert "the project's" in skills.blocks()[0].text
     assert skills.find("pdf") == ("project text", root / ".agents/skills/pdf")
+    assert skills.find("titled") == ("titled text", root / ".agents/skills/titled")
     assert skills.find("nothing") is None
     assert len(skills.failed) == 2 and "no description" in skills.failed[0]
 
@@ -143,6 +145,8 @@ def test_what_was_written_for_other_agents_is_read_where_it_stands(tmp_path: Pat
     head = "---\nallowed-tools: Bash(git status:*)\nargument-hint: [issue]\ndescription: Fix it\nmodel: opus\n---\n"
     write(root / ".claude/commands/fix.md", head + "Fix $1 of $ARGUMENTS")
     write(root / ".claude/commands/git/pr.md", "Open a pull request")
+    write(root / ".claude/commands/git/deep/down.md", "Deep")
+    write(root / ".claude/commands/svelte/svelte:test.md", "Test")
     write(root / ".agent-tui/commands/git/pr.md", "ours")
     write(home / ".codex/prompts/draft.md", "Draft $FILE for $$5, see $1. $OTHER")
     write(home / ".claude/commands/fix.md", "the user's")
@@ -153,6 +157,7 @@ def test_what_was_written_for_other_agents_is_read_where_it_stands(tmp_path: Pat
     ]
     commands.trusted = True
     found = {c.name: c for c in commands.all()}
+    assert {"git/deep/down", "svelte/svelte:test"} <= set(found)
     assert found["git/pr"].expand("") == "ours" and found["fix"].description == "[issue] Fix it"
     assert found["fix"].expand("12 now") == "Fix 12 of 12 now"
     assert next(c for c in commands.loaded if c.name == "fix").unused == ("allowed-tools", "model")

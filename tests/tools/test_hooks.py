@@ -138,7 +138,8 @@ def own(event: str, **fields: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "event", ["PreToolUse", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"]
+    "event",
+    ["PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"],
 )
 def test_exit_code_2_blocks_with_what_was_said(event: str) -> None:
     assert answer(event, code=2, errors="no\nway\n").blocked == "no\nway"
@@ -148,7 +149,7 @@ def test_exit_code_2_blocks_with_what_was_said(event: str) -> None:
     assert answer(event, own(event, permissionDecision="allow"), 2, "no").blocked == "no"
 
 
-@pytest.mark.parametrize("event", ["SessionStart", "SessionEnd", "PostCompact", "PermissionRequest", "Notification"])
+@pytest.mark.parametrize("event", ["SessionStart", "SessionEnd", "PostCompact", "Notification"])
 def test_exit_code_2_blocks_nothing_where_nothing_can_be_blocked(event: str) -> None:
     found = answer(event, code=2, errors="no")
     assert found.blocked is None and found.problem == "exit code 2: no"
@@ -156,6 +157,7 @@ def test_exit_code_2_blocks_nothing_where_nothing_can_be_blocked(event: str) -> 
 
 def test_other_exit_codes_are_a_problem_unless_json_says_what_is_meant() -> None:
     assert answer("PreToolUse", "", 1, "oops\n").problem == "exit code 1: oops"
+    assert answer("Stop", "", -9).problem == "ended by signal 9"
     found = answer("PreToolUse", own("PreToolUse", permissionDecision="deny", permissionDecisionReason="why"), 1)
     assert (found.blocked, found.problem) == ("why", "")
 

@@ -81,7 +81,6 @@ def test_a_list_that_cannot_be_read_is_no_rule(given: str) -> None:
         (("-p", "hi", "--bugdet", "1"), "did you mean --budget?"),
         (("-p", "hi", "--permision-mode=plan"), "did you mean --permission-mode?"),
         (("-p", "hi", "--sandbox", "read-only"), "did you mean --permission-mode plan"),
-        (("-p", "hi", "--system-prompt", "x"), "--append-system-prompt TEXT"),
         (("-p", "hi", "--json"), "--output-format json"),
         (("-p", "hi", "--permission-mode", "dontAsk"), "invalid choice: 'dontAsk'"),
         (("sesions",), "Did you mean agent-tui sessions?"),

@@ -1,0 +1,193 @@
+"""The stream of events in the lines of Claude Code, for programs that were written for it and its SDK: what is printed,
+what is asked, and what the answers mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_tui.control.control import Answer, Question
+from agent_tui.engine.hooks import MODES_OF_HOOKS
+from agent_tui.errors import ToolError
+from agent_tui.headless.incoming import answer_of, control_request
+from agent_tui.headless.output import Printer
+from agent_tui.models.events import StopReason
+from agent_tui.models.messages import Message, Metadata, new_id
+from agent_tui.models.steps import Step
+from agent_tui.tools.arguments import parse_arguments
+from agent_tui.tools.hooks import told_input, tool_names
+
+_ENDS: dict[StopReason, str] = {
+    "step_limit": "error_max_turns",
+    "budget": "error_max_budget_usd",
+    "error": "error_during_execution",
+    "interrupted": "error_during_execution",
+}
+
+
+class ClaudePrinter(Printer):
+    """Prints whole messages (``system``, ``assistant``, ``user``, ``result``) in the place of our events, of which the
+    control requests and responses stay."""
+
+    _begun = 0.0
+    _first_of_turn = 0
+    _introduced = False
+
+    def begin_turn(self) -> None:
+        super().begin_turn()
+        self._begun = time.monotonic()
+        self._first_of_turn = len(self._agent.conversation.steps)
+
+    def finish(self) -> None:
+        self._out.flush()
+
+    def _line(self, entry: Metadata) -> None:
+        match entry["type"]:
+            case "control_request" | "control_response" | "control_cancel_request":
+                super()._line(entry)
+            case "step_start" if not self._introduced:
+                self._introduced = True
+                self._message("system", subtype="init", **self._introduction())
+            case "text" | "reasoning" as kind if not self._final:
+                # As it arrives; the whole message comes after it.
+                named = ("text_delta", "text") if kind == "text" else ("thinking_delta", "thinking")
+                delta = {"type": named[0], named[1]: entry["text"]}
+                event = {"type": "content_block_delta", "index": 0, "delta": delta}
+                self._message("stream_event", event=event, parent_tool_use_id=None)
+            case "tool_result":
+                result = {
+                    "type": "tool_result",
+                    "tool_use_id": entry["call_id"],
+                    "content": entry["text"],
+                    "is_error": entry["is_error"],
+                }
+                self._message("user", message={"role": "user", "content": [result]}, parent_tool_use_id=None)
+            case "turn_end":
+                self._message("result", **self._result(entry))
+
+    def _message(self, kind: str, **fields: Any) -> None:
+        session = self._agent.conversation.info.id
+        super()._line({"type": kind, **fields, "session_id": session, "uuid": new_id("line")})
+
+    def _introduction(self) -> Metadata:
+        agent = self._agent
+        return {
+            "cwd": str(agent.cwd),
+            "model": agent.models.spec.key,
+            "permissionMode": MODES_OF_HOOKS.get(agent.mode.now, agent.mode.now),
+            "tools": [told_name(offered.schema.name) for offered in agent.toolbox.offered(agent.runtime.info)],
+            "mcp_servers": [],
+            "slash_commands": [own.name for own in agent.project.user_commands()],
+        }
+
+    def _step_ended(self, step: Step, message: Message) -> None:
+        super()._step_ended(step, message)
+        content: list[Metadata] = []
+        if message.reasoning:
+            content.append({"type": "thinking", "thinking": message.reasoning, "signature": ""})
+        if message.text:
+            content.append({"type": "text", "text": message.text})
+        for call in message.tool_calls:
+            used = {"type": "tool_use", "id": call.call_id, "name": told_name(call.name)}
+            content.append({**used, "input": _told(call.name, call.arguments, self._agent.cwd)})
+        if content:
+            whole: Metadata = {
+                "id": message.id,
+                "type": "message",
+                "role": "assistant",
+                "model": step.model,
+                "content": content,
+            }
+            whole |= {"stop_reason": None, "usage": _usage([step])}
+            self._message("assistant", message=whole, parent_tool_use_id=None)
+
+    def ask(self, question: Question) -> None:
+        """As a control request that the SDK answers: a permission by the name of its tool, a plan and a question as the
+        tools that they are there. It has nothing for a turn that stopped."""
+        tool, told = told_name(question.tool), _told(question.tool, question.input, self._agent.cwd)
+        if question.kind == "plan":
+            tool, told = "ExitPlanMode", {"plan": question.text}
+        elif question.kind == "choice":
+            options = [{"label": option.label, "description": ""} for option in question.options]
+            asked: Metadata = {"question": question.text, "header": "", "options": options}
+            tool, told = "AskUserQuestion", {"questions": [{**asked, "multiSelect": question.several}]}
+        elif question.kind == "stop":
+            super().ask(question)
+            return
+        request = {
+            "subtype": "can_use_tool",
+            "tool_name": tool,
+            "input": told,
+            "tool_use_id": question.call_id or question.id,
+            "decision_reason": question.reason,
+            "permission_suggestions": [],
+        }
+        self._line(control_request(question.id, request))
+
+    def answer_to(self, question: Question, said: Metadata) -> Answer:
+        """What the SDK answered: a question of the model's in ``updatedInput``. To change a call is a no, and the model
+        is told why."""
+        if said.get("behavior") != "allow":
+            return answer_of(question, said)
+        changed = said.get("updatedInput")
+        if question.kind == "choice":
+            answers = changed.get("answers") if isinstance(changed, dict) else None
+            text = str(next(iter(answers.values()), "")) if isinstance(answers, dict) else ""
+            by_label = {option.label: option.id for option in question.options}
+            labels = [text] if text in by_label or not question.several else text.split(", ")
+            known = [by_label[label] for label in labels if label in by_label]
+            return Answer(question.id, tuple(known), "" if len(known) == len(labels) else text)
+        as_asked = _told(question.tool, question.input, self._agent.cwd)
+        if question.kind == "permission" and changed not in (None, as_asked):
+            return answer_of(question, {"behavior": "deny", "message": "A call runs as you made it, or not at all."})
+        return answer_of(question, {"behavior": "allow"})
+
+    def _result(self, entry: Metadata) -> Metadata:
+        steps = self._agent.conversation.steps[self._first_of_turn :]
+        failed = self.failure.message if self.failure is not None else None
+        turns = [step for step in steps if step.kind == "turn"]
+        took = sum(step.finished - step.created for step in turns if step.finished is not None)
+        found = {
+            "subtype": _ENDS.get(self.stop_reason, "success"),
+            "is_error": failed is not None,
+            "duration_ms": round((time.monotonic() - self._begun) * 1000),
+            "duration_api_ms": round(took * 1000),
+            "num_turns": len(turns),
+            "result": self.answer or failed or "",
+            "stop_reason": self.stop_reason,
+            "total_cost_usd": self._agent.context.usage().session.cost.whole,
+            "usage": _usage(turns),
+            "permission_denials": [],
+            "errors": [failed] if failed is not None else [],
+        }
+        return {**found, **({"structured_output": entry["output"]} if "output" in entry else {})}
+
+
+def told_name(tool: str) -> str:
+    """What scripts that were written for Claude Code know a tool as."""
+    return tool_names(tool, "mcp:" if "__" in tool else "")[0]
+
+
+def _told(tool: str, arguments: str | Metadata, cwd: Path) -> Metadata:
+    try:
+        made = parse_arguments(arguments) if isinstance(arguments, str) else arguments
+    except ToolError:
+        return {"arguments": arguments}
+    return told_input(tool, made, cwd)
+
+
+def _usage(steps: Sequence[Step]) -> Metadata:
+    used = [step.usage for step in steps if step.usage is not None]
+
+    def total(name: str) -> int:
+        return sum(getattr(each, name) or 0 for each in used)
+
+    read, written = total("cache_read"), total("cache_write")
+    return {
+        "input_tokens": max(0, total("input") - read - written),
+        "output_tokens": total("output"),
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+    }

@@ -1,0 +1,126 @@
+"""A run that is driven as the SDK of Claude Code drives its program: the same flags, lines and answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.cli import Cli, answers
+from tests.support.drivers import Driver, driven
+
+FLAGS = (
+    *("--output-format", "stream-json", "--verbose", "--system-prompt", "", "--allowedTools", "Read,Bash(ls:*)"),
+    *("--permission-prompt-tool", "stdio", "--output-format", "claude-json", "--input-format", "stream-json"),
+    *("--model", "demo"),
+)
+WRITE = """
+[[step]]
+text = "I write it."
+tool_calls = [{ name = "write", arguments = { path = "a.txt", content = "one\\n" } }]
+[[step]]
+text = "Done."
+"""
+
+
+def begin(driver: Driver, text: str = "write") -> None:
+    assert driver.ask("initialize", hooks=None)["subtype"] == "success"
+    message = {"role": "user", "content": text}
+    driver.say({"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"})
+
+
+def blocks(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = entry["message"]["content"]
+    return found
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_call_is_asked_about_by_its_name_there_and_runs_as_it_was_made(cli: Cli, changed: bool) -> None:
+    cli.script(WRITE)
+    path = str(cli.project / "a.txt")
+    with driven(cli, *FLAGS) as driver:
+        begin(driver)
+        assert driver.until("system")["subtype"] == "init" and "Write" in driver.seen[-1]["tools"]
+        text, call = blocks(driver.until("assistant"))
+        assert (text["text"], call["name"], call["input"]["file_path"]) == ("I write it.", "Write", path)
+        asked = driver.until("control_request")
+        request = asked["request"]
+        assert (request["subtype"], request["tool_name"], request["tool_use_id"]) == (
+            "can_use_tool",
+            "Write",
+            call["id"],
+        )
+        assert request["input"] == {"file_path": path, "content": "one\n"}
+        made = {**request["input"], **({"content": "two\n"} if changed else {})}
+        driver.reply(asked, behavior="allow", updatedInput=made)
+        (result,) = blocks(driver.until("user"))
+        assert (result["tool_use_id"], result["is_error"]) == (call["id"], changed)
+        end = driver.until("result")
+        assert (end["subtype"], end["is_error"], end["result"], end["num_turns"]) == ("success", False, "Done.", 2)
+        assert end["usage"]["output_tokens"] > 0 and end["session_id"] and end["uuid"]
+        told = driver.ask("get_context_usage")["response"]
+        assert told["total"] > 0
+    assert (cli.project / "a.txt").exists() is not changed
+    kinds = {entry["type"] for entry in driver.seen}
+    assert kinds == {"system", "assistant", "user", "result", "control_request", "control_response"}
+
+
+def test_plans_and_questions_are_the_tools_that_they_are_there(cli: Cli) -> None:
+    cli.script(
+        '[[step]]\ntool_calls = [{ name = "present_plan", arguments = { plan = "Mend it." } }]\n'
+        '[[step]]\ntool_calls = [{ name = "ask", arguments = { question = "Which?", choices = ["red", "blue"] } }]\n'
+        + answers("Good.")
+    )
+    with driven(cli, *FLAGS, "--permission-mode", "plan") as driver:
+        begin(driver)
+        plan = driver.until("control_request")
+        assert (plan["request"]["tool_name"], plan["request"]["input"]) == ("ExitPlanMode", {"plan": "Mend it."})
+        driver.reply(plan, behavior="allow", updatedInput=plan["request"]["input"])
+        asked = driver.until("control_request")
+        (question,) = asked["request"]["input"]["questions"]
+        assert [each["label"] for each in question["options"]] == ["red", "blue"]
+        driver.reply(asked, behavior="allow", updatedInput={"answers": {"Which?": "blue"}})
+        assert "blue" in blocks(driver.until("user"))[0]["content"]
+        assert driver.until("result")["result"] == "Good."
+
+
+def test_a_failure_is_a_result_and_the_run_goes_on(cli: Cli) -> None:
+    cli.script('[[step]]\nerror = { kind = "auth", message = "The key was refused." }\n' + answers("Good."))
+    with driven(cli, *FLAGS, "--include-partial-messages") as driver:
+        begin(driver)
+        asked = driver.until("control_request")  # the SDK knows no such question
+        driver.say(
+            {
+                "type": "control_response",
+                "response": {"subtype": "error", "request_id": asked["request_id"], "error": "Unsupported"},
+            }
+        )
+        end = driver.until("result")
+        assert (end["subtype"], end["is_error"], end["errors"]) == (
+            "error_during_execution",
+            True,
+            ["The key was refused."],
+        )
+        driver.say({"type": "user", "message": {"role": "user", "content": "again"}})
+        assert driver.until("result")["result"] == "Good."
+        pieces = [e["event"]["delta"]["text"] for e in driver.seen if e["type"] == "stream_event"]
+        assert "".join(pieces) == "Good."
+
+
+def test_what_a_driver_cannot_bring_is_refused(cli: Cli) -> None:
+    with driven(cli, *FLAGS) as driver:
+        hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["hook_0"]}]}
+        refused = driver.ask("initialize", hooks=hooks)
+        assert refused["subtype"] == "error" and "hooks can only be set in the configuration" in refused["error"]
+        assert driver.end() == 0
+
+
+def test_a_system_prompt_is_given_as_text(cli: Cli) -> None:
+    prints = []
+    for text in ("You are a pirate.", "", None):
+        cli.script(answers("Hi."))
+        cli.run("-p", "hi", "-m", "demo", *([] if text is None else ["--system-prompt", text]))
+        fixed = cli.run("export", cli.newest()).json["steps"][0]["fixed"]
+        prints.append(next(part["fingerprint"] for part in fixed if part["label"] == "System prompt"))
+    assert prints[0] != prints[1] == prints[2], "an empty one says nothing"
+    cli.refused(2, "-p", "hi", "--system-prompt", "a", "--system-prompt-file", "b", words="cannot be combined")

@@ -1,0 +1,112 @@
+"""An editor that drives ``agent-tui acp``: the client side of the protocol's own package, and one that writes lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from acp import PROTOCOL_VERSION, schema, spawn_agent_process
+
+from tests.support.cli import Cli, environment
+
+
+class Client:
+    """An editor that answers each permission with the next of ``answers``: the kind of an option."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.asked: list[Any] = []
+        self.updates: list[Any] = []
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **more: Any
+    ) -> schema.RequestPermissionResponse:
+        self.asked.append(tool_call)
+        kind = self.answers.pop(0)
+        chosen = next(option.option_id for option in options if option.kind == kind)
+        outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
+        return schema.RequestPermissionResponse(outcome=outcome)
+
+    async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
+        self.updates.append(update)
+
+    def of(self, kind: str) -> list[Any]:
+        return [each for each in self.updates if each.session_update == kind]
+
+    def text(self, kind: str = "agent_message_chunk") -> str:
+        return "".join(each.content.text for each in self.of(kind))
+
+
+class Editor:
+    """A session of an editor, and what it hears."""
+
+    def __init__(self, agent: Any, client: Any, session: Any, folder: str) -> None:
+        self.agent, self.client, self.session, self.folder = agent, client, session, folder
+        self.id = session.session_id
+
+    async def say(self, *blocks: Any) -> Any:
+        return await self.agent.prompt(session_id=self.id, prompt=list(blocks))
+
+
+@asynccontextmanager
+async def started(cli: Cli, client: Any, model: str = "demo") -> AsyncIterator[Any]:
+    program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
+    async with (
+        asyncio.timeout(60),
+        spawn_agent_process(client, *program, env=environment(cli.env), use_unstable_protocol=True) as (agent, _),
+    ):
+        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        yield agent
+
+
+@asynccontextmanager
+async def opened(cli: Cli, *kinds: str, model: str = "demo", servers: Any = ()) -> AsyncIterator[Editor]:
+    client: Any = Client(*kinds)
+    async with started(cli, client, model) as agent:
+        session = await agent.new_session(cwd=str(cli.project), mcp_servers=list(servers))
+        yield Editor(agent, client, session, str(cli.project))
+
+
+class Raw:
+    """A client that writes lines by hand."""
+
+    def __init__(self, cli: Cli) -> None:
+        self.process = cli.start("acp", "-m", "demo", stdin=subprocess.PIPE)
+        self.watchdog = threading.Timer(60, self.process.kill)
+        self.watchdog.start()
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, **params: Any) -> None:
+        self.say(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}))
+
+    def tell(self, method: str, **params: Any) -> None:
+        self.say(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    def answer(self, id: Any, **result: Any) -> None:
+        self.say(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}))
+
+    def next(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def until(self, key: str, value: object) -> Any:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if (found := json.loads(line)).get(key) == value:
+                return found
+        raise AssertionError(f"no {value} came")
+
+    def end(self) -> int:
+        self.process.communicate()
+        self.watchdog.cancel()
+        return self.process.returncode
