@@ -91,10 +91,9 @@ class Wire:
         async for line in self._lines:
             if line is not None and not line.strip():
                 continue
-            try:
+            message = None
+            with suppress(ValueError, RecursionError):
                 message = json.loads(line or b"")
-            except (ValueError, RecursionError):
-                message = None
             if isinstance(message, dict):
                 return message
             what = "line too long" if line is None else "not a JSON object"
@@ -123,11 +122,13 @@ class Editor:
         self._options = options
         self._sessions: dict[str, Session] = {}
         self._client: Any = None
+        self._elicits: Any = None
 
     def on_connect(self, conn: Any) -> None:
         self._client = conn
 
     async def initialize(self, protocol_version: int, **more: Any) -> schema.InitializeResponse:
+        self._elicits = getattr(more.get("client_capabilities"), "elicitation", None)
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=schema.AgentCapabilities(
@@ -252,7 +253,9 @@ class Editor:
 
     async def _ask(self, session_id: str, question: Question) -> None:
         """Asks the user of the editor; what gets no answer is declined."""
-        title = question.text if question.kind == "permission" else question.text[:4_000]
+        if question.kind == "server" and await self._elicit(session_id, question):
+            return
+        title = question.text if question.kind == "permission" else f"{question.text}\n{question.url}".strip()[:4_000]
         call = schema.ToolCallUpdate(
             tool_call_id=question.call_id or question.id,
             title=title,
@@ -270,6 +273,20 @@ class Editor:
         if isinstance(said.outcome, schema.AllowedOutcome):
             with suppress(AgentError):  # it waits no more, or there is no such option: then it is declined
                 question.answer(said.outcome.option_id)
+
+    async def _elicit(self, session_id: str, question: Question) -> bool:
+        """Puts what an MCP server wants where the editor has a place for it, or passes over what it has none for."""
+        mode: Any = None
+        form, scope = question.schema, {"sessionId": session_id, "elicitationId": question.id}
+        if question.url and getattr(self._elicits, "url", None) is not None:
+            mode = schema.ElicitationUrlSessionMode.model_validate({**scope, "url": question.url})
+        elif form.get("properties") and getattr(self._elicits, "form", None) is not None:
+            mode = schema.ElicitationFormSessionMode.model_validate({**scope, "requestedSchema": form})
+        if mode is not None:
+            said = (await self._client.create_elicitation(f"{question.server}: {question.text}", mode)).model_dump()
+            with suppress(AgentError):
+                question.answer(said["action"], values=said.get("content") or {})
+        return mode is not None or bool(form.get("required"))
 
 
 async def _response(session: Session, reason: schema.StopReason) -> schema.PromptResponse:
@@ -310,9 +327,9 @@ async def _done(work: Any) -> Any:
 
 
 def _option_kind(option: Option) -> schema.PermissionOptionKind:
-    if option.kind == "reject":
-        return "reject_once"
-    return "allow_always" if option.kind == "allow_always" else "allow_once"
+    return (
+        "reject_once" if option.kind == "reject" else "allow_always" if option.kind == "allow_always" else "allow_once"
+    )
 
 
 def _server(server: Any) -> Metadata:

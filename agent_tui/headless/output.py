@@ -36,6 +36,7 @@ from agent_tui.models.events import (
     QuestionClosed,
     QueueChanged,
     RetryWaiting,
+    ServerAsked,
     SessionChanged,
     StepEnded,
     StepStarted,
@@ -200,6 +201,7 @@ class Printer:
                 | TurnStarted()
                 | PlanPresented()
                 | QuestionAsked()
+                | ServerAsked()
                 | PermissionAsked()
                 | PermissionAnswered()
                 | StopAsked()

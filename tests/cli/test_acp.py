@@ -28,7 +28,7 @@ from tests.support import recorded
 from tests.support.cli import Cli, answers, environment
 from tests.support.end_to_end import calls, reply
 from tests.support.loopback import Loopback
-from tests.support.mcp_servers import SERVER
+from tests.support.mcp_servers import ASKING, SERVER
 from tests.support.model_calls import KEY
 from tests.support.pixel import PIXEL_BASE64
 
@@ -47,6 +47,7 @@ class Client:
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
         self.asked: list[Any] = []
+        self.elicited: list[tuple[str, Any]] = []
         self.updates: list[Any] = []
 
     async def request_permission(
@@ -57,6 +58,12 @@ class Client:
         chosen = next(option.option_id for option in options if option.kind == kind)
         outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
         return schema.RequestPermissionResponse(outcome=outcome)
+
+    async def create_elicitation(self, message: str, mode: Any, **more: Any) -> Any:
+        self.elicited.append((message, mode))
+        if isinstance(mode, schema.ElicitationUrlSessionMode):
+            return schema.DeclineElicitationResponse(action="decline")
+        return schema.AcceptElicitationResponse(action="accept", content={"city": "Rome", "days": 2})
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
         self.updates.append(update)
@@ -239,6 +246,38 @@ async def test_images_files_plans_and_servers_arrive(cli: Cli) -> None:
     sent = json.loads(cli.run("export", editor.id).out)["messages"][0]["parts"]
     names = [part["name"] for part in sent if part["type"] == "attachment"]
     assert names == ["permission mode", "image 1", "notes.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("able", [True, False])
+async def test_what_a_server_asks_is_put_where_the_editor_has_a_place_for_it(cli: Cli, able: bool) -> None:
+    cli.config(f"[mcp.asks]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(ASKING)}]\nrequired = true\n")
+    tools = ", ".join(f'{{ name = "mcp__asks__{name}", arguments = {{}} }}' for name in ("plan_again", "pay_again"))
+    cli.script(f"[[step]]\ntool_calls = [{tools}]\n" + answers("Done."))
+    # An editor without forms is asked about the address alone, as about a permission.
+    client: Any = Client("allow_once", "allow_once", *([] if able else ["reject_once"]))
+    places = schema.ElicitationCapabilities(
+        form=schema.ElicitationFormCapabilities(), url=schema.ElicitationUrlCapabilities()
+    )
+    can = schema.ClientCapabilities(elicitation=places if able else None)
+    program = (sys.executable, "-m", "agent_tui", "acp", "-m", "demo")
+    unstable: Any = {"use_unstable_protocol": True}
+    async with (
+        asyncio.timeout(60),
+        spawn_agent_process(client, *program, env=environment(cli.env), **unstable) as (agent, _),
+    ):
+        await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=can)
+        session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
+        await agent.prompt(session_id=session.session_id, prompt=[text_block("plan")])
+    results = [update.content[0].content.text for update in client.of("tool_call_update") if update.content]
+    assert results[-2].startswith("accept {'days': 2, 'train': False" if able else "decline")
+    assert results[-1] == "decline"
+    if not able:
+        assert client.elicited == [] and client.asked[-1].title == "Pay there.\nhttps://pay.example.com/start?id=1"
+        return
+    (asked, form), (_, page) = client.elicited
+    assert asked == "asks: Where do you want to go?" and form.requested_schema.required == ["city"]
+    assert str(page.url) == "https://pay.example.com/start?id=1"
 
 
 async def test_cancel_ends_the_turn(cli: Cli) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import pytest
 
 from agent_tui.control import lines as control_lines
 from tests.support.cli import Cli, answers
+from tests.support.mcp_servers import ASKING
 
 FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
 ASKS = (*FLAGS, "--permission-prompt-tool", "stdio")
@@ -273,3 +275,23 @@ def test_a_line_without_an_end_costs_an_error_and_no_memory(cli: Cli, monkeypatc
 
 def test_questions_need_a_stream_for_the_answers(cli: Cli) -> None:
     cli.refused(2, "-p", "hi", "--permission-prompt-tool", "stdio", words="needs --input-format stream-json")
+
+
+@pytest.mark.slow
+def test_what_a_server_asks_is_answered_by_the_driver(cli: Cli) -> None:
+    cli.config(f"[mcp.asks]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(ASKING)}]\nrequired = true\n")
+    call = '[[step]]\ntool_calls = [{ name = "mcp__asks__plan_again", arguments = {} }]\n' + answers("Done.")
+    cli.script(call + call)
+    with driven(cli, *ASKS, "--allow", "mcp(asks.*)") as driver:
+        for said, result in (
+            ({"options": ["accept"], "values": {"city": "Rome"}}, "accept {'days': 3"),
+            ({"behavior": "deny"}, "decline"),
+        ):
+            driver.say({"type": "user", "text": "plan"})
+            question = driver.until("control_request")
+            request = question["request"]
+            assert (request["subtype"], request["kind"], request["server"]) == ("ask_user", "server", "asks")
+            assert request["schema"]["properties"]["days"]["maximum"] == 30 and request["url"] == ""
+            driver.reply(question, **said)
+            assert driver.until("tool_result")["text"].startswith(result)
+            driver.until("turn_end")
