@@ -110,11 +110,12 @@ class Wire:
 class Open:
     """A session that an editor has open, and what it was told of it."""
 
-    def __init__(self, session: Session, client: Any) -> None:
+    def __init__(self, session: Session, client: Any, elicits: Any) -> None:
         self.session = session
         self.agent = session.agent
         self.id = session.id
         self._client = client
+        self._elicits = elicits
         self._output: dict[str, str] = {}
         self._told: dict[str, Any] = {}
         for update in self._facts():  # it stands in the answer that opens it
@@ -167,12 +168,28 @@ class Open:
         """Asks the user of the editor; what gets no answer is declined."""
         call, options = asked(question, self.agent.cwd)
         try:
+            if question.kind == "server" and await self._elicit(question):
+                return
             said = await self._client.request_permission(session_id=self.id, tool_call=call, options=options)
         except (RequestError, ConnectionError, ValueError):  # a refusal, no editor any more, nonsense
             return
         if isinstance(said.outcome, schema.AllowedOutcome):
             with suppress(AgentError):  # it waits no more, or there is no such option: then it is declined
                 question.answer(said.outcome.option_id)
+
+    async def _elicit(self, question: Question) -> bool:
+        """Puts what an MCP server wants where the editor has a place for it, or passes over what it has none for."""
+        mode: Any = None
+        form, scope = question.schema, {"sessionId": self.id, "elicitationId": question.id}
+        if question.url and getattr(self._elicits, "url", None) is not None:
+            mode = schema.ElicitationUrlSessionMode.model_validate({**scope, "url": question.url})
+        elif form.get("properties") and getattr(self._elicits, "form", None) is not None:
+            mode = schema.ElicitationFormSessionMode.model_validate({**scope, "requestedSchema": form})
+        if mode is not None:
+            said = (await self._client.create_elicitation(f"{question.server}: {question.text}", mode)).model_dump()
+            with suppress(AgentError):
+                question.answer(said["action"], values=said.get("content") or {})
+        return mode is not None or bool(form.get("required"))
 
 
 class Editor:
@@ -183,11 +200,13 @@ class Editor:
         self._sessions: dict[str, Open] = {}
         self._client: Any = None
         self._telling: set[asyncio.Task[None]] = set()
+        self._elicits: Any = None
 
     def on_connect(self, conn: Any) -> None:
         self._client = conn
 
     async def initialize(self, protocol_version: int, **more: Any) -> schema.InitializeResponse:
+        self._elicits = getattr(more.get("client_capabilities"), "elicitation", None)
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=schema.AgentCapabilities(
@@ -351,7 +370,7 @@ class Editor:
             await _done(session.__aenter__())
         if fork:
             await _done(session.agent.sessions.fork())
-        opened.append(Open(session, self._client))
+        opened.append(Open(session, self._client, self._elicits))
         self._sessions[session.id] = opened[0]
         return opened[0]
 

@@ -185,7 +185,7 @@ def asked(question: Question, folder: Path) -> tuple[schema.ToolCallUpdate, list
     """A question as a permission, which is all that an editor can be asked."""
     call = schema.ToolCallUpdate(
         tool_call_id=question.call_id or question.id,
-        title=question.text if question.kind == "permission" else question.text[:4_000],
+        title=question.text if question.kind == "permission" else f"{question.text}\n{question.url}".strip()[:4_000],
         kind=_KINDS.get(question.tool, "other"),
         content=_content(question.display, question.input, folder),
         raw_input=question.input or None,

@@ -300,7 +300,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
-    extensions = Extensions(settings, paths, root, cwd, trust, offers=RememberedOffers(store.offers, root))
+    extensions = Extensions(settings, paths, root, cwd, trust, None, RememberedOffers(store.offers, root), added)
     notices += extensions.notices()
     if (theirs := strangers_root(cwd)) is not None:
         line = f"The repository {theirs} belongs to another user, so the project is {root}. To use the repository, add"

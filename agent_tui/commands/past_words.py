@@ -146,9 +146,9 @@ def since(view: PastView) -> str:
 
 def others(steps: Sequence[Step]) -> list[str]:
     """The model calls between two steps that were none of the conversation's own."""
-    counts = {kind: sum(step.kind == kind for step in steps) for kind in ("compaction", "subagent")}
-    names = {"compaction": "summary call", "subagent": "subagent call"}
-    several = {"compaction": "summary calls", "subagent": "subagent calls"}
+    counts = {kind: sum(step.kind == kind for step in steps) for kind in ("compaction", "subagent", "sampling")}
+    names = {"compaction": "summary call", "subagent": "subagent call", "sampling": "call for an MCP server"}
+    several = {"compaction": "summary calls", "subagent": "subagent calls", "sampling": "calls for MCP servers"}
     return [plural(count, names[kind], several[kind]) for kind, count in counts.items() if count]
 
 

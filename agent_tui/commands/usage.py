@@ -111,7 +111,12 @@ USED = {
 }
 """What ``/usage`` calls the fields of a usage that count tokens, in its order."""
 
-_KINDS: dict[StepKind, str] = {"turn": "turns", "subagent": "subagents", "compaction": "summaries"}
+_KINDS: dict[StepKind, str] = {
+    "turn": "turns",
+    "subagent": "subagents",
+    "compaction": "summaries",
+    "sampling": "for MCP servers",
+}
 
 
 def usage_sections(totals: SessionTotals, steps: Sequence[Step]) -> list[Section]:

@@ -144,7 +144,8 @@ class PermissionsConfig:
 class McpServer:
     """One MCP server: ``command`` (stdio) or ``url``, which is spoken to by streamable HTTP or the older ``sse``
     (``type``; empty: what the server knows). ``timeout`` is seconds for connecting and listing, ``call_timeout``
-    seconds for one call. A run without a screen does not begin without a ``required`` one."""
+    seconds for one call. A run without a screen does not begin without a ``required`` one. ``sampling``: it may ask
+    for calls of the model, each of which the user is asked about."""
 
     command: str | None = None
     args: list[str] = field(default_factory=list)
@@ -157,6 +158,7 @@ class McpServer:
     call_timeout: float = 300.0
     type: Literal["", "stdio", "http", "sse"] = ""
     required: bool = False
+    sampling: bool = False
 
 
 HOOK_EVENTS = (

@@ -6,6 +6,7 @@ where it stands.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Literal, TypeAlias, assert_never
@@ -27,16 +28,19 @@ from agent_tui.models.events import (
     PlanPresented,
     QuestionAsked,
     QuestionClosed,
+    ServerAction,
+    ServerAsked,
     StopAsked,
     TurnEnded,
     Way,
 )
+from agent_tui.models.forms import defaults, form_schema
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.arguments import parse_arguments
 
-QuestionKind = Literal["permission", "plan", "choice", "stop"]
+QuestionKind = Literal["permission", "plan", "choice", "stop", "server"]
 OptionKind = Literal["allow_once", "allow_always", "reject", "choice"]
 
 
@@ -55,7 +59,9 @@ class Option:
 @dataclass(slots=True, frozen=True, eq=False)
 class Question:
     """Something that waits for the caller: whether a tool may run, a plan to approve, a question of the model's, what
-    to do about a budget, a key, a model or a full context at which a turn has stopped (``stop``).
+    to do about a budget, a key, a model or a full context at which a turn has stopped (``stop``), what an MCP
+    ``server`` wants: a form, whose ``schema`` the values of the answer fit, a ``url`` that whoever says yes opens, or a
+    call of the model (``text`` is what that is sent, ``reason`` its price).
 
     ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``; ``input`` are the
     arguments of the tool call ``call_id``. ``several`` of the options may be chosen. ``QuestionClosed`` says that it
@@ -72,16 +78,20 @@ class Question:
     input: Metadata = field(default_factory=dict)
     display: Metadata = field(default_factory=dict)
     reason: str = ""
+    server: str = ""
+    schema: Metadata = field(default_factory=dict)
+    url: str = ""
     _settle: Callable[[str, Sequence[str], str], None] = field(repr=False, default=lambda name, chosen, text: None)
 
-    def answer(self, *options: str, text: str = "") -> None:
-        """Answers with the ids of options, with words, or both. Raises AgentError for an option that there is not, and
-        for a question that waits no more."""
-        self._settle(self.id, options, text)
+    def answer(self, *options: str, text: str = "", values: Metadata | None = None) -> None:
+        """Answers with the ids of options, with words, or both; a form with its ``values``. Raises AgentError for an
+        option that there is not, for values that do not fit, and for a question that waits no more."""
+        self._settle(self.id, options, text if values is None else json.dumps(values))
 
-    def allow(self) -> None:
-        """Says yes, this once. Raises AgentError as ``answer`` does, and where nothing is to be allowed."""
-        self.answer(self._first("allow_once", "allow_always"))
+    def allow(self, **values: object) -> None:
+        """Says yes, this once, to a form with its ``values``. Raises AgentError as ``answer`` does, and where nothing
+        is to be allowed."""
+        self.answer(self._first("allow_once", "allow_always"), values=values or None)
 
     def decline(self, text: str = "") -> None:
         """Says no, with a word about what to do instead or without one. Raises AgentError as ``answer`` does."""
@@ -150,7 +160,7 @@ class Compact:
 
 @dataclass(slots=True, frozen=True)
 class Answer:
-    """Answers the open question of that id."""
+    """Answers the open question of that id; ``text`` is words, or a form's values as JSON."""
 
     question: str
     options: tuple[str, ...] = ()
@@ -159,7 +169,15 @@ class Answer:
 
 Request: TypeAlias = Interrupt | Steer | SetModel | SetMode | SetThinking | GetContext | EditContext | Compact | Answer
 ControlEvent: TypeAlias = Event | Question
-"""What a caller hears. ``PermissionAsked``, ``PlanPresented``, ``QuestionAsked`` and ``StopAsked`` do not come."""
+"""What a caller hears. ``PermissionAsked``, ``PlanPresented``, ``QuestionAsked``, ``ServerAsked`` and ``StopAsked`` do
+not come."""
+
+
+_TO_SERVERS: tuple[tuple[str, str, OptionKind], ...] = (
+    ("accept", "Yes", "allow_once"),
+    ("decline", "No", "reject"),
+    ("cancel", "Neither", "reject"),
+)
 
 
 class Control:
@@ -256,6 +274,8 @@ class Control:
                 self._ask(*self._plan(event))
             case QuestionAsked():
                 self._ask(*self._choice(event))
+            case ServerAsked():
+                self._ask(*self._server(event))
             case StopAsked():
                 self._ask(*self._stop(event))
             case PermissionAnswered(request_id):
@@ -362,6 +382,28 @@ class Control:
 
         options = tuple(Option(name, choice, "choice") for name, choice in names.items())
         found = Question(asked.request_id, "choice", question_text(asked), options, asked.several, _settle=self._settle)
+        return found, answer
+
+    def _server(self, asked: ServerAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
+        def answer(chosen: Sequence[str], text: str) -> None:
+            action: ServerAction = "accept" if "accept" in chosen else "cancel" if "cancel" in chosen else "decline"
+            values = parse_arguments(text) if action == "accept" and asked.fields and text else {}
+            self._agent.servers.answer(asked.request_id, action, {**defaults(asked.fields), **values})
+
+        options = tuple(
+            Option(name, label, kind, text=name == "accept" and bool(asked.fields)) for name, label, kind in _TO_SERVERS
+        )
+        found = Question(
+            asked.request_id,
+            "server",
+            asked.text,
+            options,
+            reason=asked.about,
+            server=asked.server,
+            schema=form_schema(asked.fields) if asked.kind == "form" else {},
+            url=asked.url,
+            _settle=self._settle,
+        )
         return found, answer
 
     def _stop(self, asked: StopAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:

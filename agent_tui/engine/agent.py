@@ -19,6 +19,7 @@ from agent_tui.engine.pins import Pins
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk, Verdict
 from agent_tui.engine.runner import Runner, TurnRelay
 from agent_tui.engine.runtime import Runtime, SpendingBudget
+from agent_tui.engine.servers import ServerDesk
 from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
 from agent_tui.engine.state import AgentParts, AgentState, RunState
 from agent_tui.engine.stops import Stops
@@ -61,6 +62,8 @@ class Agent:
         self.questions = QuestionDesk(parts.permissions, events.publish, self.mode.set)
         """What tools ask the user: plans to approve, questions with choices."""
         self.toolbox = Toolbox(state, self.background.jobs, self.questions, self.mode.domain, self._subagent)
+        self.servers = ServerDesk(state, lambda: self.context.tell())
+        """What MCP servers ask the user."""
         self.context = context = ContextControl(state, self.toolbox, trusting)
         """What the next request is made of, and its numbers."""
         self._binder = binder = Binder(state, context)
@@ -127,6 +130,7 @@ class Agent:
         self.context.tell()
         self.events.spawn(self._binder.warm_up(), "warm-up")
         if parts.extensions is not None:
+            parts.extensions.mcp.answers_by(self.servers.reply)
             parts.extensions.mcp.on_failure(
                 lambda name, why: self.events.publish(Notice("warning", f"MCP server {name}: {why}", "mcp"))
             )

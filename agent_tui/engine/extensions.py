@@ -61,7 +61,7 @@ class Extensions:
     """Cheap to make: files are read with the first request, servers started by ``tools.start``.
 
     ``trust`` says whether the project may bring skills, commands and MCP servers; its memory files are read anyway.
-    ``offers`` keeps what servers offer for a look at a session that starts none.
+    ``offers`` keeps what servers offer for a look at a session that starts none; they are told of ``added`` folders.
     """
 
     def __init__(
@@ -73,13 +73,16 @@ class Extensions:
         trust: FolderTrust,
         home: Path | None = None,
         offers: RememberedOffers | None = None,
+        added: Sequence[Path] = (),
     ) -> None:
         self._root = root
         self._trust = trust
         trusted = trust.trusted
         self.memory = MemoryFiles(paths.config, root, cwd, home or Path.home())
         self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
-        self.mcp = McpManager(settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers)
+        self.mcp = McpManager(
+            settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers, added=added
+        )
         self._shell: Shell | None = None
         self.commands = UserCommands(
             paths.config, home or Path.home(), root, trusted, self._prompts, trust.holds, self._output_of

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent_tui.errors import ToolError
-from agent_tui.models.events import Event, Notice, NoticeLevel, PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.models.events import (
+    Event,
+    Notice,
+    NoticeLevel,
+    PermissionAsked,
+    PlanPresented,
+    QuestionAsked,
+    ServerAsked,
+)
 from agent_tui.models.messages import AttachmentPart, Message, Metadata, ToolResultPart, summary_text, user_message
 from agent_tui.providers.secrets import Redactor
 from agent_tui.records import dataclass
@@ -220,7 +228,7 @@ class Hooks:
         match event:
             case PermissionAsked(_, _, _, summary):
                 kind, text = "permission_prompt", f"agent-tui needs your permission: {summary}"
-            case PlanPresented() | QuestionAsked():
+            case PlanPresented() | QuestionAsked() | ServerAsked():
                 kind, text = "elicitation_dialog", "agent-tui has a question"
             case _:
                 return

@@ -16,7 +16,7 @@ from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, Syste
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
-from agent_tui.tools.mcp.tool import CALL, SEARCH
+from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
 
 FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
 """Rows whose parts are files: others may write them while the session runs."""
@@ -114,7 +114,7 @@ def known_counts(fixed: Sequence[FixedPart]) -> dict[str, tuple[int, ...]]:
 
 
 def _of_server(part: FixedPart) -> bool:
-    if part.row == "tools" and part.label in (SEARCH, CALL):
+    if part.row == "tools" and part.label in (SEARCH, CALL, READ):
         return True
     return part.row in ("tools", "servers") and part.group.startswith("mcp:")
 

@@ -189,11 +189,13 @@ def _answered(entry: Metadata) -> Answered:
 
 def question_line(question: Question) -> Metadata:
     """A question as a control request: ``can_use_tool`` for a permission, else ``ask_user``."""
-    told = {
+    told: Metadata = {
         "text": question.text,
         "options": [to_dict(option) for option in question.options],
         "several": question.several,
     }
+    if question.kind == "server":
+        told |= {"server": question.server, "schema": question.schema, "url": question.url, "reason": question.reason}
     if question.kind != "permission":
         return control_request(question.id, {"subtype": "ask_user", "kind": question.kind, **told})
     tool = {
@@ -217,6 +219,10 @@ def answer_of(question: Question, said: Metadata) -> Answer:
     options, text = said.get("options"), said.get("text", said.get("message", ""))
     if not isinstance(text, str):
         raise ValueError("text must be a text")
+    if (values := said.get("values")) is not None:
+        if not isinstance(values, dict):
+            raise ValueError("values must be an object")
+        text = json.dumps(values)
     if options is not None:
         if not isinstance(options, list) or not all(isinstance(one, str) for one in options):
             raise ValueError("options must be a list of ids")
@@ -229,7 +235,7 @@ def answer_of(question: Question, said: Metadata) -> Answer:
             raise ValueError("this question takes options or text")
         if (changed := said.get("updatedInput")) is not None and changed != question.input:
             raise ValueError("updatedInput differs from the input: a call runs as the model made it, or not at all")
-        return _first(question, ("allow_once", "allow_always"), "")
+        return _first(question, ("allow_once", "allow_always"), text if question.kind == "server" else "")
     if question.kind == "choice" and text:
         return Answer(question.id, (), text)
     raise ValueError('an answer has "options", or a "behavior" that is "allow" or "deny"')

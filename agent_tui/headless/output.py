@@ -38,6 +38,7 @@ from agent_tui.models.events import (
     QuestionClosed,
     QueueChanged,
     RetryWaiting,
+    ServerAsked,
     SessionChanged,
     StepEnded,
     StepStarted,
@@ -203,6 +204,7 @@ class Printer:
                 | TurnStarted()
                 | PlanPresented()
                 | QuestionAsked()
+                | ServerAsked()
                 | PermissionAsked()
                 | PermissionAnswered()
                 | StopAsked()

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from agent_tui.models.context import ContextUsage, Draft, SessionTotals
 from agent_tui.models.failure import Failure
+from agent_tui.models.forms import FormField
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Delta
 from agent_tui.models.session import SessionInfo
@@ -39,6 +40,17 @@ class QuestionAnswer:
     @property
     def declined(self) -> bool:
         return not self.chosen and not self.text.strip()
+
+
+ServerAction = Literal["accept", "decline", "cancel"]
+
+
+@dataclass(slots=True, frozen=True)
+class ServerAnswer:
+    """The user's word to an MCP server that asked: yes with the ``values`` of its form, no, or (``cancel``) neither."""
+
+    action: ServerAction
+    values: Metadata = field(default_factory=dict)
 
 
 JobState = Literal["running", "ended", "stopped"]
@@ -190,6 +202,21 @@ class QuestionAsked:
 
 
 @dataclass(slots=True, frozen=True)
+class ServerAsked:
+    """An MCP server asks; answer with ``agent.servers.answer(…)``. A ``form`` has ``fields`` to fill in; a ``url`` is
+    to be opened, by who says yes, and ``about`` is where that leads; ``sampling`` is a call of the model, which is sent
+    ``text``, and ``about`` its size and price. ``text`` is the server's, made plain."""
+
+    request_id: str
+    server: str
+    kind: Literal["form", "url", "sampling"]
+    text: str
+    fields: tuple[FormField, ...] = ()
+    url: str = ""
+    about: str = ""
+
+
+@dataclass(slots=True, frozen=True)
 class Way:
     """A way on from where a turn stopped, taken with ``key``. ``asks`` names what is to be written first, not shown
     where it is ``secret``; ``models``: another model is to be chosen, and the turn goes on with it."""
@@ -217,7 +244,7 @@ class StopAsked:
 
 @dataclass(slots=True, frozen=True)
 class QuestionClosed:
-    """A plan or a question is answered, or is open no more."""
+    """A plan or a question, also a server's, is answered, or is open no more."""
 
     request_id: str
 
@@ -369,6 +396,7 @@ Event: TypeAlias = (
     | PermissionAnswered
     | PlanPresented
     | QuestionAsked
+    | ServerAsked
     | StopAsked
     | QuestionClosed
     | ContextChanged

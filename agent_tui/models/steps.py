@@ -145,7 +145,7 @@ Doubt = Literal[
 """Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
 shows why; ``none``: there is no report."""
 
-StepKind = Literal["turn", "compaction", "subagent", "count"]
+StepKind = Literal["turn", "compaction", "subagent", "count", "sampling"]
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands.tool_words import (
@@ -41,6 +42,7 @@ from agent_tui.models.events import (
     QuestionClosed,
     QueueChanged,
     RetryWaiting,
+    ServerAsked,
     SessionChanged,
     StepEnded,
     StepStarted,
@@ -61,6 +63,7 @@ from agent_tui.models.messages import (
     own_output,
 )
 from agent_tui.models.search import search_calls
+from agent_tui.plain.forms import ServerQuestion
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
@@ -293,6 +296,9 @@ class EventPrinter:
                 self._asking.plan(agent, event)
             case QuestionAsked():
                 self._asking.question(agent, event)
+            case ServerAsked():
+                answer = partial(agent.servers.answer, event.request_id)
+                self._asking.put_back(ServerQuestion(event, writer, answer))
             case StopAsked():
                 self._asking.stop(event)
             case ContextChanged(usage, in_flight):

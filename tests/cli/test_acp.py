@@ -24,7 +24,7 @@ from tests.support.cli import Cli, answers
 from tests.support.editors import Client, Raw, opened, started
 from tests.support.end_to_end import calls, reply
 from tests.support.loopback import Loopback
-from tests.support.mcp_servers import SERVER
+from tests.support.mcp_servers import ASKING, SERVER
 from tests.support.model_calls import KEY
 from tests.support.pixel import PIXEL_BASE64
 
@@ -157,6 +157,32 @@ async def test_images_files_plans_and_servers_arrive(cli: Cli) -> None:
     sent = json.loads(cli.run("export", editor.id).out)["messages"][0]["parts"]
     names = [part["name"] for part in sent if part["type"] == "attachment"]
     assert names == ["permission mode", "image 1", "notes.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("able", [True, False])
+async def test_what_a_server_asks_is_put_where_the_editor_has_a_place_for_it(cli: Cli, able: bool) -> None:
+    cli.config(f"[mcp.asks]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(ASKING)}]\nrequired = true\n")
+    tools = ", ".join(f'{{ name = "mcp__asks__{name}", arguments = {{}} }}' for name in ("plan_again", "pay_again"))
+    cli.script(f"[[step]]\ntool_calls = [{tools}]\n" + answers("Done."))
+    # An editor without forms is asked about the address alone, as about a permission.
+    client: Any = Client("allow_once", "allow_once", *([] if able else ["reject_once"]))
+    places = schema.ElicitationCapabilities(
+        form=schema.ElicitationFormCapabilities(), url=schema.ElicitationUrlCapabilities()
+    )
+    can = schema.ClientCapabilities(elicitation=places if able else None)
+    async with started(cli, client, can=can) as agent:
+        session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
+        await agent.prompt(session_id=session.session_id, prompt=[text_block("plan")])
+    results = [update.content[0].content.text for update in client.of("tool_call_update") if update.content]
+    assert results[-2].startswith("accept {'days': 2, 'train': False" if able else "decline")
+    assert results[-1] == "decline"
+    if not able:
+        assert client.elicited == [] and client.asked[-1].title == "Pay there.\nhttps://pay.example.com/start?id=1"
+        return
+    (asked, form), (_, page) = client.elicited
+    assert asked == "asks: Where do you want to go?" and form.requested_schema.required == ["city"]
+    assert str(page.url) == "https://pay.example.com/start?id=1"
 
 
 async def test_cancel_ends_the_turn(cli: Cli) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.support.cli import Cli, answers
 from tests.support.drivers import driven
 from tests.support.end_to_end import calls, reply
 from tests.support.loopback import Loopback
+from tests.support.mcp_servers import ASKING
 from tests.support.model_calls import KEY
 
 FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
@@ -265,3 +267,23 @@ async def _heard(cli: Cli, question: str) -> tuple[str, str]:
             if isinstance(event, PartDelta) and event.delta.kind in heard:
                 heard[event.delta.kind] += event.delta.text
     return heard["reasoning"], heard["text"]
+
+
+@pytest.mark.slow
+def test_what_a_server_asks_is_answered_by_the_driver(cli: Cli) -> None:
+    cli.config(f"[mcp.asks]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(ASKING)}]\nrequired = true\n")
+    call = '[[step]]\ntool_calls = [{ name = "mcp__asks__plan_again", arguments = {} }]\n' + answers("Done.")
+    cli.script(call + call)
+    with driven(cli, *ASKS, "--allow", "mcp(asks.*)") as driver:
+        for said, result in (
+            ({"options": ["accept"], "values": {"city": "Rome"}}, "accept {'days': 3"),
+            ({"behavior": "deny"}, "decline"),
+        ):
+            driver.say({"type": "user", "text": "plan"})
+            question = driver.until("control_request")
+            request = question["request"]
+            assert (request["subtype"], request["kind"], request["server"]) == ("ask_user", "server", "asks")
+            assert request["schema"]["properties"]["days"]["maximum"] == 30 and request["url"] == ""
+            driver.reply(question, **said)
+            assert driver.until("tool_result")["text"].startswith(result)
+            driver.until("turn_end")

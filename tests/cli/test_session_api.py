@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.headless.incoming import image_part
 from agent_tui.models.events import Notice, PartDelta, QuestionClosed, ToolOutput, ToolStarted, TurnEnded
 from agent_tui.models.messages import attachments_of, texts_below
+from agent_tui.options import Options
 from tests.support.cli import REPOSITORY, Cli, answers, environment
+from tests.support.mcp_servers import ASKING
 from tests.support.pixel import PIXEL_BASE64
 
 WRITE = """
@@ -239,3 +242,38 @@ async def test_a_memory_file_below_comes_with_the_first_file_that_is_touched_the
         rows = {row["label"]: row for row in (await session.context())["rows"]}
         messages = str(rows)
         assert "instructions from sub/AGENTS.md" in messages
+
+
+ASKS = """
+[[step]]
+tool_calls = [{ name = "mcp__asks__plan_again", arguments = {} }]
+[[step]]
+text = "Done."
+"""
+"""A tool whose server asks for input with a form."""
+
+
+@pytest.mark.slow
+async def test_a_form_of_a_server_is_a_question_with_a_schema(cli: Cli) -> None:
+    cli.config(f"[mcp.asks]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(ASKING)}]\nrequired = true\n")
+    cli.script(ASKS + ASKS + ASKS)
+    told: list[str] = []
+    options = Options(allow=["mcp(asks.*)"])
+    async with Session(cli.project, "demo", options=options) as session:
+        for values in ({"city": "Rome", "days": 2}, {"city": "R"}, None):
+            async for event in session.send("plan"):
+                if isinstance(event, Question):
+                    assert (event.kind, event.server) == ("server", "asks")
+                    assert event.schema["properties"]["city"]["minLength"] == 2 and event.schema["required"] == ["city"]
+                    if values == {"city": "R"}:
+                        with pytest.raises(AgentError, match="City: must be at least 2 characters"):
+                            event.allow(**values)
+                    elif values is not None:
+                        event.allow(**values)
+            results = [m.tool_result.text for m in session.agent.conversation.path if m.tool_result is not None]
+            told.append(results[-1])
+    assert told == [
+        "accept {'days': 2, 'train': False, 'seat': 'window', 'city': 'Rome'}",
+        "decline None",
+        "decline None",
+    ]

@@ -22,6 +22,7 @@ class Client:
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
         self.asked: list[Any] = []
+        self.elicited: list[tuple[str, Any]] = []
         self.updates: list[Any] = []
 
     async def request_permission(
@@ -32,6 +33,12 @@ class Client:
         chosen = next(option.option_id for option in options if option.kind == kind)
         outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
         return schema.RequestPermissionResponse(outcome=outcome)
+
+    async def create_elicitation(self, message: str, mode: Any, **more: Any) -> Any:
+        self.elicited.append((message, mode))
+        if isinstance(mode, schema.ElicitationUrlSessionMode):
+            return schema.DeclineElicitationResponse(action="decline")
+        return schema.AcceptElicitationResponse(action="accept", content={"city": "Rome", "days": 2})
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
         self.updates.append(update)
@@ -55,13 +62,13 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(cli: Cli, client: Any, model: str = "demo") -> AsyncIterator[Any]:
+async def started(cli: Cli, client: Any, model: str = "demo", can: Any = None) -> AsyncIterator[Any]:
     program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
     async with (
         asyncio.timeout(60),
         spawn_agent_process(client, *program, env=environment(cli.env), use_unstable_protocol=True) as (agent, _),
     ):
-        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=can)
         yield agent
 
 

@@ -37,11 +37,12 @@ from agent_tui.models.events import (
     JobsChanged,
     MessageAdded,
     QueueChanged,
+    ServerAction,
     SessionChanged,
     WaitingKind,
     WaitingMessage,
 )
-from agent_tui.models.messages import AttachmentPart, Message, TextPart, Written, user_message
+from agent_tui.models.messages import AttachmentPart, Message, Metadata, TextPart, Written, user_message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
@@ -66,12 +67,13 @@ if TYPE_CHECKING:
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
     from agent_tui.engine.runner import Runner
     from agent_tui.engine.runtime import SpendingBudget
+    from agent_tui.engine.servers import ServerDesk
     from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
     from agent_tui.engine.toolbox import Background
     from agent_tui.engine.waiting import Waiting
 else:
     Agent = Project = ContextControl = BranchControl = ModeControl = ModelControl = CompactionControl = object
-    Drafting = Pins = SessionControl = PermissionDesk = QuestionDesk = object
+    Drafting = Pins = SessionControl = PermissionDesk = QuestionDesk = ServerDesk = object
     Background = Runner = Waiting = SpendingBudget = Conversation = object
 
 
@@ -162,6 +164,7 @@ class FakeAgent(Agent):
         self.mode = FakeMode()
         self.permissions = FakePermissions(self)
         self.questions = FakeQuestions(self)
+        self.servers = FakeServers(self)
         self.background = FakeBackground(self)
         self.project = FakeProject(self)
         self.budget = FakeBudget(self)
@@ -604,6 +607,11 @@ class FakeQuestions(Part, QuestionDesk):
 
     def answer_question(self, request_id: str, chosen: Sequence[str] = (), text: str = "") -> None:
         self._agent.calls.append(("answer_question", (request_id, tuple(chosen), text)))
+
+
+class FakeServers(Part, ServerDesk):
+    def answer(self, request_id: str, action: ServerAction, values: Metadata | None = None) -> None:
+        self._agent.calls.append(("answer_server", (request_id, action, values)))
 
 
 class FakeProject(Project):

@@ -72,11 +72,11 @@ class Changes:
             await self._news.wait()
 
 
-async def serve_http(port: int = 0, *more: str) -> tuple[asyncio.subprocess.Process, int]:
+async def serve_http(port: int = 0, *more: str, script: str = SERVER) -> tuple[asyncio.subprocess.Process, int]:
     """A server and its port. The socket listens before the server runs: who connects waits, nobody is refused."""
     with socket.create_server(("127.0.0.1", port)) as listening:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, SERVER, "--http", str(listening.fileno()), *more),
+            *(sys.executable, script, "--http", str(listening.fileno()), *more),
             pass_fds=[listening.fileno()],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -12,6 +12,9 @@ from agent_tui.config import McpServer
 from tests.support.nursery import stand_in
 
 SERVER = str(Path(__file__).with_name("mcp_server.py"))
+ASKING = str(Path(__file__).with_name("mcp_asking.py"))
+HOSTILE = str(Path(__file__).with_name("mcp_hostile.py"))
+"""A server that asks, and one that means ill."""
 PREPARE_SERVER = "import uvicorn, mcp.server.mcpserver, mcp.server.stdio, mcp.shared.exceptions, mcp_types"
 
 _nurseries: list[str] = []
@@ -27,14 +30,14 @@ def servers_from(address: str) -> Iterator[None]:
         _nurseries.pop()
 
 
-def own(*arguments: str, **fields: object) -> McpServer:
+def own(*arguments: str, script: str = SERVER, **fields: object) -> McpServer:
     """A server that is a process of its own, for tests of what becomes of it."""
-    return replace(McpServer(command=sys.executable, args=[SERVER, *arguments]), **fields)  # type: ignore[arg-type]
+    return replace(McpServer(command=sys.executable, args=[script, *arguments]), **fields)  # type: ignore[arg-type]
 
 
-def stdio(*arguments: str, **fields: object) -> McpServer:
+def stdio(*arguments: str, script: str = SERVER, **fields: object) -> McpServer:
     """The server with these arguments; ``fields`` of its configuration are replaced."""
     if not _nurseries:
-        return own(*arguments, **fields)
-    command, *rest = stand_in(_nurseries[-1], SERVER, *arguments)
+        return own(*arguments, script=script, **fields)
+    command, *rest = stand_in(_nurseries[-1], script, *arguments)
     return replace(McpServer(command=command, args=rest), **fields)  # type: ignore[arg-type]

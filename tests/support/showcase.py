@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.context.accounting.spending import session_totals
-from agent_tui.models.events import JobInfo, PermissionAsked, PlanPresented, QuestionAsked
+from agent_tui.models.events import JobInfo, PermissionAsked, PlanPresented, QuestionAsked, ServerAsked
+from agent_tui.models.forms import Choice, FormField
 from agent_tui.models.messages import (
     Message,
     ReasoningPart,
@@ -242,6 +243,19 @@ def choice(several: bool = False) -> QuestionAsked:
         "In memory only",
     )
     return QuestionAsked("ask_1", "Where should the cache of greetings live?", choices, several)
+
+
+def form() -> ServerAsked:
+    """A form that an MCP server asks to be filled in."""
+    seats = (Choice("window", "Window"), Choice("aisle", "Aisle"), Choice("any", "Whichever is left"))
+    fields = (
+        FormField("city", "City", about="As it is written there", required=True, least=2),
+        FormField("days", "Days", "integer", least=1, most=30, default=3),
+        FormField("train", "By train", "boolean", default=False),
+        FormField("seat", "Seat", "choice", choices=seats, default="window"),
+        FormField("meals", "Meals", "choices", choices=(Choice("b", "Breakfast"), Choice("d", "Dinner"))),
+    )
+    return ServerAsked("srv_1", "trips", "form", "Where do you want to go?", fields)
 
 
 def question() -> PermissionAsked:

@@ -140,11 +140,11 @@ class SummaryAnswer:
 
 
 class PaidCalls:
-    """The calls of a compactor, within what may be spent. ``emit`` hears of waits."""
+    """The calls of a compactor, or of ``what`` is said, within what may be spent. ``emit`` hears of waits."""
 
-    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+    def __init__(self, runtime: Runtime, emit: Emit, what: str = "the summary call") -> None:
         self._runtime = runtime
-        self._emit = emit
+        self._emit, self._what = emit, what
         self._begun: BegunCall | None = None
         self._prepared = ""
 
@@ -177,7 +177,7 @@ class PaidCalls:
             step.prepared = self._prepared
             return step
 
-        told = (self._emit, model, "the summary call")
+        told = (self._emit, model, self._what)
         begun = await begin_call(self._runtime, call, most, marked, told)
         self._begun = None if isinstance(begun, str) else begun
         return begun if isinstance(begun, str) else None
@@ -377,7 +377,7 @@ class SummaryCall:
             request.capped, request.max_output = capped, output if capped else asked
             step = Step(
                 new_id("step"),
-                "compaction",
+                request.kind,
                 model.spec.key,
                 target.provider,
                 target.api,

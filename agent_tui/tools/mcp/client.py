@@ -10,7 +10,8 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,10 +21,14 @@ from agent_tui.pipes.pipe import BadLineError, ChildPipe, Refused, UnknownNameEr
 from agent_tui.pipes.start import command as command_of
 from agent_tui.pipes.start import start
 from agent_tui.tools.mcp import protocol
+from agent_tui.tools.mcp.patience import Patience
 
 log = logging.getLogger(__name__)
 
 A = TypeVar("A")
+
+Ask = Callable[[protocol.Question], Awaitable[object]]
+"""Answers a server's question, with what the protocol says. Raises ToolError, which refuses it."""
 
 COMMAND = command_of("agent_tui.tools.mcp.host")
 
@@ -46,6 +51,11 @@ class HostClient:
         log_file: Path | None,
     ) -> None:
         self._on_server, self._on_down, self._log_file = on_server, on_down, log_file
+        self.answers: Ask | None = None
+        """Answers what servers ask."""
+        self._asked: dict[int, asyncio.Task[None]] = {}
+        self._patience: defaultdict[str, Patience] = defaultdict(Patience)
+        self._roots: list[str] = []
         self._pipe: ChildPipe | None = None
         self._servers: dict[str, McpServer] = {}
         self._pending: dict[int, tuple[asyncio.Future[object], Callable[[str], None]]] = {}
@@ -65,11 +75,12 @@ class HostClient:
         """The processes the host started, as it last said."""
         return list(self._children)
 
-    def serve(self, servers: dict[str, McpServer]) -> None:
-        """Has the host run exactly these servers; it is started when there are any. Does not wait."""
-        self._servers = dict(servers)
+    def serve(self, servers: dict[str, McpServer], roots: list[str]) -> None:
+        """Has the host run exactly these servers and tell them of the folders ``roots``; it is started when there are
+        any. Does not wait."""
+        self._servers, self._roots = dict(servers), list(roots)
         if self.pid is not None:
-            self._write(protocol.Servers(self._servers))
+            self._write(protocol.Servers(self._servers, self._roots))
         elif servers and not self._closed and (self._task is None or self._task.done()):
             self._deaths = 0
             self._task = asyncio.create_task(self._spawn(0.0), name="tool host")
@@ -95,7 +106,7 @@ class HostClient:
         self._pending[request] = future, progress
         self._write(question, request)
         try:
-            async with asyncio.timeout(timeout + _GRACE):
+            async with self._patience[server].limit(timeout + _GRACE):
                 answer = await future
         except TimeoutError:
             raise ToolError(f"The MCP server {server} did not answer within {timeout:g} s.") from None
@@ -109,12 +120,17 @@ class HostClient:
             raise ToolError(f"The tool host answered with {type(answer).__name__}.")
         return answer
 
+    def waited(self, server: str) -> float:
+        """Seconds that the user was waited for, for what a server asked."""
+        return self._patience[server].waited
+
     async def close(self) -> None:
         """Ends the host and its servers."""
         self._closed = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        running = [*self._asked.values(), *([self._task] if self._task is not None else [])]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
         if self._pipe is not None:
             await self._pipe.close(PATIENCE)
 
@@ -130,7 +146,7 @@ class HostClient:
         except OSError as error:
             self._on_down(f"cannot start the tool host: {error}")
             return
-        self._write(protocol.Servers(self._servers))
+        self._write(protocol.Servers(self._servers, self._roots))
 
     def _write(self, message: object, request: int = 0) -> None:
         if self._pipe is not None:
@@ -149,6 +165,11 @@ class HostClient:
             self._on_server(message)
         elif isinstance(message, protocol.Children):
             self._children = message.pids
+        elif isinstance(message, protocol.Question):
+            self._asked[request] = asyncio.create_task(self._answer(request, message), name=f"ask {message.server}")
+        elif isinstance(message, protocol.Withdrawn):
+            if (task := self._asked.get(request)) is not None:
+                task.cancel()
         elif message is not None and (entry := self._pending.get(request)) is not None:
             future, progress = entry
             if isinstance(message, protocol.Progress):
@@ -156,9 +177,27 @@ class HostClient:
             elif not future.done():
                 future.set_result(message)
 
+    async def _answer(self, request: int, question: protocol.Question) -> None:
+        """Answers a server's question, for which nothing else of that server runs out of time."""
+        answer: object = Refused("nobody can be asked")
+        try:
+            if self.answers is not None:
+                with self._patience[question.server].paused():
+                    answer = await self.answers(question)
+        except ToolError as error:
+            answer = Refused(str(error))
+        except Exception as error:
+            log.exception("A question of the MCP server %s failed", question.server)
+            answer = Refused(f"{type(error).__name__}: {error}")
+        finally:
+            del self._asked[request]
+        self._write(answer, request)
+
     def _death(self, pipe: ChildPipe) -> None:
         if pipe is not self._pipe:
             return
+        for task in self._asked.values():
+            task.cancel()
         for future, _ in self._pending.values():
             if not future.done():
                 future.set_result(Refused("The tool host exited during the call."))

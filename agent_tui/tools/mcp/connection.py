@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import chain
 from typing import Any
@@ -16,10 +16,13 @@ from mcp.client.client import Client
 from mcp.client.session import IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED
+from mcp_types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
+from agent_tui.tools.mcp.asking import Ask, Asking, nobody
+from agent_tui.tools.mcp.patience import Patience
 from agent_tui.tools.mcp.protocol import (
     DATA_LIMIT,
     TEXT_LIMIT,
@@ -36,7 +39,7 @@ from agent_tui.tools.mcp.protocol import (
     ToolAnswer,
     ToolEntry,
 )
-from agent_tui.tools.mcp.transport import ENDED, STAND_INS, LenientLists, Link, timed_out, was_closed
+from agent_tui.tools.mcp.transport import ENDED, STAND_INS, LenientLists, Link, was_closed
 
 LISTED = 1_000
 """Tools, resources or prompts of one server that are looked at."""
@@ -116,6 +119,9 @@ STABLE = 60.0
 RELIST_PAUSE = 0.25
 """Seconds between two listings of a server that says its lists changed."""
 
+PROGRESS_PAUSE = 0.1
+"""Seconds between two reports of progress that are passed on; the ones between are left out."""
+
 LISTEN_PATIENCE = 2.0
 """Seconds a server gets to confirm that it will tell of changes, before it is listed all the same."""
 
@@ -125,7 +131,12 @@ ERROR_LIMIT = 2_000
 INSTRUCTIONS_READ = 20_000
 """Characters of a server's instructions that are looked at."""
 
+NO_WAY_BACK = "no back-channel"
+"""What a server says that asks by a request although the protocol of 2026 is spoken."""
+
 _PAGES = 100
+MOST_URLS = 3
+"""Addresses that a failed request may want to be opened."""
 _LIST_CHANGES = (
     types.ToolListChangedNotification,
     types.ResourceListChangedNotification,
@@ -138,18 +149,32 @@ class CallFailed(Exception):
 
 
 class Connection:
-    """``report`` gets each change: a state with its reason and, once connected, what the server offers."""
+    """``report`` gets each change: a state with its reason and, once connected, what the server offers. ``ask`` hands
+    on what it asks, ``roots`` are the folders that it is told of."""
 
-    def __init__(self, name: str, server: McpServer, report: Callable[[ServerChange], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        server: McpServer,
+        report: Callable[[ServerChange], None],
+        ask: Ask = nobody,
+        roots: Sequence[str] = (),
+    ) -> None:
         self.name, self.server, self._report = name, server, report
         self._client: Client | None = None
         self._link: Link | None = None
         self._lists: LenientLists | None = None
+        self._patience = Patience()
+        self._asking = Asking(name, ask, self._patience, self._enough)
+        self._asking.roots = list(roots)
         self._wake = asyncio.Event()
         self._lost = self._changed = self._stopping = self._connecting = False
         self._sse = server.type == "sse"
+        self._older = False
+        """It is spoken to in the protocol of 2025, in which a server asks by requests of its own."""
         self._why = ""
         self._probe: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
         self._task = asyncio.create_task(self._run(), name=f"mcp {name}")
 
     async def close(self) -> None:
@@ -201,8 +226,11 @@ class Connection:
                 async with asyncio.timeout(self.server.timeout):
                     client = Client(
                         link.transport(),
-                        read_timeout_seconds=self.server.timeout,
                         message_handler=self._message,
+                        mode="legacy" if self._older else "auto",
+                        elicitation_callback=self._asking.elicit,
+                        sampling_callback=self._asking.sample if self.server.sampling else None,
+                        list_roots_callback=self._asking.list_roots,
                         client_info=types.Implementation(name="agent-tui", version="1"),
                         cache=None,
                     )
@@ -234,8 +262,9 @@ class Connection:
             if self._changed and not (self._lost or self._stopping):
                 self._changed = False
                 try:
-                    self._say("connected", offer=await self._list(client))
-                except MCPError as error:
+                    async with asyncio.timeout(self.server.timeout):
+                        self._say("connected", offer=await self._list(client))
+                except (MCPError, TimeoutError) as error:
                     log.warning("MCP server %s cannot be listed again: %s", self.name, error)
                 await asyncio.sleep(RELIST_PAUSE)
 
@@ -273,7 +302,26 @@ class Connection:
         self._changed = True
         self._wake.set()
 
+    def _enough(self, why: str) -> None:
+        """The server asks without end."""
+        self._why = self._why or why
+        self._ended()
+
+    def tell_roots(self, roots: Sequence[str]) -> None:
+        """The folders of the project are others now."""
+        if self._asking.roots == list(roots):
+            return
+        self._asking.roots = list(roots)
+        if (client := self._client) is not None:
+            task = asyncio.create_task(_tell_roots(client), name=f"mcp {self.name} roots")
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
     def _ended(self) -> None:
+        if self._client is not None and not (self._lost or self._stopping or self._connecting):
+            # Told at once, so that what is asked of it from here on waits.
+            why = self._why or (self._link.reason(MCPError(CONNECTION_CLOSED, ENDED)) if self._link else ENDED)
+            self._say("starting", f"{why}; reconnecting")
         self._lost = True
         self._wake.set()
 
@@ -284,11 +332,11 @@ class Connection:
 
     async def _list(self, client: Client) -> Entries:
         can = client.server_capabilities
-        offer = Entries(instructions=(client.instructions or "")[:INSTRUCTIONS_READ])
+        offer = Entries(instructions=(client.instructions or "")[:INSTRUCTIONS_READ], reads=can.resources is not None)
         if can.tools is not None:
             offer.tools.extend(map(_tool_entry, await _pages(client.list_tools, "tools")))
         # These two are extras: a server that fails to list them is still of use.
-        if can.resources is not None:
+        if offer.reads:
             with suppress(MCPError):
                 offer.resources.extend(map(_resource_entry, await _pages(client.list_resources, "resources")))
         if can.prompts is not None:
@@ -303,47 +351,64 @@ class Connection:
     async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> ToolAnswer:
         """Structured content is shown where no text repeats it."""
 
+        clock, told = asyncio.get_running_loop().time, -PROGRESS_PAUSE
+
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+            nonlocal told
+            if clock() - told < PROGRESS_PAUSE and progress != total:
+                return
+            told, message = clock(), message and message[:ERROR_LIMIT]
             share = f"{progress:g}/{total:g}" if total else f"{progress:g}"
             tell(f"{share} {message}".strip() if message else share)
 
-        seconds = self.server.call_timeout
-        async with self._request() as client:
-            result = await client.call_tool(
-                tool, arguments, read_timeout_seconds=seconds, progress_callback=on_progress
-            )
+        async with self._request(self.server.call_timeout) as client:
+            result = await client.call_tool(tool, arguments, progress_callback=on_progress)
             texts, images = _content(result.content)
             if result.structured_content is not None and not any(texts):
                 texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
             return ToolAnswer(_cut("\n".join(texts)), bool(result.is_error), images)
 
     async def read(self, uri: str) -> Contents:
-        async with self._request() as client:
+        async with self._request(self.server.timeout) as client:
             result = await client.read_resource(uri)
             return Contents([_resource(entry) for entry in result.contents[:LISTED]])
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> PromptAnswer:
         texts: list[str] = []
-        async with self._request() as client:
+        async with self._request(self.server.timeout) as client:
             for message in (await client.get_prompt(name, arguments)).messages:
                 who = "(assistant) " if message.role == "assistant" else ""
                 texts += [f"{who}{text}" for text in _content([message.content])[0]]
         return PromptAnswer(_cut("\n".join(texts)))
 
     @asynccontextmanager
-    async def _request(self) -> AsyncIterator[Client]:
-        """The client, to ask the server and bring its result into our form. Raises CallFailed where either fails."""
+    async def _request(self, seconds: float) -> AsyncIterator[Client]:
+        """The client, to ask the server within so many seconds, in which the user is not waited for, and bring its
+        result into our form. Raises CallFailed where either fails."""
         client, link = self._client, self._link
         if client is None or link is None:
             raise CallFailed(f"The MCP server {self.name} is not connected.")
+        self._asking.begin()
         try:
-            yield client
+            async with self._patience.limit(seconds):
+                yield client
+        except TimeoutError as error:
+            raise CallFailed(f"The MCP server {self.name} did not answer in time.") from error
         except MCPError as error:
-            if timed_out(error):
-                raise CallFailed(f"The MCP server {self.name} did not answer in time.") from error
+            if error.code == URL_ELICITATION_REQUIRED:
+                raise CallFailed(f"{self.name}: {await self._need_url(error)}") from error
+            if NO_WAY_BACK in error.message and client.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
+                self._older = True
+                self._enough("it asks in the way of the older protocol")
+                raise CallFailed(
+                    f"{self.name} is connected anew, by the protocol in which it asks: call again."
+                ) from error
             if was_closed(error) or (self.server.url and error.message in STAND_INS):
-                reason = link.reason(error)
-                self._verify(client)
+                reason = self._why or link.reason(error)
+                if self.server.url:
+                    self._verify(client)
+                elif client is self._client:
+                    self._ended()
                 raise CallFailed(f"The MCP server {self.name} failed: {reason}.") from error
             raise CallFailed(f"{self.name}: {_in_its_words(error)}") from error
         except Exception as error:
@@ -355,9 +420,21 @@ class Connection:
         if self.server.url and client is self._client:
             self._probe = asyncio.create_task(self._probe_http(client))
 
+    async def _need_url(self, error: MCPError) -> str:
+        """The server wants an address to be opened before it does what it was asked for; what became of that."""
+        try:
+            needed = types.ElicitationRequiredErrorData.model_validate(error.error.data).elicitations
+        except ValueError:
+            return _in_its_words(error)
+        answers = [await self._asking.elicit(None, params) for params in needed[:MOST_URLS]]
+        if all(isinstance(answer, types.ElicitResult) and answer.action == "accept" for answer in answers):
+            return "the user was asked to open an address first, and agreed. Call again once they say it is done."
+        return "the user has to open an address first, and did not want to."
+
     async def _probe_http(self, client: Client) -> None:
         try:
-            await client.list_tools()
+            async with asyncio.timeout(self.server.timeout):
+                await client.list_tools()
         except Exception as error:
             if client is self._client:
                 self._why = self._link.reason(error) if self._link is not None else str(error)
@@ -370,6 +447,12 @@ def _in_its_words(error: MCPError) -> str:
     more = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, default=str) if data else ""
     said = plain(error.message, ERROR_LIMIT) or "an error without a message"
     return f"{said} (error {error.code})" + (f": {plain(more, ERROR_LIMIT)}" if more else "")
+
+
+async def _tell_roots(client: Client) -> None:
+    if client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS:  # newer servers ask with each request
+        with suppress(MCPError):
+            await client.session.send_notification(types.RootsListChangedNotification())
 
 
 async def _pages(fetch: Callable[..., Awaitable[Any]], field: str) -> list[Any]:

@@ -32,13 +32,17 @@ GRACE = 1.5
 
 
 class Host:
-    """Keeps the connections that the program wants and answers its requests, each in a task of its own."""
+    """Keeps the connections that the program wants and answers its requests, each in a task of its own. What servers
+    ask is put to the program."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write
         self._connections: dict[str, Connection] = {}
         self._requests: dict[int, asyncio.Task[None]] = {}
         self._background: set[asyncio.Task[Any]] = set()
+        self._roots: list[str] = []
+        self._asked: dict[int, asyncio.Future[object]] = {}
+        self._questions = 0
 
     def receive(self, data: bytes) -> None:
         """Takes one line. What cannot be understood is logged, and refused where it says whose it is."""
@@ -51,8 +55,12 @@ class Host:
         match message:
             case None:
                 self._refuse(request, "unknown operation")
-            case protocol.Servers(servers):
+            case protocol.Servers(servers, roots):
+                self._roots = roots
                 self._configure(servers)
+            case protocol.Elicited() | protocol.Sampled() | Refused():
+                if (future := self._asked.get(request)) is not None and not future.done():
+                    future.set_result(message)
             case protocol.Reconnect(server):
                 self._reconnect(server)
             case protocol.Cancel():
@@ -79,13 +87,28 @@ class Host:
                 del self._connections[name]
                 self._spawn(connection.close())
         for name, server in wanted.items():
-            if name not in self._connections:
+            if name in self._connections:
+                self._connections[name].tell_roots(self._roots)
+            else:
                 self._connections[name] = self._connect(name, server)
 
     def _connect(self, name: str, server: McpServer) -> Connection:
         from agent_tui.tools.mcp.connection import Connection
 
-        return Connection(name, server, self._report)
+        return Connection(name, server, self._report, self._put, self._roots)
+
+    async def _put(self, question: protocol.Question) -> object:
+        """What the program answers to a server's question; one that nobody waits for any more is withdrawn."""
+        self._questions += 1
+        number = self._questions
+        future = self._asked[number] = asyncio.get_running_loop().create_future()
+        self._send(question, number)
+        try:
+            return await future
+        finally:
+            del self._asked[number]
+            if future.cancelled():
+                self._send(protocol.Withdrawn(), number)
 
     def _reconnect(self, name: str) -> None:
         old = self._connections.get(name)

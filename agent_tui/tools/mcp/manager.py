@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from agent_tui.config import McpServer, ToolsConfig
@@ -18,9 +18,9 @@ from agent_tui.models.usage import Limits
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
-from agent_tui.tools.mcp.client import HostClient
+from agent_tui.tools.mcp.client import Ask, HostClient
 from agent_tui.tools.mcp.config import Plan, plan_servers
-from agent_tui.tools.mcp.names import no_server, server_group
+from agent_tui.tools.mcp.names import PREFIX, no_server, server_group, server_part
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.protocol import (
     CallTool,
@@ -29,12 +29,22 @@ from agent_tui.tools.mcp.protocol import (
     FillPrompt,
     Image,
     PromptAnswer,
+    Question,
     ReadResource,
     ServerChange,
     ServerState,
     ToolAnswer,
 )
-from agent_tui.tools.mcp.tool import CALL, IMAGES, SEARCH, McpCallTool, ToolSearchTool, images
+from agent_tui.tools.mcp.tool import (
+    CALL,
+    IMAGES,
+    READ,
+    SEARCH,
+    McpCallTool,
+    McpReadTool,
+    ToolSearchTool,
+    images,
+)
 
 DEFAULT_WINDOW = 128_000
 """Tokens taken for the window when it is not known."""
@@ -88,8 +98,9 @@ class McpManager:
         *,
         log_file: Path | None = None,
         remembered: RememberedOffers | None = None,
+        added: Sequence[Path] = (),
     ) -> None:
-        self._config, self._root, self._remembered = config, root, remembered
+        self._config, self._root, self._remembered, self._added = config, root, remembered, added
         self._servers: dict[str, _Server] = {}
         self._host = HostClient(self._on_server, self._on_down, log_file)
         self._waiters: list[asyncio.Event] = []
@@ -99,7 +110,16 @@ class McpManager:
         self._on_failure: Callable[[str, str], None] = lambda name, reason: None
         self._search: list[Tool] = [ToolSearchTool(self._mcp_tools, self._coming, self.settled)]
         self._search.append(McpCallTool(self._mcp_tools))
+        self._read = McpReadTool(lambda name: self._named(name).name, self._contents)
         self._plan(plan_servers(servers, root, trusted))
+
+    def answers_by(self, ask: Ask) -> None:
+        """``ask`` answers what servers ask, by their shown names."""
+
+        async def named(question: Question) -> object:
+            return await ask(replace(question, server=self._named(question.server).name))
+
+        self._host.answers = named
 
     def on_failure(self, told: Callable[[str, str], None]) -> None:
         """``told`` hears the name of every server that fails from now on, and why."""
@@ -206,13 +226,14 @@ class McpManager:
                 self._servers[plan.name] = _Server(plan.name, name, plan.state, detail, plan.server, plan.required)
 
     def _serve(self) -> None:
-        self._host.serve({name: s.spec for name, s in self._servers.items() if s.spec is not None})
+        roots = [str(folder) for folder in (self._root, *self._added)]
+        self._host.serve({name: s.spec for name, s in self._servers.items() if s.spec is not None}, roots)
 
     def _on_server(self, change: ServerChange) -> None:
         server = self._servers.get(change.server)
         if server is None or server.spec is None:
             return
-        before = [t.schema for t in server.offer.tools], server.offer.instructions
+        before = _sent_of(server.offer)
         server.state, server.detail = change.state, plain_line(change.detail)
         if server.state == "connected":
             server.offer = read_offer(server.name, change.offer or Entries(), self._call)
@@ -226,7 +247,7 @@ class McpManager:
         self._waiters.clear()
         if server.state == "failed":
             self._on_failure(server.name, server.detail)
-        if before != ([t.schema for t in server.offer.tools], server.offer.instructions):
+        if before != _sent_of(server.offer):
             self._changed()
 
     def _on_down(self, reason: str) -> None:
@@ -238,13 +259,19 @@ class McpManager:
     async def _connected(self, name: str) -> tuple[str, McpServer]:
         """The key and the configuration of a server that can be asked; one that starts is waited for. Raises
         ToolError."""
-        server = next((s for s in self._servers.values() if name in (s.key, s.name)), None)
-        if server is None:
-            raise ToolError(no_server(name))
+        server = self._named(name)
         await self.settled(server.name)
         if server.state != "connected" or server.spec is None:
             raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
         return server.key, server.spec
+
+    def _named(self, name: str) -> _Server:
+        """The server that is called so, also as the names of its tools have it. Raises ToolError."""
+        called = name.removeprefix(PREFIX)
+        found = (s for s in self._servers.values() if called in (s.key, s.name, server_part(s.name)))
+        if (server := next(found, None)) is None:
+            raise ToolError(no_server(name))
+        return server
 
     # Tools
 
@@ -256,21 +283,29 @@ class McpManager:
         return [tool for name, tool in tools.items() if name not in self._config.disabled]
 
     def tools(self) -> list[Tool]:
-        """Every tool that can be called, deferred ones and the two that reach them included."""
+        """Every tool that can be called, deferred ones and those that reach them and resources included."""
         tools = self._mcp_tools()
-        return [*tools, *self._search] if tools or self._coming() else []
+        search = self._search if tools or self._coming() else []
+        return [*tools, *search, *([self._read] if self._reads else [])]
+
+    @property
+    def _reads(self) -> bool:
+        """True when there is a resource that the model may want to read."""
+        return READ not in self._config.disabled and any(s.offer.reads for s in self._servers.values())
 
     def offered(self, limits: Limits) -> list[OfferedTool]:
         """The tools of the next request, by name. Where their schemas would take more than ``mcp_defer_share`` of the
         window all of them are deferred, and ``tool_search`` and ``mcp_call`` are sent instead. The two are sent, too,
-        while servers start: no request waits for them, and a model that needs their tools can."""
+        while servers start: no request waits for them, and a model that needs their tools can. ``mcp_read`` is sent
+        where a server has resources."""
         tools = sorted(self._mcp_tools(), key=lambda t: t.schema.name)
         tokens = sum(_characters(t.schema) for t in tools) / CHARS_PER_TOKEN
         deferred = tokens > self._config.mcp_defer_share * (limits.window or DEFAULT_WINDOW)
         offered = [OfferedTool(t.schema, t.group, deferred) for t in tools]
+        reach, read = list[Tool](), [self._read] if self._reads else []
         if ((tools and deferred) or self._coming()) and not {SEARCH, CALL} & set(self._config.disabled):
-            offered = [OfferedTool(t.schema, "builtin") for t in self._search] + offered
-        return offered
+            reach = self._search
+        return [*(OfferedTool(tool.schema, "builtin") for tool in (*reach, *read)), *offered]
 
     def instructions(self) -> list[SystemBlock]:
         """A block for each server that says how its tools are used, by name; of many servers the first."""
@@ -289,7 +324,9 @@ class McpManager:
 
     async def _call(self, server: str, tool: str, arguments: Metadata, progress: Callable[[str], None]) -> ToolAnswer:
         key, spec = await self._connected(server)
-        return await self._host.ask(CallTool(key, tool, arguments), ToolAnswer, spec.call_timeout, progress)
+        before = self._host.waited(key)
+        answer = await self._host.ask(CallTool(key, tool, arguments), ToolAnswer, spec.call_timeout, progress)
+        return replace(answer, waited=self._host.waited(key) - before)
 
     # Resources and prompts
 
@@ -322,6 +359,22 @@ class McpManager:
             raise ToolError(f"{server}:{plain_line(uri)} is empty.")
         return parts
 
+    async def _contents(self, server: str, uri: str) -> ToolAnswer:
+        """A resource's contents for the model, whose tool caps them. Raises ToolError."""
+        key, spec = await self._connected(server)
+        answer = await self._host.ask(ReadResource(key, uri), Contents, spec.timeout)
+        texts: list[str] = []
+        found: list[Image] = []
+        for entry in answer.contents:
+            if entry.text is not None:
+                texts.append(entry.text)
+            elif entry.media_type.startswith("image/"):
+                found.append(Image(entry.media_type, entry.data or ""))
+            else:
+                size = len(entry.data or "") * 3 // 4
+                texts.append(f"[{plain_line(entry.media_type, 60)}, {size:,} bytes, binary, not shown]")
+        return ToolAnswer("\n".join(texts), images=found)
+
     async def get_prompt(self, server: str, name: str, arguments: dict[str, str]) -> str:
         """A prompt filled in, as text. Raises ToolError."""
         key, spec = await self._connected(server)
@@ -342,6 +395,11 @@ class McpManager:
                 except ToolError as error:
                     problems.append(str(error))
         return parts, problems
+
+
+def _sent_of(offer: Offer) -> tuple[object, ...]:
+    """What of an offer goes with each request."""
+    return [tool.schema for tool in offer.tools], offer.instructions, offer.reads
 
 
 def _characters(schema: ToolSchema) -> int:

@@ -76,13 +76,15 @@ class McpPrompt:
 @dataclass(slots=True, frozen=True)
 class Offer:
     """Tools by name, without doubles; resources and prompts in the server's order; ``instructions`` are what it says of
-    its use, made plain and short; ``left_out`` names what it listed against the protocol."""
+    its use, made plain and short; ``left_out`` names what it listed against the protocol. ``reads``: it has resources,
+    listed or not."""
 
     tools: list[McpTool] = field(default_factory=list)
     resources: list[McpResource] = field(default_factory=list)
     prompts: list[McpPrompt] = field(default_factory=list)
     instructions: str = ""
     left_out: list[str] = field(default_factory=list)
+    reads: bool = False
 
     def __str__(self) -> str:
         counts = [(len(self.tools), "tool"), (len(self.resources), "resource"), (len(self.prompts), "prompt")]
@@ -102,6 +104,7 @@ def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
         [_prompt(server, entry) for entry in offer.prompts],
         re.sub(r"<(?=/?\s*mcp_server)", "‹", said, flags=re.IGNORECASE),
         [plain_line(name, 40) for name in offer.left_out],
+        offer.reads,
     )
 
 

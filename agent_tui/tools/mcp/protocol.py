@@ -1,6 +1,7 @@
 """The messages between the program and the tool host, in both directions.
 
-A server's state is told with each change; each request has one answer, or Refused.
+A server's state is told with each change; each request has one answer, or Refused. Servers ask, too: their questions
+have ids of their own, and an answer each.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ ServerState = Literal["starting", "connected", "failed", "disabled", "untrusted"
 
 @dataclass(slots=True, frozen=True)
 class Servers:
-    """All that should run, by name."""
+    """All that should run, by name; ``roots`` are the folders that they are told of."""
 
     servers: dict[str, McpServer]
+    roots: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, frozen=True)
@@ -108,13 +110,14 @@ class PromptEntry:
 
 @dataclass(slots=True, frozen=True)
 class Entries:
-    """The offer of a connected server, in its order; ``instructions`` are what it says of its use. ``left_out`` names
-    what it listed against the protocol."""
+    """The offer of a connected server, in its order; ``instructions`` are what it says of its use. ``reads``: it has
+    resources, listed or not. ``left_out`` names what it listed against the protocol."""
 
     tools: list[ToolEntry] = field(default_factory=list)
     instructions: str = ""
     resources: list[ResourceEntry] = field(default_factory=list)
     prompts: list[PromptEntry] = field(default_factory=list)
+    reads: bool = False
     left_out: list[str] = field(default_factory=list)
 
 
@@ -153,6 +156,8 @@ class ToolAnswer:
     text: str
     is_error: bool = False
     images: list[Image] = field(default_factory=list)
+    waited: float = 0.0
+    """Seconds that the user was waited for meanwhile."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -177,6 +182,60 @@ class PromptAnswer:
     text: str
 
 
+@dataclass(slots=True, frozen=True)
+class Elicit:
+    """A server asks the user to fill in a form, or (``url``) to open an address. Answered with Elicited."""
+
+    server: str
+    text: str
+    schema: Metadata = field(default_factory=dict)
+    url: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class Elicited:
+    """``values`` is what a form was filled in with."""
+
+    action: Literal["accept", "decline", "cancel"]
+    values: Metadata = field(default_factory=dict)
+
+
+@dataclass(slots=True, frozen=True)
+class Said:
+    """One message of a conversation that a server has a model go on with."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    images: list[Image] = field(default_factory=list)
+
+
+@dataclass(slots=True, frozen=True)
+class Sample:
+    """A server asks for an answer of the model, of ``most`` tokens. Answered with Sampled, or Refused."""
+
+    server: str
+    system: str
+    messages: list[Said]
+    most: int
+
+
+@dataclass(slots=True, frozen=True)
+class Sampled:
+    """The model's answer; ``cut_off`` at its longest."""
+
+    text: str
+    model: str
+    cut_off: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Withdrawn:
+    """The server waits no more for the answer to the question of this id."""
+
+
+Question = Elicit | Sample
+
+
 TO_HOST = Language(
     {
         "servers": Servers,
@@ -185,6 +244,9 @@ TO_HOST = Language(
         "call": CallTool,
         "read": ReadResource,
         "prompt": FillPrompt,
+        "elicited": Elicited,
+        "sampled": Sampled,
+        "refused": Refused,
     }
 )
 FROM_HOST = Language(
@@ -196,5 +258,8 @@ FROM_HOST = Language(
         "contents": Contents,
         "filled": PromptAnswer,
         "refused": Refused,
+        "elicit": Elicit,
+        "sample": Sample,
+        "withdrawn": Withdrawn,
     }
 )

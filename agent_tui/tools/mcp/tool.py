@@ -14,7 +14,7 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
-from agent_tui.text.clean import pictured, plain, plain_line, program_output
+from agent_tui.text.clean import pictured, pictured_line, plain, plain_line, program_output
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import INTEGER, TEXT, parameters, parse_arguments, validate
 from agent_tui.tools.base import Intent, ServerTool, Tool, ToolContext, ToolOutcome
@@ -22,7 +22,9 @@ from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_gro
 from agent_tui.tools.mcp.protocol import Image, ToolAnswer, ToolEntry
 from agent_tui.tools.output import cap
 
-SEARCH, CALL = "tool_search", "mcp_call"
+SEARCH, CALL, READ = "tool_search", "mcp_call", "mcp_read"
+READ_RESOURCE = "read_resource"
+"""What stands in rules for reading any resource of a server."""
 DEFAULT_RESULTS = 5
 MAX_RESULTS = 20
 NAMED = 30
@@ -123,6 +125,38 @@ class McpCallTool:
         raise ToolError(f"There is no tool named {plain_line(args.name, 100)!r}; find one with {SEARCH}.")
 
 
+@dataclass(slots=True)
+class ReadArguments:
+    server: str
+    uri: str
+
+
+class McpReadTool:
+    """Reads what a result links to, or what a server lists. Rules know it as ``mcp(server.read_resource)``."""
+
+    group = "mcp"
+    schema = ToolSchema(
+        READ,
+        "Read a resource of an MCP server: what stands in its results as [resource … uri].",
+        parameters({"server": TEXT, "uri": TEXT}, "server", "uri"),
+    )
+
+    def __init__(self, server: Callable[[str], str], read: Callable[[str, str], Awaitable[ToolAnswer]]) -> None:
+        self._server, self._read = server, read
+
+    def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
+        args = validate(ReadArguments, arguments, READ)
+        server, uri = self._server(args.server), pictured(args.uri)
+        display = {"kind": "text", "text": f"{plain_line(server, 60)}\n{uri}"}
+        called = ServerTool(server, READ_RESOURCE, only_looks=True)
+        summary = f"{plain_line(server, 60)}: read {pictured_line(args.uri)[:80]}"
+        return Intent("mcp", summary, display=display, tool=tool_name(server, READ_RESOURCE), server=called)
+
+    async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
+        args = validate(ReadArguments, arguments, READ)
+        return outcome(await self._read(self._server(args.server), args.uri), "resource", context)
+
+
 def rank(query: str, tools: Sequence[Tool]) -> list[Tool]:
     """The tools that match any word of the query, best first. Words in the name count most, then the description,
     then the names of the arguments."""
@@ -209,7 +243,7 @@ def outcome(answer: ToolAnswer, name: str, context: ToolContext) -> ToolOutcome:
     summary = "error" if answer.is_error else ", ".join(parts) or "done"
     display: Metadata = {"kind": "text", "summary": summary} | capped.counted()
     text = capped.text or ("[no text]" if attachments else "[no output]")
-    return ToolOutcome(text, answer.is_error, display, attachments)
+    return ToolOutcome(text, answer.is_error, display, attachments, waited=answer.waited)
 
 
 def images(found: Sequence[Image], name: str) -> tuple[list[AttachmentPart], list[str]]:

@@ -16,6 +16,7 @@ import re
 import shutil
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +179,10 @@ _TAIL = 4_000
 log = logging.getLogger(__name__)
 
 
+_bounded: ContextVar[Callable[[], None]] = ContextVar("bounded", default=lambda: None)
+"""Ends the connection whose output is read: the SDK goes on reading for nobody."""
+
+
 class WholeLines:
     """A server's output as text of whole lines: the SDK, which cuts it, takes the square of a line's length else, and
     knows no limit. A line longer than ``MESSAGE_LIMIT`` ends the connection."""
@@ -198,7 +203,7 @@ class WholeLines:
                 if not whole:
                     raise StopAsyncIteration from None
             except BoundError as error:
-                log.warning("%s", error)
+                _bounded.get()()
                 raise anyio.BrokenResourceError from error
             if whole:
                 return whole.decode(self._encoding, self._errors)
@@ -248,6 +253,7 @@ class Link:
         self._server, self._ended, self._by_sse = server, ended, sse
         self.errors = ErrorOutput()
         self.status: int | None = None
+        self._bound = False
 
     def transport(self) -> AbstractAsyncContextManager[TransportStreams]:
         read_leniently()
@@ -276,6 +282,7 @@ class Link:
         )
         stderr = await self.errors.open()
         bound_lines()
+        _bounded.set(self._too_long)
         try:
             async with stdio_client(parameters, stderr) as (read, write):
                 stderr.close()
@@ -284,6 +291,10 @@ class Link:
         finally:
             stderr.close()
             self.errors.close()
+
+    def _too_long(self) -> None:
+        self._bound = True
+        self._ended()
 
     @asynccontextmanager
     async def _watched(self, read: Any) -> AsyncGenerator[Any, None]:
@@ -360,6 +371,8 @@ class Link:
             if self.status is not None and self.status >= 400:
                 said = f": {error}" if isinstance(error, MCPError) and error.message not in STAND_INS else ""
                 return f"it answered HTTP {self.status}{said}"
+        if self._bound:
+            return f"it sent a message of more than {MESSAGE_LIMIT // 1_000_000} MB"
         if isinstance(error, MCPError) and was_closed(error):
             return f"the connection ended{self._said()}" if server.url else f"the server exited{self._said()}"
         return f"{type(error).__name__}: {error}"

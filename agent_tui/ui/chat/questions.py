@@ -11,12 +11,22 @@ from agent_tui.ui.keys import PAUSE, TypingGuard
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent_tui.models.events import ApprovedMode, PermissionAsked, PlanPresented, QuestionAsked, StopAsked, Way
+    from agent_tui.models.events import (
+        ApprovedMode,
+        PermissionAsked,
+        PlanPresented,
+        QuestionAsked,
+        ServerAction,
+        ServerAsked,
+        StopAsked,
+        Way,
+    )
+    from agent_tui.models.messages import Metadata
     from agent_tui.ui.chat.composing import Editor, Pasting
     from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.widgets.question import QuestionPanel
 
-    Asked = PermissionAsked | PlanPresented | QuestionAsked | StopAsked
+    Asked = PermissionAsked | PlanPresented | QuestionAsked | ServerAsked | StopAsked
 
 
 OFFER_KEY = "y"
@@ -39,7 +49,7 @@ class Questions(Part):
 
     def ask(self, asked: Asked) -> None:
         """Puts a question of the agent's, or of the screen's own."""
-        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked
+        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, ServerAsked, StopAsked
 
         match asked:
             case PermissionAsked():
@@ -48,6 +58,8 @@ class Questions(Part):
                 call = "A plan is ready"
             case QuestionAsked():
                 call = f"A question: {asked.question}"
+            case ServerAsked():
+                call = f"{asked.server} asks: {asked.text}"
             case StopAsked():
                 call = asked.question
             case _:
@@ -79,6 +91,13 @@ class Questions(Part):
         self.answered(asked.request_id)
         if self._agent is not None:
             self._agent.questions.answer_question(asked.request_id, chosen, text)
+
+    def answer_server(self, asked: ServerAsked, action: ServerAction, values: Metadata, opens: bool) -> None:
+        self.answered(asked.request_id)
+        if opens:
+            self.app.open_url(asked.url)
+        if self._agent is not None:
+            self._agent.servers.answer(asked.request_id, action, values)
 
     def answer_stop(self, asked: StopAsked, way: Way | None, text: str) -> None:
         """The question stays open until the answer could be taken, or another model is chosen."""
@@ -166,7 +185,8 @@ class Questions(Part):
 
     def _panel(self, asked: Asked) -> tuple[QuestionPanel[Any], str, str]:
         """The panel for a question, what goes on meanwhile, and how one gets there from the midst of typing."""
-        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked
+        from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, ServerAsked, StopAsked
+        from agent_tui.ui.widgets.form import ServerPanel
         from agent_tui.ui.widgets.panels import AskPanel, PermissionPanel, PlanPanel, StopPanel
 
         guard, typed = self.guard, self._typed
@@ -181,6 +201,9 @@ class Questions(Part):
             case QuestionAsked():
                 panel = AskPanel(asked, guard, typed, self.answer_question)
                 return panel, "Waiting for your answer", "A question: Tab to answer"
+            case ServerAsked():
+                panel = ServerPanel(asked, guard, typed, self.answer_server)
+                return panel, "Waiting for your answer", "An MCP server asks: Tab to answer"
             case StopAsked():
                 panel = StopPanel(asked, guard, typed, self.answer_stop)
                 return panel, "", "The turn stopped: Tab to answer"

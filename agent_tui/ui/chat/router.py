@@ -29,6 +29,7 @@ from agent_tui.models.events import (
     QuestionClosed,
     QueueChanged,
     RetryWaiting,
+    ServerAsked,
     SessionChanged,
     StepEnded,
     StepStarted,
@@ -117,7 +118,7 @@ class Router(Part):
                 self._questions.answered(request_id)
             case PlanPresented("", plan):
                 view.say("info", f"The plan (nobody can approve it here):\n{plan}")
-            case PlanPresented() | QuestionAsked() | StopAsked():
+            case PlanPresented() | QuestionAsked() | ServerAsked() | StopAsked():
                 self._questions.ask(event)
             case ContextChanged(usage, in_flight):
                 session.context_changed(usage, in_flight)

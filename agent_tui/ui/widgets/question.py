@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked
+from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, ServerAsked, StopAsked
 from agent_tui.text.cells import shorten
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.safety import Guarded
@@ -48,7 +48,7 @@ class Choice(Protocol):
     def feedback(self) -> bool: ...
 
 
-A = TypeVar("A", PermissionAsked, PlanPresented, QuestionAsked, StopAsked)
+A = TypeVar("A", PermissionAsked, PlanPresented, QuestionAsked, ServerAsked, StopAsked)
 TakesTyped: TypeAlias = Callable[[str, bool], None]
 """Takes text that was meant for the prompt (empty: a key that writes nothing), and whether it was pasted. Called at
 once, so that keys keep their order."""

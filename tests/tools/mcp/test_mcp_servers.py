@@ -159,7 +159,7 @@ async def test_big_schemas_are_deferred_found_and_called(tmp_path: Path) -> None
         await manager.settled()
         offered = manager.offered(limits)
         sent = [o.schema.name for o in offered if not o.deferred]
-        assert sent == ["tool_search", "mcp_call"]
+        assert sent == ["tool_search", "mcp_call", "mcp_read"]
         assert "MCP servers (test: 47 tools)" in offered[0].schema.description
         assert sum(o.deferred for o in offered) == 8 + 40 - 1
         assert [o.schema.name for o in manager.offered(Limits(1_000_000, None, None, "config")) if o.deferred] == []

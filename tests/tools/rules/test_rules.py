@@ -14,7 +14,7 @@ from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.names import tool_name
-from agent_tui.tools.mcp.tool import CALL, SEARCH
+from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.rule import KNOWN, checked_rules
 from tests.support.cli import REPOSITORY
@@ -25,7 +25,7 @@ PAGE = (REPOSITORY / "docs/permissions.md").read_text("utf-8")
 
 def test_every_tool_there_is_can_be_named() -> None:
     own = {tool.schema.name for tool in builtin_tools()} | {
-        *("outside", "network", "mcp", SEARCH_TOOL, SkillTool.schema.name, SEARCH, CALL),
+        *("outside", "network", "mcp", SEARCH_TOOL, SkillTool.schema.name, SEARCH, CALL, READ),
     }
     assert own == KNOWN
 

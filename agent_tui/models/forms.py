@@ -1,0 +1,283 @@
+"""Forms that MCP servers ask the user to fill in: flat, with a few kinds of fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Literal
+
+from agent_tui.models.messages import Metadata
+from agent_tui.records import dataclass
+from agent_tui.text.clean import plain, plain_line
+
+FieldKind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
+
+MOST_FIELDS, MOST_CHOICES = 40, 200
+MOST_TEXT = 20_000
+"""Characters of an answer."""
+
+_KINDS: Mapping[object, FieldKind] = {
+    "string": "text",
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+    "array": "choices",
+}
+_TYPES: dict[FieldKind, str] = {
+    "text": "string",
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+    "choice": "string",
+    "choices": "array",
+}
+_YES, _NO = ("yes", "y", "true", "on", "1"), ("no", "n", "false", "off", "0")
+
+
+class BadForm(ValueError):
+    """A form that cannot be shown; the text says why."""
+
+
+@dataclass(slots=True, frozen=True)
+class Choice:
+    """One of the values that a field takes, and its label."""
+
+    value: str
+    label: str
+
+
+@dataclass(slots=True, frozen=True)
+class FormField:
+    """``name`` is the server's own; ``title``, ``about`` and labels are made plain. ``least`` and ``most`` bound a
+    number, the length of a text, or how many are chosen. ``format`` is what a text has to be, such as ``email``."""
+
+    name: str
+    title: str
+    kind: FieldKind = "text"
+    about: str = ""
+    required: bool = False
+    choices: tuple[Choice, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    format: str = ""
+    default: Any = None
+
+    @property
+    def wants(self) -> str:
+        """What is to be written, in a word or two."""
+        words = {"integer": "a whole number", "number": "a number", "boolean": "yes or no", "choices": "several"}
+        what = self.format or words.get(self.kind, "")
+        least, most = (None if bound is None else f"{bound:g}" for bound in (self.least, self.most))
+        bounds = f"{least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+        if least is None and most is None:
+            return what
+        unit = " characters" if self.kind == "text" else ""
+        return f"{what}, {bounds}{unit}".lstrip(", ")
+
+    def read(self, text: str) -> Any:
+        """The value that somebody wrote. Raises ValueError, which says what is wrong, for what is none."""
+        text = text.strip()
+        value: Any = text
+        if self.kind == "boolean":
+            if text.lower() not in (*_YES, *_NO):
+                raise ValueError("answer yes or no")
+            value = text.lower() in _YES
+        elif self.kind in ("number", "integer"):
+            try:
+                value = int(text) if self.kind == "integer" or re.fullmatch(r"[+-]?\d+", text) else float(text)
+            except ValueError:
+                raise ValueError(f"{text[:40]!r} is not {self.wants}") from None
+        elif self.kind == "choice":
+            value = self._chosen(text)
+        elif self.kind == "choices":
+            value = [self._chosen(word.strip()) for word in text.split(",") if word.strip()]
+        self.check(value)
+        return value
+
+    def _chosen(self, text: str) -> str:
+        if text.isdecimal() and len(text) < 4 and 1 <= int(text) <= len(self.choices):
+            return self.choices[int(text) - 1].value
+        found = next((c for c in self.choices if text.casefold() in (c.value.casefold(), c.label.casefold())), None)
+        if found is None:
+            raise ValueError(f"{text[:40]!r} is none of the choices")
+        return found.value
+
+    def check(self, value: Any) -> None:
+        """Raises ValueError where the field does not take a value."""
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        several = self.kind == "choices" and isinstance(value, list)
+        kinds = {
+            "boolean": isinstance(value, bool),
+            "number": number and abs(value) < float("inf"),
+            "integer": isinstance(value, int) and not isinstance(value, bool),
+            "choices": several,
+        }
+        if not kinds.get(self.kind, isinstance(value, str)):
+            raise ValueError(f"is not {self.wants}" if self.wants else "is no text")
+        known = {choice.value for choice in self.choices}
+        chosen = value if several else [value] if self.kind == "choice" else []
+        if not all(isinstance(one, str) and one in known for one in chosen) or len(set(chosen)) < len(chosen):
+            raise ValueError("is none of the choices")
+        size = value if number else len(value) if isinstance(value, (str, list)) else 0
+        if isinstance(value, str) and len(value) > MOST_TEXT:
+            raise ValueError(f"is longer than {MOST_TEXT:,} characters")
+        if (self.least is not None and size < self.least) or (self.most is not None and size > self.most):
+            raise ValueError(f"must be {self.wants}")
+        if isinstance(value, str) and not _is_of_format(value, self.format):
+            raise ValueError(f"is no {self.format}")
+
+    def shown(self, value: Any) -> str:
+        """A value in words; empty where there is none."""
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        labels = {choice.value: choice.label for choice in self.choices}
+        if isinstance(value, list):
+            return ", ".join(labels.get(one, str(one)) for one in value)
+        return labels.get(value) or plain_line(value, 200)
+
+    def schema(self) -> Metadata:
+        """The field as JSON Schema, made anew of what is understood of it."""
+        told: Metadata = {"type": _TYPES[self.kind], "title": self.title}
+        names = {"text": ("minLength", "maxLength"), "choices": ("minItems", "maxItems")}
+        for name, bound in zip(names.get(self.kind, ("minimum", "maximum")), (self.least, self.most), strict=True):
+            if bound is not None:
+                told[name] = int(bound) if bound == int(bound) else bound
+        options = [{"const": choice.value, "title": choice.label} for choice in self.choices]
+        if self.kind == "choice":
+            told["oneOf"] = options
+        elif self.kind == "choices":
+            told["items"] = {"anyOf": options}
+        for name, value in (("description", self.about), ("format", self.format), ("default", self.default)):
+            if value not in ("", None):
+                told[name] = value
+        return told
+
+
+def form_schema(fields: Sequence[FormField]) -> Metadata:
+    """A form as JSON Schema."""
+    required = [each.name for each in fields if each.required]
+    return {"type": "object", "properties": {each.name: each.schema() for each in fields}, "required": required}
+
+
+def defaults(fields: Sequence[FormField]) -> Metadata:
+    """The values that a form begins with."""
+    return {each.name: each.default for each in fields if each.default is not None}
+
+
+def problem_of(fields: Sequence[FormField], values: Metadata) -> str:
+    """The first thing that is wrong with the values of a form, in a line; empty where they can be sent."""
+    known = {each.name: each for each in fields}
+    if strange := next((name for name in values if name not in known), None):
+        return f"The form has no field {plain_line(strange, 60)}."
+    for each in fields:
+        if (value := values.get(each.name)) is None:
+            if each.required:
+                return f"{each.title} is needed."
+            continue
+        try:
+            each.check(value)
+        except ValueError as error:
+            return f"{each.title}: {error}."
+    return ""
+
+
+def fields_of(schema: object) -> tuple[FormField, ...]:
+    """The fields of a form as its server describes them. Raises BadForm."""
+    properties = schema.get("properties", {}) if isinstance(schema, dict) else None
+    if not isinstance(schema, dict) or not isinstance(properties, dict):
+        raise BadForm("it has no fields")
+    if len(properties) > MOST_FIELDS:
+        raise BadForm(f"it has more than {MOST_FIELDS} fields")
+    required = schema.get("required")
+    needed = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    if strange := next((name for name in needed if name not in properties), None):
+        raise BadForm(f"it needs {plain_line(strange, 60)}, which is none of its fields")
+    return tuple(_field(str(name), described, name in needed) for name, described in properties.items())
+
+
+def _field(name: str, described: object, required: bool) -> FormField:
+    title = plain_line(name, 60) or "?"
+    if not isinstance(described, dict):
+        raise BadForm(f"its field {title} is not described")
+    kind = _KINDS.get(described.get("type") if isinstance(described.get("type"), str) else "")
+    if kind is None:
+        raise BadForm(f"its field {title} is of type {plain_line(described.get('type'), 40)}")
+    items = described.get("items")
+    choices = _choices(items if kind == "choices" and isinstance(items, dict) else described, title)
+    if kind == "text" and choices:
+        kind = "choice"
+    elif kind == "choices" and not choices:
+        raise BadForm(f"its field {title} is a list without choices")
+    elif kind not in ("choice", "choices"):
+        choices = ()
+    names = {"text": ("minLength", "maxLength"), "choices": ("minItems", "maxItems")}
+    least, most = (_number(described.get(key)) for key in names.get(kind, ("minimum", "maximum")))
+    if kind in ("choice", "boolean"):
+        least = most = None
+    if least is not None and most is not None and least > most:
+        raise BadForm(f"its field {title} has no value between {least:g} and {most:g}")
+    form = described.get("format") if kind == "text" else ""
+    made = FormField(
+        name,
+        plain_line(described.get("title") or name, 60) or title,
+        kind,
+        plain(described.get("description") or "", 500).strip(),
+        required,
+        choices,
+        least,
+        most,
+        form if isinstance(form, str) and form in _FORMATS else "",
+    )
+    default = described.get("default")
+    try:
+        if default is not None:
+            made.check(default)
+    except ValueError:
+        default = None  # a server's default that its own field does not take
+    return FormField(name, made.title, kind, made.about, required, choices, least, most, made.format, default)
+
+
+def _choices(described: Mapping[str, Any], title: str) -> tuple[Choice, ...]:
+    """The values that a field takes, by ``enum`` with or without names, or by ``oneOf`` and ``anyOf``."""
+    found = described.get("oneOf") or described.get("anyOf")
+    names = described.get("enumNames")
+    if isinstance(found, list):
+        pairs = [(one.get("const"), one.get("title")) for one in found if isinstance(one, dict)]
+    elif isinstance(found := described.get("enum"), list):
+        labels = names if isinstance(names, list) and len(names) == len(found) else found
+        pairs = list(zip(found, labels, strict=True))
+    else:
+        return ()
+    if len(pairs) > MOST_CHOICES:
+        raise BadForm(f"its field {title} has more than {MOST_CHOICES} choices")
+    told = {value: plain_line(label or value, 100) or "?" for value, label in pairs if isinstance(value, str)}
+    if not told or len(told) < len(pairs):
+        raise BadForm(f"its field {title} has choices that are no texts, or the same twice")
+    return tuple(Choice(value, label) for value, label in told.items())
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+        return None
+    return float(value)
+
+
+_FORMATS = ("email", "uri", "date", "date-time")
+
+
+def _is_of_format(text: str, form: str) -> bool:
+    if form == "email":
+        return re.fullmatch(r"[^@\s]+@[^@\s]+", text) is not None
+    if form == "uri":
+        return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S+$", text) is not None
+    try:
+        if form == "date":
+            date.fromisoformat(text)
+        elif form == "date-time":
+            datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
