@@ -38,6 +38,7 @@ BOUNDS = {
     "price": [Bound("at least", operator.ge, 0)],
     "output_limit": [Bound("at least", operator.ge, 1_000)],
     "mcp_defer_share": [Bound("at most", operator.le, 1), Bound("at least", operator.ge, 0)],
+    "callback_port": [Bound("at most", operator.le, 65_535), Bound("at least", operator.ge, 0)],
     "retries": [Bound("at most", operator.le, 20), Bound("at least", operator.ge, 1)],
 }
 """What numbers are held to, by the name of the setting."""
@@ -53,7 +54,7 @@ _TYPES: dict[Any, tuple[str, Any]] = {
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
 _SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
 """Keys that Textual calls otherwise than Unicode does."""
-_SECRET = frozenset({"env", "headers", "extra"})
+_SECRET = frozenset({"env", "headers", "extra", "oauth"})
 """Tables whose values are not repeated in error lines: keys may be among them."""
 
 

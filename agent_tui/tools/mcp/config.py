@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from agent_tui.config import McpServer
+from agent_tui.config import McpOAuth, McpServer
 from agent_tui.errors import ConfigError
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
@@ -97,6 +97,11 @@ def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -
     return Plan(name, "starting", "", replace(ready, cwd=str(folder)), server.required)
 
 
+def may_sign_in(server: McpServer) -> bool:
+    """Returns whether a server is reached by an address, and is given no Authorization already."""
+    return bool(server.url) and not any(name.lower() == "authorization" for name in server.headers)
+
+
 def _contradiction(server: McpServer) -> str:
     """Returns why a server can be reached in no way, or in two; else empty."""
     if not server.command and not server.url:
@@ -141,11 +146,26 @@ def _parse(entry: Any) -> McpServer:
             raise BadServer(f"{key} must be {what}")
         if value:
             setattr(server, key, value)
+    server.oauth = _parse_oauth(entry.get("oauth"))
     for key in ("timeout", "call_timeout"):
         seconds = entry.get(key)
         if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
             setattr(server, key, float(seconds))
     return server
+
+
+def _parse_oauth(entry: Any) -> McpOAuth:
+    """As Claude Code writes it, ``{"clientId": …, "callbackPort": …}``, or with the names of our configuration."""
+    if entry is None:
+        return McpOAuth()
+    if not isinstance(entry, dict):
+        raise BadServer("oauth must be an object")
+    client = entry.get("clientId", entry.get("client_id", ""))
+    secret = entry.get("clientSecret", entry.get("client_secret", ""))
+    port = entry.get("callbackPort", entry.get("callback_port", 0))
+    if not isinstance(client, str) or not isinstance(secret, str) or type(port) is not int or not 0 <= port < 65_536:
+        raise BadServer("oauth must have clientId and clientSecret as texts, callbackPort as a port")
+    return McpOAuth(client, secret, port)
 
 
 _TRANSPORTS: Mapping[str, Literal["", "stdio", "http", "sse"]] = {
@@ -188,4 +208,5 @@ def _expanded(server: McpServer, values: Mapping[str, str]) -> McpServer:
             case _:
                 return value
 
-    return replace(server, **{key: filled(getattr(server, key)) for key in _KINDS})
+    oauth = replace(server.oauth, **{key: filled(getattr(server.oauth, key)) for key in ("client_id", "client_secret")})
+    return replace(server, oauth=oauth, **{key: filled(getattr(server, key)) for key in _KINDS})

@@ -193,7 +193,7 @@ class Connection:
         self._lost = self._changed = False
         self._why = ""
         self._wake.clear()
-        link = self._link = Link(self.server, self._ended, self._sse)
+        link = self._link = Link(self.name, self.server, self._ended, self._sse)
         connected = False
         self._connecting = True
         try:

@@ -15,15 +15,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
+from agent_tui.errors import AgentError
 from agent_tui.hardening import bound_memory, hide_memory
+from agent_tui.paths import user_paths
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.children.process import descendants
 from agent_tui.tools.mcp import protocol
 from agent_tui.tools.mcp.names import no_server
+from agent_tui.tools.mcp.tokens import Tokens
 
 if TYPE_CHECKING:
     from agent_tui.tools.mcp.connection import Connection
+    from agent_tui.tools.mcp.oauth import SignIn
 
 log = logging.getLogger("agent_tui.host")
 
@@ -39,6 +43,7 @@ class Host:
         self._connections: dict[str, Connection] = {}
         self._requests: dict[int, asyncio.Task[None]] = {}
         self._background: set[asyncio.Task[Any]] = set()
+        self._sign_ins: dict[str, tuple[int, SignIn]] = {}
 
     def receive(self, data: bytes) -> None:
         """Takes one line. What cannot be understood is logged, and refused where it says whose it is."""
@@ -111,7 +116,7 @@ class Host:
             self._refuse(request, "cancelled")
         except Exception as error:
             text = str(error)
-            if type(error).__name__ != "CallFailed":
+            if type(error).__name__ != "CallFailed" and not isinstance(error, AgentError):
                 log.exception("%s failed", type(message).__name__)
                 text = f"{type(error).__name__}: {error}"
             self._refuse(request, text)
@@ -129,6 +134,33 @@ class Host:
                 return await connection.read(uri)
             case protocol.FillPrompt(_, name, filled):
                 return await connection.prompt(name, filled)
+            case protocol.SignIn(name):
+                return protocol.Told(await self._sign_in(request, name, connection.server))
+            case protocol.Paste(name, address):
+                if (waiting := self._sign_ins.get(name)) is None:
+                    return Refused(f"No sign-in to {name} waits for an address.")
+                waiting[1].take(address)
+                return protocol.Told("")
+            case protocol.SignOut(name):
+                from agent_tui.tools.mcp.oauth import sign_out
+
+                return protocol.Told(await sign_out(Tokens(user_paths().data), name, connection.server))
+
+    async def _sign_in(self, request: int, name: str, server: McpServer) -> str:
+        from agent_tui.tools.mcp.oauth import SignIn
+
+        def show(address: str) -> None:
+            self._send(protocol.Progress(address), request)
+
+        if (earlier := self._sign_ins.get(name)) is not None:
+            self._requests[earlier[0]].cancel()
+        one = SignIn(Tokens(user_paths().data), name, server, show)
+        self._sign_ins[name] = request, one
+        try:
+            return await one.run()
+        finally:
+            if self._sign_ins.get(name) == (request, one):
+                del self._sign_ins[name]
 
     async def close(self) -> None:
         """Ends all connections."""

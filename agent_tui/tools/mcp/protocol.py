@@ -68,7 +68,30 @@ class FillPrompt:
     arguments: dict[str, str]
 
 
-Request = CallTool | ReadResource | FillPrompt
+@dataclass(slots=True, frozen=True)
+class SignIn:
+    """Signs in by OAuth. Answered with Told (where the token is kept), and Progress before it: the address that the
+    user has to open."""
+
+    server: str
+
+
+@dataclass(slots=True, frozen=True)
+class Paste:
+    """The address that a browser on another machine ended on, for the sign-in that waits for it. Answered with Told."""
+
+    server: str
+    address: str
+
+
+@dataclass(slots=True, frozen=True)
+class SignOut:
+    """Answered with Told: empty where no token was kept."""
+
+    server: str
+
+
+Request = CallTool | ReadResource | FillPrompt | SignIn | Paste | SignOut
 
 
 @dataclass(slots=True, frozen=True)
@@ -177,6 +200,11 @@ class PromptAnswer:
     text: str
 
 
+@dataclass(slots=True, frozen=True)
+class Told:
+    text: str
+
+
 TO_HOST = Language(
     {
         "servers": Servers,
@@ -185,6 +213,9 @@ TO_HOST = Language(
         "call": CallTool,
         "read": ReadResource,
         "prompt": FillPrompt,
+        "sign_in": SignIn,
+        "paste": Paste,
+        "sign_out": SignOut,
     }
 )
 FROM_HOST = Language(
@@ -195,6 +226,7 @@ FROM_HOST = Language(
         "answer": ToolAnswer,
         "contents": Contents,
         "filled": PromptAnswer,
+        "told": Told,
         "refused": Refused,
     }
 )

@@ -163,6 +163,10 @@ class InfoScreen(TextScreen):
         """Runs a command and shows what is there afterwards."""
         try:
             result = await registry.run(self.agent, line)
+            if isinstance(result, registry.Copy):
+                self.app.copy_to_clipboard(result.text)
+                self.say(f"Copied {result.what}.")
+                return
             again = await registry.run(self.agent, self.info.command)
         except AgentError as error:
             self.say(str(error))
