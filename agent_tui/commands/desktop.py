@@ -74,10 +74,10 @@ def open_address(address: str) -> bool:
         return False
     own = [shlex.split(os.environ["BROWSER"].split(os.pathsep)[0])] if os.environ.get("BROWSER") else []
     screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    away = bool(os.environ.get("SSH_CONNECTION"))
-    others = (
-        ([] if away else [["open"]]) if sys.platform == "darwin" else [["wslview"], *([["xdg-open"]] if screen else [])]
-    )
+    if sys.platform == "darwin":
+        others = [] if os.environ.get("SSH_CONNECTION") else [["open"]]
+    else:
+        others = [["wslview"], ["xdg-open"]] if screen else [["wslview"]]
     for command in (*own, *others):
         if command and shutil.which(command[0]):
             try:

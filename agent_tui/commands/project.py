@@ -224,8 +224,6 @@ async def _mcp_login(agent: Agent, name: str) -> CommandResult:
     if ended:
         await agent.project.mcp_paste(name, ended)
         return Text("Taken; whether it worked is said in a moment.")
-    if not agent.parts.is_chat:
-        return Text(f"A run cannot wait for you: run agent-tui mcp login {name} in a terminal.", error=True)
     address = await agent.project.mcp_sign_in(name)
     opened = await asyncio.to_thread(open_address, address)
     title = "Opened in your browser:" if opened else "Open this address in a browser:"

@@ -3,14 +3,13 @@ and the browser of a user who agrees to whatever the page asks."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
+import logging
 import secrets
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
@@ -169,24 +168,27 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
 
 
 class _Uvicorn(uvicorn.Server):
-    @contextlib.contextmanager
+    @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-@asynccontextmanager
-async def oauth_server(*, sse: bool = False) -> AsyncIterator[OAuthServer]:
+@contextmanager
+def oauth_server(*, sse: bool = False) -> Iterator[OAuthServer]:
     """Listens before it runs: who connects waits."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         made = OAuthServer(listening.getsockname()[1])
-        runner = _Uvicorn(uvicorn.Config(made.app(sse), log_level="critical", timeout_graceful_shutdown=0))
+        before = logging.root.level, logging.root.handlers[:]
+        app = made.app(sse)
+        logging.root.level, logging.root.handlers[:] = before  # the SDK's server sets up the log of its process
+        runner = _Uvicorn(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=0))
         thread = threading.Thread(target=lambda: runner.run(sockets=[listening]), daemon=True)
         thread.start()
         try:
             yield made
         finally:
             runner.should_exit = True
-            await asyncio.to_thread(thread.join, 10)
+            thread.join(10)
 
 
 async def browse(address: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Iterator[OAuthServer]:
+    with oauth_server(sse=getattr(request, "param", "") == "sse") as made:
+        yield made
+
+
 def docs(server: OAuthServer, path: str = "mcp", **fields: object) -> dict[str, McpServer]:
     return {"docs": McpServer(url=f"{server.url}/{path}", timeout=PATIENCE, **fields)}  # type: ignore[arg-type]
 
@@ -48,11 +54,11 @@ def kept(home: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("path", ["mcp", "sse"])
-async def test_signing_in_and_out(tmp_path: Path, home: Path, path: str) -> None:
+@pytest.mark.parametrize(("server", "path"), [("mcp", "mcp"), ("sse", "sse")], indirect=["server"])
+async def test_signing_in_and_out(server: OAuthServer, tmp_path: Path, home: Path, path: str) -> None:
     context = make_context(tmp_path / "project")
     kind: Literal["http", "sse"] = "sse" if path == "sse" else "http"
-    async with oauth_server(sse=path == "sse") as server, running(tmp_path, docs(server, path, type=kind)) as manager:
+    async with running(tmp_path, docs(server, path, type=kind)) as manager:
         await manager.settled()
         assert states(manager) == {"docs": "failed"}
         assert detail(manager, "docs").startswith("it asks you to sign in: /mcp login docs")
@@ -69,57 +75,56 @@ async def test_signing_in_and_out(tmp_path: Path, home: Path, path: str) -> None
         assert await manager.sign_out("docs") == "You are not signed in to docs."
 
 
-async def test_a_sign_in_holds_over_a_restart_and_is_refreshed(tmp_path: Path) -> None:
+async def test_a_sign_in_holds_over_a_restart_and_is_refreshed(server: OAuthServer, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
-    async with oauth_server() as server:
-        server.seconds = 0
-        async with running(tmp_path, docs(server)) as manager:
-            await manager.settled()
-            await sign_in(manager)
-            assert server.refreshed, "a token whose time is over is not sent"
-        server.seconds = 3600
-        async with running(tmp_path, docs(server)) as manager:
-            await manager.settled()
-            assert states(manager) == {"docs": "connected"}, detail(manager, "docs")
-            before = server.refreshed
-            assert (await call(manager, context, "mcp__docs__add", a=1, b=1)).text == "2"
-            assert server.refreshed == before
-            server.revoke_access()
-            assert (await call(manager, context, "mcp__docs__add", a=2, b=2)).text == "4"
-            assert server.refreshed == before + 1
-            answers = await asyncio.gather(*(call(manager, context, "mcp__docs__add", a=n, b=0) for n in range(5)))
-            assert [answer.text for answer in answers] == ["0", "1", "2", "3", "4"]
-
-
-async def test_two_programs_refresh_once(tmp_path: Path) -> None:
-    async with oauth_server() as server:
-        async with running(tmp_path, docs(server)) as manager:
-            await manager.settled()
-            await sign_in(manager)
+    server.seconds = 0
+    async with running(tmp_path, docs(server)) as manager:
+        await manager.settled()
+        await sign_in(manager)
+        assert server.refreshed, "a token whose time is over is not sent"
+    server.seconds = 3600
+    async with running(tmp_path, docs(server)) as manager:
+        await manager.settled()
+        assert states(manager) == {"docs": "connected"}, detail(manager, "docs")
+        before = server.refreshed
+        assert (await call(manager, context, "mcp__docs__add", a=1, b=1)).text == "2"
+        assert server.refreshed == before
         server.revoke_access()
-        async with running(tmp_path, docs(server)) as one, running(tmp_path, docs(server)) as other:
-            await asyncio.gather(one.settled(), other.settled())
-            assert states(one) == states(other) == {"docs": "connected"}
-        assert server.refreshed == 1
+        assert (await call(manager, context, "mcp__docs__add", a=2, b=2)).text == "4"
+        assert server.refreshed == before + 1
+        answers = await asyncio.gather(*(call(manager, context, "mcp__docs__add", a=n, b=0) for n in range(5)))
+        assert [answer.text for answer in answers] == ["0", "1", "2", "3", "4"]
 
 
-async def test_a_refresh_that_is_refused_asks_for_a_new_sign_in(tmp_path: Path, home: Path) -> None:
-    async with oauth_server() as server:
-        async with running(tmp_path, docs(server)) as manager:
-            await manager.settled()
-            await sign_in(manager)
-            server.access.clear()
-            server.refresh.clear()
-            await manager.reconnect("docs")
-            assert detail(manager, "docs").startswith("it asks you to sign in: /mcp login docs")
-            assert "access-" not in json.dumps(kept(home))
-            await sign_in(manager)
-            assert states(manager) == {"docs": "connected"}
-        assert len(server.clients) == 1, "the client is the one that was registered before"
+async def test_two_programs_refresh_once(server: OAuthServer, tmp_path: Path) -> None:
+    async with running(tmp_path, docs(server)) as manager:
+        await manager.settled()
+        await sign_in(manager)
+    server.revoke_access()
+    async with running(tmp_path, docs(server)) as one, running(tmp_path, docs(server)) as other:
+        await asyncio.gather(one.settled(), other.settled())
+        assert states(one) == states(other) == {"docs": "connected"}
+    assert server.refreshed == 1
 
 
-async def test_a_refresh_that_fails_for_now_keeps_the_sign_in(tmp_path: Path) -> None:
-    async with oauth_server() as server, running(tmp_path, docs(server)) as manager:
+async def test_a_refresh_that_is_refused_asks_for_a_new_sign_in(
+    server: OAuthServer, tmp_path: Path, home: Path
+) -> None:
+    async with running(tmp_path, docs(server)) as manager:
+        await manager.settled()
+        await sign_in(manager)
+        server.access.clear()
+        server.refresh.clear()
+        await manager.reconnect("docs")
+        assert detail(manager, "docs").startswith("it asks you to sign in: /mcp login docs")
+        assert "access-" not in json.dumps(kept(home))
+        await sign_in(manager)
+        assert states(manager) == {"docs": "connected"}
+    assert len(server.clients) == 1, "the client is the one that was registered before"
+
+
+async def test_a_refresh_that_fails_for_now_keeps_the_sign_in(server: OAuthServer, tmp_path: Path) -> None:
+    async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
         await sign_in(manager)
         server.revoke_access()
@@ -130,8 +135,8 @@ async def test_a_refresh_that_fails_for_now_keeps_the_sign_in(tmp_path: Path) ->
         assert (await manager.reconnect("docs")).startswith("docs is connected")
 
 
-async def test_an_address_is_pasted_where_the_browser_is_elsewhere(tmp_path: Path) -> None:
-    async with oauth_server() as server, running(tmp_path, docs(server)) as manager:
+async def test_an_address_is_pasted_where_the_browser_is_elsewhere(server: OAuthServer, tmp_path: Path) -> None:
+    async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
         with pytest.raises(AgentError, match="No sign-in to docs waits"):
             await manager.paste("docs", "http://127.0.0.1:1/callback?code=1")
@@ -156,9 +161,9 @@ async def test_an_address_is_pasted_where_the_browser_is_elsewhere(tmp_path: Pat
     ],
 )
 async def test_a_sign_in_that_goes_wrong_is_one_line(
-    tmp_path: Path, home: Path, changes: dict[str, object], why: str
+    server: OAuthServer, tmp_path: Path, home: Path, changes: dict[str, object], why: str
 ) -> None:
-    async with oauth_server() as server, running(tmp_path, docs(server)) as manager:
+    async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
         for name, value in changes.items():
             setattr(server, name, value)
@@ -189,8 +194,10 @@ METADATA, RESOURCE = "/.well-known/oauth-authorization-server", "/.well-known/oa
         (RESOURCE, {"resource": _ELSEWHERE, "authorization_servers": [_ELSEWHERE]}, "does not match"),
     ],
 )
-async def test_metadata_that_lies_is_one_line(tmp_path: Path, path: str, changes: dict[str, object], why: str) -> None:
-    async with oauth_server() as server, running(tmp_path, docs(server)) as manager:
+async def test_metadata_that_lies_is_one_line(
+    server: OAuthServer, tmp_path: Path, path: str, changes: dict[str, object], why: str
+) -> None:
+    async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
         server.answers[path] = server.metadata(**changes)
         with pytest.raises(AgentError) as failed:
@@ -199,9 +206,9 @@ async def test_metadata_that_lies_is_one_line(tmp_path: Path, path: str, changes
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x"])
-async def test_a_page_that_is_no_page_is_never_shown(tmp_path: Path, address: str) -> None:
+async def test_a_page_that_is_no_page_is_never_shown(server: OAuthServer, tmp_path: Path, address: str) -> None:
     shown: list[str] = []
-    async with oauth_server() as server, running(tmp_path, docs(server)) as manager:
+    async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
         server.answers[METADATA] = server.metadata(authorization_endpoint=address)
         server.answers["/.well-known/openid-configuration"] = server.answers[METADATA]
@@ -211,8 +218,8 @@ async def test_a_page_that_is_no_page_is_never_shown(tmp_path: Path, address: st
     assert shown == []
 
 
-async def test_a_server_that_redirects_or_refuses_for_ever_is_one_line(tmp_path: Path) -> None:
-    async with oauth_server() as server, running(tmp_path, docs(server)) as manager:
+async def test_a_server_that_redirects_or_refuses_for_ever_is_one_line(server: OAuthServer, tmp_path: Path) -> None:
+    async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
         server.answers[METADATA] = 302, {"location": METADATA}, b""
         server.answers["/.well-known/openid-configuration"] = server.answers[METADATA]
@@ -228,8 +235,8 @@ async def test_a_server_that_redirects_or_refuses_for_ever_is_one_line(tmp_path:
             await sign_in(manager)
 
 
-async def test_a_new_sign_in_takes_the_place_of_one_that_waits(tmp_path: Path) -> None:
-    async with oauth_server() as server, running(tmp_path, docs(server)) as manager:
+async def test_a_new_sign_in_takes_the_place_of_one_that_waits(server: OAuthServer, tmp_path: Path) -> None:
+    async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         first = asyncio.create_task(manager.sign_in("docs", address.set_result))
@@ -239,7 +246,7 @@ async def test_a_new_sign_in_takes_the_place_of_one_that_waits(tmp_path: Path) -
             await first
 
 
-async def test_a_client_that_was_registered_by_hand(tmp_path: Path) -> None:
+async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_path: Path) -> None:
     from mcp.shared.auth import OAuthClientInformationFull
     from pydantic import AnyUrl
 
@@ -247,7 +254,7 @@ async def test_a_client_that_was_registered_by_hand(tmp_path: Path) -> None:
 
     port = closed_port()
     own = McpOAuth("ours", "known-to-both", port)
-    async with oauth_server() as server, running(tmp_path, docs(server, oauth=own)) as manager:
+    async with running(tmp_path, docs(server, oauth=own)) as manager:
         await manager.settled()
         server.clients["ours"] = OAuthClientInformationFull(
             client_id="ours",
@@ -259,19 +266,18 @@ async def test_a_client_that_was_registered_by_hand(tmp_path: Path) -> None:
         assert len(server.clients) == 1
 
 
-async def test_what_has_no_sign_in_says_so(tmp_path: Path) -> None:
-    async with oauth_server() as server:
-        servers = {
-            **docs(server, headers={"Authorization": "Bearer of-mine"}),
-            "local": McpServer(command="/nonexistent/server"),
-        }
-        async with running(tmp_path, servers) as manager:
-            await manager.settled()
-            assert "needs authorization (HTTP 401)" in detail(manager, "docs")
-            assert not manager.may_sign_in("docs") and not manager.may_sign_in("local")
-            with pytest.raises(AgentError, match="its headers give an Authorization already"):
-                await sign_in(manager)
-            with pytest.raises(AgentError, match="only a server with a url has a sign-in"):
-                await manager.sign_in("local", lambda address: None)
-            with pytest.raises(AgentError, match="no MCP server"):
-                await manager.sign_in("other", lambda address: None)
+async def test_what_has_no_sign_in_says_so(server: OAuthServer, tmp_path: Path) -> None:
+    servers = {
+        **docs(server, headers={"Authorization": "Bearer of-mine"}),
+        "local": McpServer(command="/nonexistent/server"),
+    }
+    async with running(tmp_path, servers) as manager:
+        await manager.settled()
+        assert "needs authorization (HTTP 401)" in detail(manager, "docs")
+        assert not manager.may_sign_in("docs") and not manager.may_sign_in("local")
+        with pytest.raises(AgentError, match="its headers give an Authorization already"):
+            await sign_in(manager)
+        with pytest.raises(AgentError, match="only a server with a url has a sign-in"):
+            await manager.sign_in("local", lambda address: None)
+        with pytest.raises(AgentError, match="no MCP server"):
+            await manager.sign_in("other", lambda address: None)
