@@ -137,21 +137,14 @@ class PermissionsConfig:
 
 
 @dataclass(slots=True)
-class McpOAuth:
-    """How we are known to the sign-in of an MCP server that lets no program register itself: an id it gave, or the
-    https address of a document about us; and the port of ``http://127.0.0.1:PORT/callback``, where it needs a certain
-    one."""
-
-    client_id: str = ""
-    client_secret: str = ""
-    callback_port: int = 0
-
-
-@dataclass(slots=True)
 class McpServer:
     """One MCP server: ``command`` (stdio) or ``url``, which is spoken to by streamable HTTP or the older ``sse``
     (``type``; empty: what the server knows). ``timeout`` is seconds for connecting and listing, ``call_timeout``
-    seconds for one call. A run without a screen does not begin without a ``required`` one."""
+    seconds for one call. A run without a screen does not begin without a ``required`` one.
+
+    ``client_id`` and ``client_secret``: how the sign-in of a server knows us that lets no program register itself; or
+    the https address of a document about us. ``callback_port``: that of ``http://127.0.0.1:PORT/callback``, where it
+    needs a certain one."""
 
     command: str | None = None
     args: list[str] = field(default_factory=list)
@@ -164,7 +157,9 @@ class McpServer:
     call_timeout: float = 300.0
     type: Literal["", "stdio", "http", "sse"] = ""
     required: bool = False
-    oauth: McpOAuth = field(default_factory=McpOAuth)
+    client_id: str = ""
+    client_secret: str = ""
+    callback_port: int = 0
 
 
 HOOK_EVENTS = (

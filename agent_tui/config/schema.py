@@ -54,7 +54,7 @@ _TYPES: dict[Any, tuple[str, Any]] = {
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
 _SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
 """Keys that Textual calls otherwise than Unicode does."""
-_SECRET = frozenset({"env", "headers", "extra", "oauth"})
+_SECRET = frozenset({"env", "headers", "extra", "client_secret"})
 """Tables whose values are not repeated in error lines: keys may be among them."""
 
 

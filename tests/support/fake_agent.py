@@ -649,6 +649,9 @@ class FakeProject(Project):
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         return [], []
 
+    def mcp_may_sign_in(self, name: str) -> bool:
+        return False
+
     async def mcp_reconnect(self, name: str) -> str:
         return f"{name} is connecting."
 

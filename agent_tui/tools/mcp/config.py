@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from agent_tui.config import McpOAuth, McpServer
+from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
@@ -146,7 +146,7 @@ def _parse(entry: Any) -> McpServer:
             raise BadServer(f"{key} must be {what}")
         if value:
             setattr(server, key, value)
-    server.oauth = _parse_oauth(entry.get("oauth"))
+    _take_oauth(server, entry.get("oauth", entry))
     for key in ("timeout", "call_timeout"):
         seconds = entry.get(key)
         if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
@@ -154,18 +154,18 @@ def _parse(entry: Any) -> McpServer:
     return server
 
 
-def _parse_oauth(entry: Any) -> McpOAuth:
-    """As Claude Code writes it, ``{"clientId": …, "callbackPort": …}``, or with the names of our configuration."""
-    if entry is None:
-        return McpOAuth()
+def _take_oauth(server: McpServer, entry: Any) -> None:
+    """As Claude Code writes it, ``"oauth": {"clientId": …, "callbackPort": …}``, or with the names of our
+    configuration."""
     if not isinstance(entry, dict):
         raise BadServer("oauth must be an object")
-    client = entry.get("clientId", entry.get("client_id", ""))
-    secret = entry.get("clientSecret", entry.get("client_secret", ""))
-    port = entry.get("callbackPort", entry.get("callback_port", 0))
-    if not isinstance(client, str) or not isinstance(secret, str) or type(port) is not int or not 0 <= port < 65_536:
-        raise BadServer("oauth must have clientId and clientSecret as texts, callbackPort as a port")
-    return McpOAuth(client, secret, port)
+    for key, ours in (("clientId", "client_id"), ("clientSecret", "client_secret"), ("callbackPort", "callback_port")):
+        value = entry.get(key, entry.get(ours))
+        if value is None:
+            continue
+        if type(value) is not type(getattr(server, ours)) or (isinstance(value, int) and not 0 <= value < 65_536):
+            raise BadServer(f"{key} must be {'a port' if ours == 'callback_port' else 'a text'}")
+        setattr(server, ours, value)
 
 
 _TRANSPORTS: Mapping[str, Literal["", "stdio", "http", "sse"]] = {
@@ -208,5 +208,4 @@ def _expanded(server: McpServer, values: Mapping[str, str]) -> McpServer:
             case _:
                 return value
 
-    oauth = replace(server.oauth, **{key: filled(getattr(server.oauth, key)) for key in ("client_id", "client_secret")})
-    return replace(server, oauth=oauth, **{key: filled(getattr(server, key)) for key in _KINDS})
+    return replace(server, **{key: filled(getattr(server, key)) for key in (*_KINDS, "client_id", "client_secret")})

@@ -111,7 +111,7 @@ class _Kept:
 
     def __init__(self, tokens: Tokens, name: str, server: McpServer, redirect: str = "") -> None:
         self._tokens, self._key, self._redirect = tokens, identity(name, server), redirect
-        self._own = server.oauth
+        self._server = server
         self.provider: OAuthClientProvider | None = None
         self.where = ""
 
@@ -124,7 +124,7 @@ class _Kept:
         return _read(OAuthToken, (await self.load()).get("tokens"))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        own = self._own
+        own = self._server
         if own.client_id and not own.client_id.startswith("https://"):
             return OAuthClientInformationFull(
                 client_id=own.client_id,
@@ -172,7 +172,7 @@ class _Kept:
 
 
 def _provider(cls: type[OAuthClientProvider], server: McpServer, kept: _Kept, redirect: str, **more: Any) -> Any:
-    client_id = server.oauth.client_id
+    client_id = server.client_id
     made = cls(
         server.url or "",
         OAuthClientMetadata(
@@ -287,7 +287,7 @@ class SignIn:
 
     def _secrets(self) -> list[str]:
         client = self._made.context.client_info if self._made is not None else None
-        return [s for s in (self._server.oauth.client_secret, client.client_secret if client else "") if s]
+        return [s for s in (self._server.client_secret, client.client_secret if client else "") if s]
 
     async def _sign_in(self, limit: asyncio.Timeout) -> str:
         server, url = self._server, self._server.url or ""
@@ -358,7 +358,7 @@ class SignIn:
 
     async def _listen(self) -> asyncio.Server:
         """Waits for the browser on this machine, where it was registered before, if that port is free."""
-        wanted = self._server.oauth.callback_port
+        wanted = self._server.callback_port
         with suppress(ValueError):
             kept = (await self._tokens.get(identity(self._name, self._server))).get("redirect", "")
             earlier = urlsplit(str(kept)).port or 0
@@ -427,7 +427,7 @@ def _why(error: BaseException, secrets: list[str]) -> str:
     if isinstance(error, OAuthRegistrationError):
         code = re.search(r"\d{3}", said)
         return (
-            f"it lets no program register itself{f' (HTTP {code[0]})' if code else ''}; set its oauth.client_id, or an "
+            f"it lets no program register itself{f' (HTTP {code[0]})' if code else ''}; set its client_id, or an "
             "Authorization in its headers"
         )
     if net.is_of_httpx(error):

@@ -11,7 +11,7 @@ from typing import Literal
 
 import pytest
 
-from agent_tui.config import McpOAuth, McpServer
+from agent_tui.config import McpServer
 from agent_tui.errors import AgentError
 from agent_tui.tools.mcp.manager import McpManager
 from tests.support.mcp_managers import call, detail, running, states
@@ -253,8 +253,8 @@ async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_pat
     from tests.support.loopback import closed_port
 
     port = closed_port()
-    own = McpOAuth("ours", "known-to-both", port)
-    async with running(tmp_path, docs(server, oauth=own)) as manager:
+    servers = docs(server, client_id="ours", client_secret="known-to-both", callback_port=port)
+    async with running(tmp_path, servers) as manager:
         await manager.settled()
         server.clients["ours"] = OAuthClientInformationFull(
             client_id="ours",
