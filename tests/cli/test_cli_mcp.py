@@ -35,7 +35,8 @@ def server(cli: Cli, tmp_path: Path) -> Iterator[OAuthServer]:
 @pytest.mark.slow
 def test_a_run_works_once_the_user_signed_in_and_the_token_is_nowhere_else(cli: Cli, server: OAuthServer) -> None:
     cli.script(
-        '[[step]]\ntool_calls = [{ name = "mcp__docs__add", arguments = { a = 20, b = 3 } }]\n' + answers("Done.")
+        '[[step]]\ntool_calls = [{ name = "mcp__docs__add", arguments = { a = 20, b = 3 } },'
+        ' { name = "mcp__docs__repeat", arguments = {} }]\n' + answers("Done.")
     )
     refused = cli.run("-p", "go", "-m", "demo")
     assert refused.code == 57
@@ -47,7 +48,7 @@ def test_a_run_works_once_the_user_signed_in_and_the_token_is_nowhere_else(cli: 
     assert "Signed in to docs. The token is kept in" in signed.err
 
     ran = cli.run("-p", "go", "-m", "demo", "--allow", "mcp(docs.*)", "--output-format", "stream-json")
-    assert ran.code == 0 and '"23"' in ran.out, ran.err
+    assert ran.code == 0 and '"23"' in ran.out and "Bearer [secret]" in ran.out, ran.err
     exported = cli.run("export", cli.newest())
     secrets = [*server.given]
     assert secrets and not any(secret in text for secret in secrets for text in (ran.out, ran.err, exported.out))

@@ -23,7 +23,7 @@ from mcp.server.auth.provider import (
     construct_redirect_uri,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 
@@ -150,6 +150,12 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
         def add(a: int, b: int) -> str:
             """Adds two numbers."""
             return str(a + b)
+
+        @server.tool()
+        def repeat(ctx: Context) -> str:
+            """Says what it was sent."""
+            assert ctx.headers is not None
+            return ctx.headers["authorization"]
 
         inner = server.sse_app() if sse else server.streamable_http_app()
 

@@ -160,6 +160,11 @@ class Connection:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
+    @property
+    def tokens(self) -> list[str]:
+        """What came of a sign-in to it."""
+        return self._link.tokens if self._link is not None else []
+
     # Life
 
     async def _run(self) -> None:

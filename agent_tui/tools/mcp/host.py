@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
@@ -19,7 +20,7 @@ from agent_tui.errors import AgentError
 from agent_tui.hardening import bound_memory, hide_memory
 from agent_tui.paths import user_paths
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
-from agent_tui.providers.secrets import redact
+from agent_tui.providers.secrets import mask, redact
 from agent_tui.tools.children.process import descendants
 from agent_tui.tools.mcp import protocol
 from agent_tui.tools.mcp.names import no_server
@@ -111,7 +112,7 @@ class Host:
 
     async def _answer(self, request: int, message: protocol.Request) -> None:
         try:
-            self._send(await self._ask(request, message), request)
+            self._send(self._without_tokens(message.server, await self._ask(request, message)), request)
         except asyncio.CancelledError:
             self._refuse(request, "cancelled")
         except Exception as error:
@@ -119,9 +120,23 @@ class Host:
             if type(error).__name__ != "CallFailed" and not isinstance(error, AgentError):
                 log.exception("%s failed", type(message).__name__)
                 text = f"{type(error).__name__}: {error}"
-            self._refuse(request, text)
+            self._refuse(request, mask(text, self._tokens(message.server)))
         finally:
             self._requests.pop(request, None)
+
+    def _tokens(self, server: str) -> list[str]:
+        return self._connections[server].tokens if server in self._connections else []
+
+    def _without_tokens(self, server: str, answer: object) -> object:
+        """An answer of a server's that may repeat what it was sent: that is stored, and a token must not be."""
+        tokens = self._tokens(server)
+        match answer:
+            case protocol.ToolAnswer() | protocol.PromptAnswer():
+                return replace(answer, text=mask(answer.text, tokens))
+            case protocol.Contents(contents):
+                return protocol.Contents([replace(c, text=c.text and mask(c.text, tokens)) for c in contents])
+            case _:
+                return answer
 
     async def _ask(self, request: int, message: protocol.Request) -> object:
         connection = self._connections.get(message.server)

@@ -261,6 +261,11 @@ class Link:
         return self._sse(self._server.url) if self._by_sse else self._http(self._server.url)
 
     @property
+    def tokens(self) -> list[str]:
+        """What came of a sign-in, and must not be repeated by anybody."""
+        return self._bearer.secrets if self._bearer is not None else []
+
+    @property
     def knows_no_http(self) -> bool:
         """True when the server answered as one that knows only the older SSE does."""
         return self.status in (400, 404, 405) and not self._by_sse
@@ -347,7 +352,7 @@ class Link:
     def reason(self, error: BaseException) -> str:
         """Returns why connecting or calling failed, in one line, without the secrets the server was given."""
         server = self._server
-        secrets = [*server.env.values(), *server.headers.values(), *(self._bearer.secrets if self._bearer else ())]
+        secrets = [*server.env.values(), *server.headers.values(), *self.tokens]
         return redact(self._reason(error), [word for value in secrets for word in (value, *value.split())])
 
     def _reason(self, error: BaseException) -> str:

@@ -77,7 +77,7 @@ async def test_a_sign_in_in_the_chat(tmp_path: Path, server: OAuthServer, elsewh
             assert "You can close this page" in await browse(address)
         await recorder.until(lambda: len(notices(recorder)) > 1)
         level, text = notices(recorder)[1]
-        assert level == "info" and text.startswith("MCP server docs is connected: 1 tool; the token is kept in ")
+        assert level == "info" and text.startswith("MCP server docs is connected: 2 tools; the token is kept in ")
         assert "mcp__docs__add" in {name for name, *_ in agent.project.tools()}
 
         gone = await registry.run(agent, "/mcp logout docs")

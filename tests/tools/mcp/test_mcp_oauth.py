@@ -65,7 +65,7 @@ async def test_signing_in_and_out(server: OAuthServer, tmp_path: Path, home: Pat
         assert "POST /register" not in server.asked
 
         said = await sign_in(manager)
-        assert said == f"docs is connected: 1 tool; the token is kept in {home / 'data' / 'mcp-tokens.json'}"
+        assert said == f"docs is connected: 2 tools; the token is kept in {home / 'data' / 'mcp-tokens.json'}"
         assert (await call(manager, context, "mcp__docs__add", a=20, b=3)).text == "23"
         assert stat.S_IMODE((home / "data" / "mcp-tokens.json").stat().st_mode) == 0o600
 
