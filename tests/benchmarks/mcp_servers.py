@@ -75,7 +75,7 @@ def servers(place: Path, page: str) -> dict[str, Server]:
             ("mcp-server-memory",), ("read_graph", {}), env={"MEMORY_FILE_PATH": str(place / "memory.json")}
         ),
         "sequential-thinking": Server(("mcp-server-sequential-thinking",), ("sequentialthinking", THOUGHT)),
-        "fetch": Server(("mcp-server-fetch", "--ignore-robots-txt"), ("fetch", {"url": page})),
+        "fetch": Server(("mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"), ("fetch", {"url": page})),
         "git": Server(("mcp-server-git", "--repository", repository), ("git_status", {"repo_path": repository})),
         "time": Server(("mcp-server-time",), ("get_current_time", {"timezone": "Europe/Berlin"})),
         "sqlite": Server(("mcp-server-sqlite", "--db-path", database), ("list_tables", {})),
