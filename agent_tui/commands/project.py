@@ -232,10 +232,11 @@ async def _mcp_login(agent: Agent, name: str) -> CommandResult:
         "paste that one here."
     )
     actions = (
-        Action("c", "copy the address", f"/mcp address {name}"),
+        Action("a", "copy the address", f"/mcp address {name}"),
         Action("p", "paste", f"/mcp login {name} {{typed}}", typed="ADDRESS", hint="the address it ended on"),
     )
-    return Info(f"Sign in to {name}", [Section(title, [Row(text=address)], note)], "/mcp", actions, foreign=True)
+    section = Section(title, [Row(text=address)], note)
+    return Info(f"Sign in to {name}", [section], f"/mcp address {name}", actions, foreign=True)
 
 
 @command("skills")

@@ -1,6 +1,6 @@
 """MCP servers that nobody here wrote, over every transport: started, listed, a call made, a resource and a prompt read.
 
-Usage: python tests/benchmarks/mcp_servers.py FOLDER [NAME ...]
+Usage: python tests/benchmarks/mcp_servers.py FOLDER [NAME ...] [--browser CHROMIUM]
 
 Installs nothing. FOLDER has them:
   npm install @modelcontextprotocol/server-{everything,filesystem,memory,sequential-thinking,github} @playwright/mcp \
@@ -8,7 +8,25 @@ Installs nothing. FOLDER has them:
   python -m venv venv && venv/bin/pip install mcp-server-{fetch,git,time,sqlite}
 A server that speaks a transport itself is asked to; mcp-proxy stands before the others.
 
-FIGURES
+The SQLite server does not start with version 2 of the SDK: it needs "mcp<2", in an environment of its own.
+
+2026-11-27, server-everything, -filesystem, -memory and -sequential-thinking 2026.8.31, server-fetch 2026.10.24, -git and
+-time 2026.10.19, -sqlite 2025.4.25 (mcp 1.30.0), @playwright/mcp 0.0.83, context7 4.1.1, notion 2.5.2, firecrawl 3.22.2,
+server-github 2025.4.8, chrome-devtools 1.11.0, mcp-proxy 6.7.19, without a network; alike over stdio, http and sse:
+  everything           12 tools, 7 resources, 4 prompts; echo; resource; prompt; left out: one that runs only as a task
+  filesystem           14 tools; list_directory
+  memory               9 tools, 1 resource; read_graph; resource
+  sequential-thinking  1 tool; sequentialthinking
+  fetch                1 tool, 1 prompt; fetch; prompt
+  git                  12 tools; git_status
+  time                 2 tools; get_current_time
+  sqlite               6 tools, 1 resource, 1 prompt; list_tables; resource; prompt
+  playwright           25 tools; browser_navigate
+  context7             2 tools; resolve-library-id answers that its service cannot be reached
+  notion               24 tools; API-get-self: the same
+  firecrawl            26 tools; firecrawl_scrape: the same
+  github               26 tools; search_repositories: the same
+  chrome-devtools      32 tools; list_pages
 """
 
 from __future__ import annotations
@@ -59,8 +77,10 @@ class Server:
 THOUGHT = {"thought": "One.", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
 
 
-def servers(place: Path, page: str) -> dict[str, Server]:
+def servers(place: Path, page: str, browser: str = "") -> dict[str, Server]:
     """The servers by name, working in a folder that is theirs."""
+    playwright = ("--executable-path", browser, "--no-sandbox") if browser else ()
+    devtools = ("--executablePath", browser, "--chromeArg=--no-sandbox") if browser else ()
     repository, database = str(place), str(place / "some.db")
     port = ("--port", "{port}")
     own_http: dict[Transport, tuple[tuple[str, ...], str]] = {"http": (("--transport", "http", *port), "/mcp")}
@@ -80,7 +100,7 @@ def servers(place: Path, page: str) -> dict[str, Server]:
         "time": Server(("mcp-server-time",), ("get_current_time", {"timezone": "Europe/Berlin"})),
         "sqlite": Server(("mcp-server-sqlite", "--db-path", database), ("list_tables", {})),
         "playwright": Server(
-            ("playwright-mcp", "--headless"),
+            ("playwright-mcp", "--headless", *playwright),
             ("browser_navigate", {"url": page}),
             {"http": (port, "/mcp"), "sse": (port, "/sse")},
         ),
@@ -95,7 +115,9 @@ def servers(place: Path, page: str) -> dict[str, Server]:
         ),
         "firecrawl": Server(("firecrawl-mcp",), ("firecrawl_scrape", {"url": page})),
         "github": Server(("mcp-server-github",), ("search_repositories", {"query": "textual"})),
-        "chrome-devtools": Server(("chrome-devtools-mcp", "--headless", "--no-usage-statistics"), ("list_pages", {})),
+        "chrome-devtools": Server(
+            ("chrome-devtools-mcp", "--headless", "--no-usage-statistics", *devtools), ("list_pages", {})
+        ),
     }
 
 
@@ -145,9 +167,8 @@ async def listening(port: int) -> None:
             await asyncio.sleep(0.1)
 
 
-async def try_one(folder: Path, place: Path, name: str, transport: Transport, page: str) -> str:
+async def try_one(folder: Path, place: Path, name: str, server: Server, transport: Transport) -> str:
     """One line on a server over a transport."""
-    server = servers(place, page)[name]
     try:
         async with reached(folder, server, transport) as told, running(place, {name: told}) as manager:
             await manager.settled()
@@ -207,15 +228,16 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--browser", default="", help="a Chromium, for playwright and chrome-devtools")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
         os.environ["AGENT_TUI_HOME"] = str(place / "home")
         await (await asyncio.create_subprocess_exec("git", "init", "-q", temporary)).wait()
         with a_page(place) as page:
-            for name in options.names or servers(place, page):
-                for transport in get_args(Transport):
-                    line = await try_one(options.folder.resolve(), place, name, transport, page)
+            for name, server in servers(place, page, options.browser).items():
+                for transport in get_args(Transport) if name in (options.names or [name]) else ():
+                    line = await try_one(options.folder.resolve(), place, name, server, transport)
                     print(f"{name:<20} {transport:<6} {line}", flush=True)
 
 

@@ -291,7 +291,11 @@ class Connection:
         can = client.server_capabilities
         offer = Entries(instructions=(client.instructions or "")[:INSTRUCTIONS_READ])
         if can.tools is not None:
-            offer.tools.extend(map(_tool_entry, await _pages(client.list_tools, "tools")))
+            for tool in await _pages(client.list_tools, "tools"):
+                if tool.execution is not None and tool.execution.task_support == "required":
+                    offer.left_out.append(f"{tool.name} (runs only as a task)")
+                else:
+                    offer.tools.append(_tool_entry(tool))
         # These two are extras: a server that fails to list them is still of use.
         if can.resources is not None:
             with suppress(MCPError):

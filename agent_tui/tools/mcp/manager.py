@@ -182,7 +182,8 @@ class McpManager:
         said = (await self._host.ask(SignOut(key), Told, SIGN_IN)).text
         if not said:
             return f"You are not signed in to {name}."
-        return f"Signed out of {name}: {said}. {await self.reconnect(key)}."
+        await self.reconnect(key)
+        return f"Signed out of {name}: {said}."
 
     def _reached(self, name: str) -> str:
         server = self._servers.get(name)

@@ -132,7 +132,7 @@ class PromptEntry:
 @dataclass(slots=True, frozen=True)
 class Entries:
     """The offer of a connected server, in its order; ``instructions`` are what it says of its use. ``left_out`` names
-    what it listed against the protocol."""
+    what of it cannot be used, and why."""
 
     tools: list[ToolEntry] = field(default_factory=list)
     instructions: str = ""

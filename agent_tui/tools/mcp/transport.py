@@ -121,7 +121,7 @@ class LenientLists:
             return raw
         good = [entry for entry in entries if self._valid(method, {**rest, field: [entry]})]
         bad = [entry for entry in entries if entry not in good]
-        self.left_out.setdefault(field, []).extend(map(_name, bad[:_NAMED]))
+        self.left_out.setdefault(field, []).extend(f"{_name(entry)} (invalid)" for entry in bad[:_NAMED])
         return {**rest, field: good}
 
     def _valid(self, method: str, raw: dict[str, Any]) -> bool:

@@ -167,6 +167,9 @@ class InfoScreen(TextScreen):
                 self.app.copy_to_clipboard(result.text)
                 self.say(f"Copied {result.what}.")
                 return
+            if isinstance(result, Info) and result.title != self.info.title:
+                self.app.push_screen(InfoScreen(self.agent, result, self._changed))
+                return
             again = await registry.run(self.agent, self.info.command)
         except AgentError as error:
             self.say(str(error))
