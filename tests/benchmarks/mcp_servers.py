@@ -10,9 +10,10 @@ A server that speaks a transport itself is asked to; mcp-proxy stands before the
 
 The SQLite server does not start with version 2 of the SDK: it needs "mcp<2", in an environment of its own.
 
-2026-11-27, server-everything, -filesystem, -memory and -sequential-thinking 2026.8.31, server-fetch 2026.10.24, -git and
--time 2026.10.19, -sqlite 2025.4.25 (mcp 1.30.0), @playwright/mcp 0.0.83, context7 4.1.1, notion 2.5.2, firecrawl 3.22.2,
-server-github 2025.4.8, chrome-devtools 1.11.0, mcp-proxy 6.7.19, without a network; alike over stdio, http and sse:
+2026-11-27, server-everything, -filesystem, -memory and -sequential-thinking 2026.8.31, server-fetch 2026.10.24, -git
+and -time 2026.10.19, -sqlite 2025.4.25 (mcp 1.30.0), @playwright/mcp 0.0.83, context7 4.1.1, notion 2.5.2,
+firecrawl 3.22.2, server-github 2025.4.8, chrome-devtools 1.11.0, mcp-proxy 6.7.19, without a network; alike over stdio,
+http and sse:
   everything           12 tools, 7 resources, 4 prompts; echo; resource; prompt; left out: one that runs only as a task
   filesystem           14 tools; list_directory
   memory               9 tools, 1 resource; read_graph; resource

@@ -34,7 +34,7 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
     """What a test may change: ``denies`` every user,
     ``seconds`` that a token lasts, ``answers`` for paths in the place of the true ones (status, headers, body),
     ``changes`` to the query of the way back, ``wild`` tokens. ``given`` are all tokens there ever were, ``asked`` the
-    requests that came."""
+    requests that came, ``scopes`` those of the newest sign-in."""
 
     def __init__(self, port: int) -> None:
         self.port, self.url = port, f"http://127.0.0.1:{port}"
@@ -50,6 +50,7 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
         self.given: list[str] = []
         self.asked: list[str] = []
         self.refreshed = 0
+        self.scopes: list[str] = []
 
     # What the SDK asks
 
@@ -60,7 +61,7 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
         self.clients[client_info.client_id] = client_info
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        back = str(params.redirect_uri)
+        back, self.scopes = str(params.redirect_uri), params.scopes or []
         if self.denies:
             said = {"error": "access_denied", "error_description": "You said \x1b[31mno", "state": params.state}
         else:

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth, union_scopes
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -49,7 +50,7 @@ DOCUMENT = 1_000_000
 """Bytes of one answer during a sign-in."""
 REQUEST = 32_000
 """Bytes of what a browser asks when it comes back."""
-REASON = 300
+REASON, SCOPE = 300, 1_000
 
 _INITIALIZE = {
     "jsonrpc": "2.0",
@@ -155,7 +156,8 @@ class _Kept:
         # Who refreshes is alone already.
         lock: AbstractAsyncContextManager[None] = self._tokens.alone() if self._redirect else nullcontext()
         async with lock:
-            kept["redirect"] = self._redirect or (await self.load()).get("redirect", "")
+            before = await self.load()
+            kept |= {"redirect": self._redirect or before.get("redirect", ""), "wanted": before.get("wanted", "")}
             self.where = await self._tokens.put(self._key, kept)
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -163,6 +165,13 @@ class _Kept:
 
     def alone(self) -> AbstractAsyncContextManager[None]:
         return self._tokens.alone()
+
+    async def want(self, scope: str) -> None:
+        """Sign-ins ask for these rights, too, from now on."""
+        async with self.alone():
+            found = await self.load()
+            both = union_scopes(str(found.get("wanted", "")), scope) or ""
+            await self._tokens.put(self._key, {**found, "wanted": both if len(both) <= SCOPE else scope})
 
     async def forget_tokens(self) -> None:
         """A refresh was refused: what is left is whom the server knows us as."""
@@ -193,6 +202,8 @@ class Bearer(OAuthClientProvider):
     kept: _Kept
     problem = ""
     """Why the token that is kept cannot be used, where that is not the server's refusal."""
+    wanted = ""
+    """The rights that a refused request needed beyond those of the sign-in."""
     _refused = ""
 
     @classmethod
@@ -230,6 +241,9 @@ class Bearer(OAuthClientProvider):
                 sent = self.context.current_tokens.access_token
                 self._add_auth_header(request)
             response = yield request
+            if response.status_code == 403 and extract_field_from_www_auth(response, "error") == "insufficient_scope":
+                self.wanted = plain_line(extract_scope_from_www_auth(response) or "", SCOPE)
+                await self.kept.want(self.wanted)
             if response.status_code != 401 or not sent:
                 return
             self._refused = sent
@@ -252,6 +266,17 @@ class Bearer(OAuthClientProvider):
         if not await self._handle_refresh_response(response):
             log.warning("The token of %s was not refreshed: HTTP %s", self.context.server_url, response.status_code)
             await self.kept.forget_tokens()
+
+
+class _Asking(OAuthClientProvider):
+    """Asks for the rights that a request needed since, too."""
+
+    wanted = ""
+
+    async def _perform_authorization_code_grant(self) -> tuple[str, str]:
+        metadata = self.context.client_metadata
+        metadata.scope = union_scopes(metadata.scope, self.wanted)
+        return await super()._perform_authorization_code_grant()
 
 
 class SignIn:
@@ -312,8 +337,9 @@ class SignIn:
 
         kept = _Kept(self._tokens, self._name, server, self._redirect)
         auth = self._made = _provider(
-            OAuthClientProvider, server, kept, self._redirect, redirect_handler=show, callback_handler=answer
+            _Asking, server, kept, self._redirect, redirect_handler=show, callback_handler=answer
         )
+        auth.wanted = str((await kept.load()).get("wanted", ""))
         headers = {**_ACCEPT, **server.headers}
         async with httpx2.AsyncClient(headers=headers, timeout=ANSWERS) as client:
             client.event_hooks = {"request": [look], "response": [bound]}

@@ -370,6 +370,8 @@ class Link:
                 return self._bearer.problem
             if self._bearer is not None and self.status == 401:
                 return f"it asks you to sign in: /mcp login {self._name} (in a shell: agent-tui mcp login {self._name})"
+            if self._bearer is not None and self._bearer.wanted and self.status == 403:
+                return f"it wants more rights than you gave it: sign in again with /mcp login {self._name}"
             if self.status in (401, 403):
                 return f"it needs authorization (HTTP {self.status}); set its headers, e.g. Authorization"
             if self.status is not None and self.status >= 400:

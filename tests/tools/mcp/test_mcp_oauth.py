@@ -236,6 +236,26 @@ async def test_a_server_that_redirects_or_refuses_for_ever_is_one_line(server: O
             await sign_in(manager)
 
 
+async def test_rights_that_a_call_needed_are_asked_for_by_the_next_sign_in(server: OAuthServer, tmp_path: Path) -> None:
+    context = make_context(tmp_path / "project")
+    async with running(tmp_path, docs(server)) as manager:
+        await manager.settled()
+        await sign_in(manager)
+        challenge = 'Bearer error="insufficient_scope", scope="write:all"'
+        server.answers["/mcp"] = 403, {"www-authenticate": challenge}, b""
+        with pytest.raises(AgentError, match="it wants more rights than you gave it: sign in again with /mcp login"):
+            await call(manager, context, "mcp__docs__add", a=1, b=1)
+        server.answers.clear()
+        for client in server.clients.values():
+            client.scope = "write:all"
+        assert server.scopes == []
+        await sign_in(manager)
+        assert server.scopes == ["write:all"]
+        assert (await call(manager, context, "mcp__docs__add", a=1, b=1)).text == "2"
+        await sign_in(manager)
+        assert server.scopes == ["write:all"], "what was granted is not given up"
+
+
 async def test_a_new_sign_in_takes_the_place_of_one_that_waits(server: OAuthServer, tmp_path: Path) -> None:
     async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
