@@ -181,7 +181,7 @@ class Connection:
                 connected, older = await self._session()
                 if self._stopping:
                     return
-                self._sse, reason = connected, older if connected else reason
+                self._sse, reason = connected, older if connected or self._link.asks_to_sign_in else reason
             failures = 1 if connected and loop.time() - began > STABLE else failures + 1
             if failures > len(RETRIES) or (not connected and failures == 1):
                 self._say("failed", reason)

@@ -261,6 +261,10 @@ class Link:
         return self._sse(self._server.url) if self._by_sse else self._http(self._server.url)
 
     @property
+    def asks_to_sign_in(self) -> bool:
+        return self._bearer is not None and self.status == 401
+
+    @property
     def tokens(self) -> list[str]:
         """What came of a sign-in, and must not be repeated by anybody."""
         return self._bearer.secrets if self._bearer is not None else []
@@ -368,7 +372,7 @@ class Link:
         if server.url:
             if self._bearer is not None and self._bearer.problem:
                 return self._bearer.problem
-            if self._bearer is not None and self.status == 401:
+            if self.asks_to_sign_in:
                 return f"it asks you to sign in: /mcp login {self._name} (in a shell: agent-tui mcp login {self._name})"
             if self._bearer is not None and self._bearer.wanted and self.status == 403:
                 return f"it wants more rights than you gave it: sign in again with /mcp login {self._name}"

@@ -13,7 +13,10 @@ import pytest
 
 from agent_tui.config import McpServer
 from agent_tui.errors import AgentError
+from agent_tui.tools.mcp import oauth
 from agent_tui.tools.mcp.manager import McpManager
+from agent_tui.tools.mcp.oauth import SignIn
+from agent_tui.tools.mcp.tokens import Tokens
 from tests.support.mcp_managers import call, detail, running, states
 from tests.support.oauth_server import OAuthServer, browse, browse_elsewhere, oauth_server
 from tests.support.tool_context import make_context
@@ -54,10 +57,15 @@ def kept(home: Path) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize(("server", "path"), [("mcp", "mcp"), ("sse", "sse")], indirect=["server"])
-async def test_signing_in_and_out(server: OAuthServer, tmp_path: Path, home: Path, path: str) -> None:
+@pytest.mark.parametrize(
+    ("server", "path", "kind"),
+    [("mcp", "mcp", "http"), ("mcp", "mcp", ""), ("sse", "sse", "sse"), ("sse", "sse", "")],
+    indirect=["server"],
+)
+async def test_signing_in_and_out(
+    server: OAuthServer, tmp_path: Path, home: Path, path: str, kind: Literal["http", "sse", ""]
+) -> None:
     context = make_context(tmp_path / "project")
-    kind: Literal["http", "sse"] = "sse" if path == "sse" else "http"
     async with running(tmp_path, docs(server, path, type=kind)) as manager:
         await manager.settled()
         assert states(manager) == {"docs": "failed"}
@@ -254,6 +262,48 @@ async def test_rights_that_a_call_needed_are_asked_for_by_the_next_sign_in(serve
         assert (await call(manager, context, "mcp__docs__add", a=1, b=1)).text == "2"
         await sign_in(manager)
         assert server.scopes == ["write:all"], "what was granted is not given up"
+
+
+async def test_nobody_is_waited_for_for_ever(
+    server: OAuthServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(oauth, "PERSON", 0.0)
+    shown: list[str] = []
+    with pytest.raises(AgentError, match="nobody signed in in time"):
+        await SignIn(Tokens(tmp_path), "docs", docs(server)["docs"], shown.append).run()
+    assert len(shown) == 1
+    monkeypatch.setattr(oauth, "ANSWERS", 0.0)
+    with pytest.raises(AgentError, match="its sign-in did not answer in time"):
+        await SignIn(Tokens(tmp_path), "docs", docs(server)["docs"], shown.append).run()
+
+
+async def test_what_the_browser_sends_is_bounded(server: OAuthServer, tmp_path: Path) -> None:
+    async def knock(address: str) -> None:
+        port = int(address.partition("redirect_uri=http%3A%2F%2F127.0.0.1%3A")[2].partition("%2F")[0])
+        for asked in (
+            b"POST /callback?code=1&state=2 HTTP/1.1\r\n\r\n",
+            b"GET /other?code=1 HTTP/1.1\r\n\r\n",
+            b"GET /callback HTTP/1.1\r\n\r\n",
+            b"GET /callback?" + b"&".join(b"a=%d" % n for n in range(999)) + b" HTTP/1.1\r\n\r\n",
+            b"\xff\x00 nonsense\r\n\r\n",
+            b"x" * 100_000,
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(asked)
+            assert b"200 OK" not in await _rest(reader)
+            writer.close()
+        await browse(address)
+
+    async with running(tmp_path, docs(server)) as manager:
+        await manager.settled()
+        assert (await sign_in(manager, knock)).startswith("docs is connected")
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
 
 
 async def test_a_new_sign_in_takes_the_place_of_one_that_waits(server: OAuthServer, tmp_path: Path) -> None:
