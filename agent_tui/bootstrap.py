@@ -395,6 +395,7 @@ def settings_secrets(settings: Settings) -> list[str]:
         found.append(str(model.extra.get("api_key") or ""))
     for server in settings.mcp.values():
         values = [*server.env.items(), *server.headers.items()]
+        found.append(server.client_secret)
         found += [value.removeprefix("Bearer ") for name, value in values if names_secret(name)]
     return [value for value in map(str.strip, found) if value]
 

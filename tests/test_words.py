@@ -35,7 +35,7 @@ NAMES = word_set(
 """Programs, companies, standards."""
 FIELD = word_set(
     """
-    backslash changelog compaction dataclass keyring loopback mcp pgdn pgup readme redirection scrollback
+    backslash changelog compaction dataclass keyring loopback mcp pgdn pgup pkce readme redirection scrollback
     seccomp signalled sixel sse stdio subagent subcommand submodule subreaper symlink wordmark worktree
     """
 )
@@ -49,7 +49,7 @@ PLAIN = word_set(
 COMPOUNDS = word_set(
     """
     agent-tui block-wise break-out built-in gpt-oss half-written here-document look-alike o-series
-    openai-compatible read-only set-user-id stream-json textual-serve throw-away two-core well-known
+    openai-compatible read-only set-user-id sign-in stream-json textual-serve throw-away two-core well-known
     """
 )
 """Compounds that people use elsewhere, too."""

@@ -88,6 +88,7 @@ SUBCOMMANDS = (
     "doctor",
     "config",
     "import",
+    "mcp",
     "serve",
     "acp",
     "completions",

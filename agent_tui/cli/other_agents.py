@@ -60,7 +60,6 @@ _WORDS: Mapping[str, str] = {
     "login": "agent-tui auth set PROVIDER",
     "logout": "agent-tui auth remove PROVIDER",
     "resume": "agent-tui --resume",
-    "mcp": "--mcp-config FILE, or [mcp] in the configuration",
     "update": "the tool that installed agent-tui, e.g. pip or uv",
     "upgrade": "the tool that installed agent-tui, e.g. pip or uv",
 }

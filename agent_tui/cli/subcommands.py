@@ -15,6 +15,7 @@ from typing import Any
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import Parser, add_command, add_flag, subparsers_of, takes_values
 from agent_tui.cli.importing import add_import
+from agent_tui.cli.mcp import add_mcp
 from agent_tui.cli.serve import add_serve
 from agent_tui.cli.sessions import add_sessions
 from agent_tui.config import FLAGS
@@ -90,6 +91,7 @@ def build_parser() -> argparse.ArgumentParser:
     config.set_defaults(run=_config)
 
     add_import(commands)
+    add_mcp(commands)
 
     acp = add_command(
         commands, "acp", "serve an editor over standard input and output", "", "-m openai/gpt-5 --permission-mode plan"

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 IMAGE_LIMIT = 40_000_000
 """Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
@@ -62,6 +63,35 @@ def read_text() -> str | None:
     others = [["wl-paste", "--no-newline"], ["xclip", "-selection", "clipboard", "-o"], ["xsel", "-ob"]]
     found = _first(own.get(sys.platform, others))
     return found.decode("utf-8", "replace") if found else None
+
+
+def open_address(address: str) -> bool:
+    """Has the user's browser open an address; False where there is none, or none that shows a page: over ssh, on a
+    machine without a screen. Opens nothing but https, and http on this machine."""
+    parts = urlsplit(address)
+    here = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if not (parts.scheme == "https" or (parts.scheme == "http" and here)):
+        return False
+    own = [shlex.split(os.environ["BROWSER"].split(os.pathsep)[0])] if os.environ.get("BROWSER") else []
+    screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if sys.platform == "darwin":
+        others = [] if os.environ.get("SSH_CONNECTION") else [["open"]]
+    else:
+        others = [["wslview"], ["xdg-open"]] if screen else [["wslview"]]
+    for command in (*own, *others):
+        if command and shutil.which(command[0]):
+            try:
+                subprocess.Popen(
+                    [*command, address],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError:
+                continue
+            return True
+    return False
 
 
 class Edited(NamedTuple):

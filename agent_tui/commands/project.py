@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agent_tui.commands.desktop import open_address
 from agent_tui.commands.info import Action, Info, Mark, Row, Section
-from agent_tui.commands.registry import CommandResult, Submit, Text, command
+from agent_tui.commands.registry import CommandResult, Copy, Submit, Text, command
 from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
 from agent_tui.engine.about import LEARNED, OFFERED, OTHERS, REMEMBERED, SESSION, HookState
 from agent_tui.store.facts import forgotten_text
@@ -169,26 +171,72 @@ _GROUPS = {"builtin": "Built in", "left out": "Left out", "disabled": "Switched 
 
 
 def _mcp_choices(agent: Agent) -> Iterable[tuple[str, str]]:
-    return ((f"reconnect {name}", state) for name, state, _ in agent.project.mcp_servers())
+    for name, state, _ in agent.project.mcp_servers():
+        yield f"reconnect {name}", state
+        if agent.project.mcp_may_sign_in(name):
+            yield f"login {name}", "sign in with the browser"
+            yield f"logout {name}", "forget the sign-in"
 
 
-@command("mcp", args="[reconnect NAME]", choices=_mcp_choices)
+_SERVER = (
+    Action("r", "reconnect", "/mcp reconnect {row}", "NAME"),
+    Action("s", "sign in", "/mcp login {row}", "NAME"),
+    Action("o", "sign out", "/mcp logout {row}", "NAME"),
+)
+
+
+@command("mcp", args="[reconnect|login|logout NAME]", choices=_mcp_choices)
 async def mcp(agent: Agent, args: str) -> CommandResult:
-    """Show MCP servers and their state."""
-    if args.startswith("reconnect"):
-        name = args.removeprefix("reconnect").strip()
-        if not name:
-            return Text("Usage: /mcp reconnect NAME", error=True)
+    """Show MCP servers and their state; sign in to one and out of it.
+
+    /mcp login NAME opens the browser. Where that is on another machine, /mcp login NAME ADDRESS takes the address it
+    ended on.
+    """
+    what, _, name = args.partition(" ")
+    name = name.strip()
+    if what == "reconnect" and name:
         return Text(await agent.project.mcp_reconnect(name))
+    if what == "login" and name:
+        return await _mcp_login(agent, name)
+    if what == "logout" and name:
+        return Text(await agent.project.mcp_sign_out(name))
+    if what == "address" and name in agent.project.sign_in_addresses:
+        return Copy(agent.project.sign_in_addresses[name], "the address")
     if args:
-        return Text("Usage: /mcp [reconnect NAME]", error=True)
+        return Text("Usage: /mcp [reconnect|login|logout NAME]", error=True)
     rows = [
-        Row(one_line(name, 200), one_line(detail, LONGEST), state, key=name, keys=("r",))
+        Row(
+            one_line(name, 200),
+            one_line(detail, LONGEST),
+            state,
+            key=name,
+            keys=("r", "s", "o") if agent.project.mcp_may_sign_in(name) else ("r",),
+        )
         for name, state, detail in agent.project.mcp_servers()
     ]
     none = Row(text="No MCP servers. Add them to .mcp.json, or to [mcp.NAME] in the configuration.")
-    reconnect = Action("r", "reconnect", "/mcp reconnect {row}", "NAME")
-    return Info("MCP servers", [Section("", rows or [none])], "/mcp", [reconnect] if rows else [], foreign=True)
+    actions = [action for action in _SERVER if any(action.key in row.keys for row in rows)]
+    return Info("MCP servers", [Section("", rows or [none])], "/mcp", actions, foreign=True)
+
+
+async def _mcp_login(agent: Agent, name: str) -> CommandResult:
+    name, _, ended = name.partition(" ")
+    if ended:
+        await agent.project.mcp_paste(name, ended)
+        return Text("Taken; whether it worked is said in a moment.")
+    address = await agent.project.mcp_sign_in(name)
+    opened = await asyncio.to_thread(open_address, address)
+    title = "Opened in your browser:" if opened else "Open this address in a browser:"
+    note = (
+        "Sign in there; the rest goes by itself. A browser on another machine ends on an address that it cannot open: "
+        "paste that one here."
+    )
+    actions = (
+        Action("a", "copy the address", f"/mcp address {name}"),
+        Action("p", "paste", f"/mcp login {name} {{typed}}", typed="ADDRESS", hint="the address it ended on"),
+    )
+    section = Section(title, [Row(text=address)], note)
+    return Info(f"Sign in to {name}", [section], f"/mcp address {name}", actions, foreign=True)
 
 
 @command("skills")

@@ -34,7 +34,7 @@ ENV_OTHER = VARIABLES | {
 ENV_OF_TESTS = ("AGENT_TUI_TEST_", "AGENT_TUI_LONG_")
 """What variables begin with that are for the tests alone: the program started beside them must not refuse them."""
 
-SECRET_BESIDE_ADDRESS = {"mcp": ("headers", "env", "args"), "models": ("api_key_env", "extra")}
+SECRET_BESIDE_ADDRESS = {"mcp": ("headers", "env", "args", "client_secret"), "models": ("api_key_env", "extra")}
 """Tables of tables that say where something is sent or what is started, and the fields in which they hold secrets."""
 
 

@@ -38,6 +38,7 @@ BOUNDS = {
     "price": [Bound("at least", operator.ge, 0)],
     "output_limit": [Bound("at least", operator.ge, 1_000)],
     "mcp_defer_share": [Bound("at most", operator.le, 1), Bound("at least", operator.ge, 0)],
+    "callback_port": [Bound("at most", operator.le, 65_535), Bound("at least", operator.ge, 0)],
     "retries": [Bound("at most", operator.le, 20), Bound("at least", operator.ge, 1)],
 }
 """What numbers are held to, by the name of the setting."""
@@ -54,7 +55,7 @@ _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*
 _SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
 """Keys that Textual calls otherwise than Unicode does."""
 _ENDPOINT = re.compile(r"https?://[^\s/?#@{}]+[/?][^\s{}]*\{query\}[^\s{}]*")
-_SECRET = frozenset({"env", "headers", "web_search_headers", "extra"})
+_SECRET = frozenset({"env", "headers", "web_search_headers", "extra", "client_secret"})
 """Tables whose values are not repeated in error lines: keys may be among them."""
 
 

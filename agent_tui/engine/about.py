@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
@@ -22,7 +22,7 @@ from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
 from agent_tui.engine.state import AgentParts, AgentState
 from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
-from agent_tui.errors import StoreError
+from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import SEARCH_TOOL, AttachmentPart
 from agent_tui.models.requests import ModelInfo
@@ -37,6 +37,9 @@ from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.git.repository import version_and_commit
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.rules.standing import Which
+
+if TYPE_CHECKING:
+    from agent_tui.tools.mcp.manager import McpManager
 
 
 class Project:
@@ -53,6 +56,7 @@ class Project:
         self._toolbox = toolbox
         self._trusting = trusting
         self._pictures = self._drawing = ""
+        self.sign_in_addresses: dict[str, str] = {}
 
     @property
     def branch(self) -> str:
@@ -175,6 +179,48 @@ class Project:
         if self._extensions is None:
             return "No MCP servers."
         return await self._extensions.mcp.reconnect(name)
+
+    async def mcp_sign_in(self, name: str) -> str:
+        """Begins to sign in to an MCP server; returns the address to open. How it ends is told by a notice. Raises
+        AgentError where it ends before there is an address."""
+        mcp = self._mcp()
+        address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def show(text: str) -> None:
+            self.sign_in_addresses[name] = text
+            if not address.done():
+                address.set_result(text)
+
+        async def sign_in() -> None:
+            try:
+                notice = Notice("info", f"MCP server {await mcp.sign_in(name, show)}.", "mcp")
+            except AgentError as error:
+                if not address.done():
+                    address.set_exception(error)
+                    return
+                notice = Notice("warning", f"MCP server {one_line(name)}: {error}", "mcp")
+            self.sign_in_addresses.pop(name, None)
+            self._state.events.publish(notice)
+
+        self._state.events.spawn(sign_in(), f"sign-in to {name}")
+        return await address
+
+    def mcp_may_sign_in(self, name: str) -> bool:
+        """Returns whether an MCP server may have a sign-in: one that is reached by an address."""
+        return self._extensions is not None and self._extensions.mcp.may_sign_in(name)
+
+    async def mcp_paste(self, name: str, address: str) -> None:
+        """Gives a sign-in the address that the browser ended on. Raises AgentError."""
+        await self._mcp().paste(name, address)
+
+    async def mcp_sign_out(self, name: str) -> str:
+        """Forgets the sign-in to an MCP server; returns a line. Raises AgentError."""
+        return await self._mcp().sign_out(name)
+
+    def _mcp(self) -> McpManager:
+        if self._extensions is None:
+            raise AgentError("No MCP servers.")
+        return self._extensions.mcp
 
     def mcp_resources(self) -> list[tuple[str, str]]:
         """(``server:uri``, description) of every MCP resource, as it is named after ``@``."""

@@ -1,4 +1,5 @@
-"""Keys in the operating system's keyring: what may be one, and storing, finding and removing it."""
+"""Keys in the operating system's keyring: what may be one, and storing, finding and removing it. The sign-ins of MCP
+servers lie beside them."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from agent_tui.providers.catalog import dialect_of
 log = logging.getLogger(__name__)
 
 SERVICE = "agent-tui"
+SIGN_INS = "agent-tui-mcp"
 PROVIDERS = "providers"
 SAID, UNLOCKED = 2.0, 60.0
 """Seconds a keyring may take to say for whom it has keys, and to take one: its owner may have to unlock it."""
@@ -113,6 +115,21 @@ async def providers_with_keys() -> frozenset[str]:
         return frozenset()
 
 
+async def sign_in_kept(server: str) -> str | None:
+    """What the keyring has of a server's sign-in. Raises AgentError where it does not say."""
+    return await _aside(lambda: _try(lambda: _required().get_password(SIGN_INS, server), ""), UNLOCKED)
+
+
+async def keep_sign_in(server: str, text: str) -> None:
+    """Raises AgentError where the keyring does not take it."""
+    await _aside(lambda: _try(lambda: _required().set_password(SIGN_INS, server, text), ""), UNLOCKED)
+
+
+async def remove_sign_in(server: str) -> None:
+    """Raises AgentError where the keyring does not let go of it."""
+    await _aside(lambda: _try(lambda: _required().delete_password(SIGN_INS, server), ""), UNLOCKED)
+
+
 async def _aside(work: Callable[[], T], seconds: float) -> T:
     """The result of work with the keyring, in a thread that nobody waits for at the end. Raises what the work raises,
     AgentError where that takes longer."""
@@ -142,21 +159,19 @@ def _keyring() -> Any:
     return keyring
 
 
-def _required(provider: str) -> Any:
+def _required(provider: str = "") -> Any:
     keyring = _keyring()
     if keyring is None:
-        raise AgentError(
-            "Storing keys needs the keyring package: pip install keyring. "
-            f"Or set the environment variable {dialect_of(provider).key_name}."
-        )
+        instead = f" Or set the environment variable {dialect_of(provider).key_name}." if provider else ""
+        raise AgentError(f"Storing keys needs the keyring package: pip install keyring.{instead}")
     return keyring
 
 
-def _try(action: Callable[[], str | None]) -> str | None:
+def _try(
+    action: Callable[[], str | None], instead: str = " Set the key as an environment variable instead."
+) -> str | None:
     try:
         return action()
     except Exception as error:
         why = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
-        raise AgentError(
-            f"The system's keyring refused: {why}. Set the key as an environment variable instead."
-        ) from error
+        raise AgentError(f"The system's keyring refused: {why}.{instead}") from error

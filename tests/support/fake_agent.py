@@ -620,6 +620,7 @@ class FakeProject(Project):
     trusted: bool
 
     def __init__(self, agent: FakeAgent) -> None:
+        self.sign_in_addresses: dict[str, str] = {}
         self._agent = agent
         self.branch = "main"
         self.folders = [agent.root]
@@ -656,6 +657,17 @@ class FakeProject(Project):
 
     async def mcp_attachments(self, text: str) -> tuple[list[AttachmentPart], list[str]]:
         return [], []
+
+    def mcp_may_sign_in(self, name: str) -> bool:
+        return bool(self.sign_in_addresses)
+
+    async def mcp_sign_in(self, name: str) -> str:
+        return self.sign_in_addresses[name]
+
+    async def mcp_paste(self, name: str, address: str) -> None:
+        if address == "nonsense":
+            raise AgentError("That is not where the browser ended.")
+        self._agent.calls.append(("paste", address))
 
     async def mcp_reconnect(self, name: str) -> str:
         return f"{name} is connecting."

@@ -16,6 +16,7 @@ TOOLS: list[Any] = [
     {"inputSchema": {"type": "object"}},
     {"name": "bad_schema", "inputSchema": "none"},
     "no object",
+    {"name": "research", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
     {"name": "refuse", "inputSchema": {"type": "object"}},
     {"name": "nonsense", "inputSchema": {"type": "object"}},
 ]

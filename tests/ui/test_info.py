@@ -70,6 +70,34 @@ async def test_rules_and_budgets_are_changed_where_they_are_shown(
         await chat.until(lambda: not isinstance(chat.app.screen, InfoScreen))
 
 
+async def test_a_sign_in_opens_on_the_list_of_servers_and_takes_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = FakeAgent(tmp_path)
+    address = agent.project.sign_in_addresses["github"] = "http://127.0.0.1:1/authorize?state=[b]x"
+    for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    async with running(tmp_path, agent, size=(80, 24)) as run:
+        copied: list[str] = []
+        monkeypatch.setattr(run.app, "copy_to_clipboard", copied.append)
+        run.app.prompt.set_text("/mcp")
+        await run.pilot.press("enter")
+        await run.screen(InfoScreen)
+        await run.pilot.press("s")
+        await run.until(lambda: "Sign in to github" in run.shown() and address in run.shown())
+        await run.pilot.press("a")
+        await run.until(lambda: "Copied the address." in run.shown())
+        assert copied == [address]
+        await run.pilot.press("p", *"nonsense", "enter")
+        await run.until(lambda: "That is not where the browser ended." in run.shown())
+        del agent.project.sign_in_addresses["github"]
+        await run.pilot.press("p", *"http://127.0.0.1:2/callback?code=1", "enter")
+        await run.until(lambda: "Sign in to github" not in run.shown())
+        assert agent.called("paste") == ["http://127.0.0.1:2/callback?code=1"]
+        assert isinstance(run.app.screen, InfoScreen), "the list is there again"
+
+
 async def test_it_is_found_in_and_copied_and_longer_answers_open_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

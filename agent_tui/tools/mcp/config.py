@@ -97,6 +97,11 @@ def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -
     return Plan(name, "starting", "", replace(ready, cwd=str(folder)), server.required)
 
 
+def may_sign_in(server: McpServer) -> bool:
+    """Returns whether a server is reached by an address, and is given no Authorization already."""
+    return bool(server.url) and not any(name.lower() == "authorization" for name in server.headers)
+
+
 def _contradiction(server: McpServer) -> str:
     """Returns why a server can be reached in no way, or in two; else empty."""
     if not server.command and not server.url:
@@ -142,11 +147,26 @@ def _parse(entry: Any) -> McpServer:
             raise BadServer(f"{key} must be {what}")
         if value:
             setattr(server, key, value)
+    _take_oauth(server, entry.get("oauth", entry))
     for key in ("timeout", "call_timeout"):
         seconds = entry.get(key)
         if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
             setattr(server, key, float(seconds))
     return server
+
+
+def _take_oauth(server: McpServer, entry: Any) -> None:
+    """As Claude Code writes it, ``"oauth": {"clientId": …, "callbackPort": …}``, or with the names of our
+    configuration."""
+    if not isinstance(entry, dict):
+        raise BadServer("oauth must be an object")
+    for key, ours in (("clientId", "client_id"), ("clientSecret", "client_secret"), ("callbackPort", "callback_port")):
+        value = entry.get(key, entry.get(ours))
+        if value is None:
+            continue
+        if type(value) is not type(getattr(server, ours)) or (isinstance(value, int) and not 0 <= value < 65_536):
+            raise BadServer(f"{key} must be {'a port' if ours == 'callback_port' else 'a text'}")
+        setattr(server, ours, value)
 
 
 _TRANSPORTS: Mapping[str, Literal["", "stdio", "http", "sse"]] = {
@@ -189,4 +209,4 @@ def _expanded(server: McpServer, values: Mapping[str, str]) -> McpServer:
             case _:
                 return value
 
-    return replace(server, **{key: filled(getattr(server, key)) for key in _KINDS})
+    return replace(server, **{key: filled(getattr(server, key)) for key in (*_KINDS, "client_id", "client_secret")})

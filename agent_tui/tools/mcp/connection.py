@@ -185,6 +185,11 @@ class Connection:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
+    @property
+    def tokens(self) -> list[str]:
+        """What came of a sign-in to it."""
+        return self._link.tokens if self._link is not None else []
+
     # Life
 
     async def _run(self) -> None:
@@ -201,7 +206,7 @@ class Connection:
                 connected, older = await self._session()
                 if self._stopping:
                     return
-                self._sse, reason = connected, older if connected else reason
+                self._sse, reason = connected, older if connected or self._link.asks_to_sign_in else reason
             failures = 1 if connected and loop.time() - began > STABLE else failures + 1
             if failures > len(RETRIES) or (not connected and failures == 1):
                 self._say("failed", reason)
@@ -218,7 +223,7 @@ class Connection:
         self._lost = self._changed = False
         self._why = ""
         self._wake.clear()
-        link = self._link = Link(self.server, self._ended, self._sse)
+        link = self._link = Link(self.name, self.server, self._ended, self._sse)
         connected = False
         self._connecting = True
         try:
@@ -334,7 +339,11 @@ class Connection:
         can = client.server_capabilities
         offer = Entries(instructions=(client.instructions or "")[:INSTRUCTIONS_READ], reads=can.resources is not None)
         if can.tools is not None:
-            offer.tools.extend(map(_tool_entry, await _pages(client.list_tools, "tools")))
+            for tool in await _pages(client.list_tools, "tools"):
+                if tool.execution is not None and tool.execution.task_support == "required":
+                    offer.left_out.append(f"{tool.name} (runs only as a task)")
+                else:
+                    offer.tools.append(_tool_entry(tool))
         # These two are extras: a server that fails to list them is still of use.
         if offer.reads:
             with suppress(MCPError):

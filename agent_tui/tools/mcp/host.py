@@ -12,18 +12,23 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
+from agent_tui.errors import AgentError
 from agent_tui.hardening import bound_memory, hide_memory
+from agent_tui.paths import user_paths
 from agent_tui.pipes.pipe import BadLineError, Refused, log_to_stderr, own_the_pipe, read_until_the_end
-from agent_tui.providers.secrets import redact
+from agent_tui.providers.secrets import mask, redact
 from agent_tui.tools.children.process import descendants
 from agent_tui.tools.mcp import protocol
 from agent_tui.tools.mcp.names import no_server
+from agent_tui.tools.mcp.tokens import Tokens
 
 if TYPE_CHECKING:
     from agent_tui.tools.mcp.connection import Connection
+    from agent_tui.tools.mcp.oauth import SignIn
 
 log = logging.getLogger("agent_tui.host")
 
@@ -43,6 +48,7 @@ class Host:
         self._roots: list[str] = []
         self._asked: dict[int, asyncio.Future[object]] = {}
         self._questions = 0
+        self._sign_ins: dict[str, tuple[int, SignIn]] = {}
 
     def receive(self, data: bytes) -> None:
         """Takes one line. What cannot be understood is logged, and refused where it says whose it is."""
@@ -129,17 +135,31 @@ class Host:
 
     async def _answer(self, request: int, message: protocol.Request) -> None:
         try:
-            self._send(await self._ask(request, message), request)
+            self._send(self._without_tokens(message.server, await self._ask(request, message)), request)
         except asyncio.CancelledError:
             self._refuse(request, "cancelled")
         except Exception as error:
             text = str(error)
-            if type(error).__name__ != "CallFailed":
+            if type(error).__name__ != "CallFailed" and not isinstance(error, AgentError):
                 log.exception("%s failed", type(message).__name__)
                 text = f"{type(error).__name__}: {error}"
-            self._refuse(request, text)
+            self._refuse(request, mask(text, self._tokens(message.server)))
         finally:
             self._requests.pop(request, None)
+
+    def _tokens(self, server: str) -> list[str]:
+        return self._connections[server].tokens if server in self._connections else []
+
+    def _without_tokens(self, server: str, answer: object) -> object:
+        """An answer of a server's that may repeat what it was sent: that is stored, and a token must not be."""
+        tokens = self._tokens(server)
+        match answer:
+            case protocol.ToolAnswer() | protocol.PromptAnswer():
+                return replace(answer, text=mask(answer.text, tokens))
+            case protocol.Contents(contents):
+                return protocol.Contents([replace(c, text=c.text and mask(c.text, tokens)) for c in contents])
+            case _:
+                return answer
 
     async def _ask(self, request: int, message: protocol.Request) -> object:
         connection = self._connections.get(message.server)
@@ -152,6 +172,33 @@ class Host:
                 return await connection.read(uri)
             case protocol.FillPrompt(_, name, filled):
                 return await connection.prompt(name, filled)
+            case protocol.SignIn(name):
+                return protocol.Told(await self._sign_in(request, name, connection.server))
+            case protocol.Paste(name, address):
+                if (waiting := self._sign_ins.get(name)) is None:
+                    return Refused(f"No sign-in to {name} waits for an address.")
+                waiting[1].take(address)
+                return protocol.Told("")
+            case protocol.SignOut(name):
+                from agent_tui.tools.mcp.oauth import sign_out
+
+                return protocol.Told(await sign_out(Tokens(user_paths().data), name, connection.server))
+
+    async def _sign_in(self, request: int, name: str, server: McpServer) -> str:
+        from agent_tui.tools.mcp.oauth import SignIn
+
+        def show(address: str) -> None:
+            self._send(protocol.Progress(address), request)
+
+        if (earlier := self._sign_ins.get(name)) is not None:
+            self._requests[earlier[0]].cancel()
+        one = SignIn(Tokens(user_paths().data), name, server, show)
+        self._sign_ins[name] = request, one
+        try:
+            return await one.run()
+        finally:
+            if self._sign_ins.get(name) == (request, one):
+                del self._sign_ins[name]
 
     async def close(self) -> None:
         """Ends all connections."""

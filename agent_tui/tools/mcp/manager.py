@@ -19,7 +19,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import Ask, HostClient
-from agent_tui.tools.mcp.config import Plan, plan_servers
+from agent_tui.tools.mcp.config import Plan, may_sign_in, plan_servers
 from agent_tui.tools.mcp.names import PREFIX, no_server, server_group, server_part
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.protocol import (
@@ -28,11 +28,15 @@ from agent_tui.tools.mcp.protocol import (
     Entries,
     FillPrompt,
     Image,
+    Paste,
     PromptAnswer,
     Question,
     ReadResource,
     ServerChange,
     ServerState,
+    SignIn,
+    SignOut,
+    Told,
     ToolAnswer,
 )
 from agent_tui.tools.mcp.tool import (
@@ -57,6 +61,9 @@ MAX_TEXT = 256 * 1024
 
 INSTRUCTED = 20
 """Servers whose instructions are sent at most."""
+
+SIGN_IN = 900.0
+"""Seconds that a sign-in may take, the user's part included."""
 
 _HOST_STARTS = 10.0
 """Seconds that the tool host itself gets to start."""
@@ -171,6 +178,40 @@ class McpManager:
             self._host.reconnect(name)
         await self.settled(name)
         return f"{name} is {server.state}" + (f": {server.detail}" if server.detail else "")
+
+    # Signing in
+
+    def may_sign_in(self, name: str) -> bool:
+        server = next((s for s in self._servers.values() if s.name == name), None)
+        return server is not None and server.spec is not None and may_sign_in(server.spec)
+
+    async def sign_in(self, name: str, show: Callable[[str], None]) -> str:
+        """Signs in to a server and connects to it; returns a line saying how that ended. ``show`` gets the address that
+        the user has to open. Raises AgentError."""
+        key = self._reached(name)
+        where = await self._host.ask(SignIn(key), Told, SIGN_IN, show)
+        return f"{await self.reconnect(key)}; the token is kept in {where.text}"
+
+    async def paste(self, name: str, address: str) -> None:
+        """Gives the address that the browser ended on to the sign-in that waits for it. Raises AgentError."""
+        await self._host.ask(Paste(self._reached(name), address), Told, _HOST_STARTS)
+
+    async def sign_out(self, name: str) -> str:
+        """Forgets the sign-in to a server; returns a line. Raises AgentError."""
+        key = self._reached(name)
+        said = (await self._host.ask(SignOut(key), Told, SIGN_IN)).text
+        if not said:
+            return f"You are not signed in to {name}."
+        await self.reconnect(key)
+        return f"Signed out of {name}: {said}."
+
+    def _reached(self, name: str) -> str:
+        server = self._servers.get(name)
+        if server is None:
+            raise AgentError(f"{no_server(name)} There are: {', '.join(self._servers) or 'none'}.")
+        if server.spec is None:
+            raise AgentError(f"{server.name} is {server.state}: {server.detail}.")
+        return server.key
 
     @property
     def starting(self) -> bool:

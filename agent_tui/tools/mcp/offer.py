@@ -76,8 +76,8 @@ class McpPrompt:
 @dataclass(slots=True, frozen=True)
 class Offer:
     """Tools by name, without doubles; resources and prompts in the server's order; ``instructions`` are what it says of
-    its use, made plain and short; ``left_out`` names what it listed against the protocol. ``reads``: it has resources,
-    listed or not."""
+    its use, made plain and short; ``left_out`` names what of its listing cannot be used, and why. ``reads``: it has
+    resources, listed or not."""
 
     tools: list[McpTool] = field(default_factory=list)
     resources: list[McpResource] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Offer:
     def __str__(self) -> str:
         counts = [(len(self.tools), "tool"), (len(self.resources), "resource"), (len(self.prompts), "prompt")]
         said = ", ".join(f"{n} {what}{'s' * (n != 1)}" for n, what in counts if n) or "offers nothing"
-        return f"{said}; left out as invalid: {', '.join(self.left_out)}" if self.left_out else said
+        return f"{said}; left out: {', '.join(self.left_out)}" if self.left_out else said
 
 
 def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
@@ -103,7 +103,7 @@ def read_offer(server: str, offer: Entries, call: Caller) -> Offer:
         [_resource(server, entry) for entry in offer.resources],
         [_prompt(server, entry) for entry in offer.prompts],
         re.sub(r"<(?=/?\s*mcp_server)", "‹", said, flags=re.IGNORECASE),
-        [plain_line(name, 40) for name in offer.left_out],
+        [plain_line(name, 60) for name in offer.left_out],
         offer.reads,
     )
 

@@ -70,7 +70,30 @@ class FillPrompt:
     arguments: dict[str, str]
 
 
-Request = CallTool | ReadResource | FillPrompt
+@dataclass(slots=True, frozen=True)
+class SignIn:
+    """Signs in by OAuth. Answered with Told (where the token is kept), and Progress before it: the address that the
+    user has to open."""
+
+    server: str
+
+
+@dataclass(slots=True, frozen=True)
+class Paste:
+    """The address that a browser on another machine ended on, for the sign-in that waits for it. Answered with Told."""
+
+    server: str
+    address: str
+
+
+@dataclass(slots=True, frozen=True)
+class SignOut:
+    """Answered with Told: empty where no token was kept."""
+
+    server: str
+
+
+Request = CallTool | ReadResource | FillPrompt | SignIn | Paste | SignOut
 
 
 @dataclass(slots=True, frozen=True)
@@ -111,7 +134,7 @@ class PromptEntry:
 @dataclass(slots=True, frozen=True)
 class Entries:
     """The offer of a connected server, in its order; ``instructions`` are what it says of its use. ``reads``: it has
-    resources, listed or not. ``left_out`` names what it listed against the protocol."""
+    resources, listed or not. ``left_out`` names what of it cannot be used, and why."""
 
     tools: list[ToolEntry] = field(default_factory=list)
     instructions: str = ""
@@ -233,6 +256,11 @@ class Withdrawn:
     """The server waits no more for the answer to the question of this id."""
 
 
+@dataclass(slots=True, frozen=True)
+class Told:
+    text: str
+
+
 Question = Elicit | Sample
 
 
@@ -247,6 +275,9 @@ TO_HOST = Language(
         "elicited": Elicited,
         "sampled": Sampled,
         "refused": Refused,
+        "sign_in": SignIn,
+        "paste": Paste,
+        "sign_out": SignOut,
     }
 )
 FROM_HOST = Language(
@@ -257,6 +288,7 @@ FROM_HOST = Language(
         "answer": ToolAnswer,
         "contents": Contents,
         "filled": PromptAnswer,
+        "told": Told,
         "refused": Refused,
         "elicit": Elicit,
         "sample": Sample,

@@ -34,10 +34,14 @@ from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, methods
 from pydantic import ValidationError
 
 from agent_tui.config import McpServer
+from agent_tui.paths import user_paths
 from agent_tui.providers import net
 from agent_tui.providers.net import BoundError, LineBuffer, Unpacker
 from agent_tui.providers.secrets import redact
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.mcp.config import may_sign_in
+from agent_tui.tools.mcp.oauth import Bearer
+from agent_tui.tools.mcp.tokens import Tokens
 from agent_tui.tools.sandbox.start import starter
 
 if TYPE_CHECKING:
@@ -118,7 +122,7 @@ class LenientLists:
             return raw
         good = [entry for entry in entries if self._valid(method, {**rest, field: [entry]})]
         bad = [entry for entry in entries if entry not in good]
-        self.left_out.setdefault(field, []).extend(map(_name, bad[:_NAMED]))
+        self.left_out.setdefault(field, []).extend(f"{_name(entry)} (invalid)" for entry in bad[:_NAMED])
         return {**rest, field: good}
 
     def _valid(self, method: str, raw: dict[str, Any]) -> bool:
@@ -249,8 +253,9 @@ class Link:
     """The way to one server, by ``sse`` where that is so. ``status`` is the HTTP status of the newest answer, where
     there is one."""
 
-    def __init__(self, server: McpServer, ended: Callable[[], None], sse: bool) -> None:
-        self._server, self._ended, self._by_sse = server, ended, sse
+    def __init__(self, name: str, server: McpServer, ended: Callable[[], None], sse: bool) -> None:
+        self._name, self._server, self._ended, self._by_sse = name, server, ended, sse
+        self._bearer = Bearer.of(Tokens(user_paths().data), name, server) if may_sign_in(server) else None
         self.errors = ErrorOutput()
         self.status: int | None = None
         self._bound = False
@@ -260,6 +265,15 @@ class Link:
         if not self._server.url:
             return self._stdio()
         return self._sse(self._server.url) if self._by_sse else self._http(self._server.url)
+
+    @property
+    def asks_to_sign_in(self) -> bool:
+        return self._bearer is not None and self.status == 401
+
+    @property
+    def tokens(self) -> list[str]:
+        """What came of a sign-in, and must not be repeated by anybody."""
+        return self._bearer.secrets if self._bearer is not None else []
 
     @property
     def knows_no_http(self) -> bool:
@@ -345,14 +359,15 @@ class Link:
                 net.guard_body(response, MESSAGE_LIMIT)
 
         headers = {"Accept-Encoding": Unpacker.ACCEPTED, **self._server.headers}
-        client = httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(HTTP_PATIENCE, read=read_patience))
+        patience = httpx2.Timeout(HTTP_PATIENCE, read=read_patience)
+        client = httpx2.AsyncClient(headers=headers, timeout=patience, auth=self._bearer)
         client.event_hooks["response"].append(remember)
         return client
 
     def reason(self, error: BaseException) -> str:
         """Returns why connecting or calling failed, in one line, without the secrets the server was given."""
         server = self._server
-        secrets = [*server.env.values(), *server.headers.values()]
+        secrets = [*server.env.values(), *server.headers.values(), *self.tokens]
         return redact(self._reason(error), [word for value in secrets for word in (value, *value.split())])
 
     def _reason(self, error: BaseException) -> str:
@@ -366,6 +381,12 @@ class Link:
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and timed_out(error)):
             return f"no answer within {server.timeout:g} s (raise its `timeout` to wait longer){self._said()}"
         if server.url:
+            if self._bearer is not None and self._bearer.problem:
+                return self._bearer.problem
+            if self.asks_to_sign_in:
+                return f"it asks you to sign in: /mcp login {self._name} (in a shell: agent-tui mcp login {self._name})"
+            if self._bearer is not None and self._bearer.wanted and self.status == 403:
+                return f"it wants more rights than you gave it: sign in again with /mcp login {self._name}"
             if self.status in (401, 403):
                 return f"it needs authorization (HTTP {self.status}); set its headers, e.g. Authorization"
             if self.status is not None and self.status >= 400:

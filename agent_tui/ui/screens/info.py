@@ -163,6 +163,13 @@ class InfoScreen(TextScreen):
         """Runs a command and shows what is there afterwards."""
         try:
             result = await registry.run(self.agent, line)
+            if isinstance(result, registry.Copy):
+                self.app.copy_to_clipboard(result.text)
+                self.say(f"Copied {result.what}.")
+                return
+            if isinstance(result, Info) and result.title != self.info.title:
+                self.app.push_screen(InfoScreen(self.agent, result, self._changed))
+                return
             again = await registry.run(self.agent, self.info.command)
         except AgentError as error:
             self.say(str(error))

@@ -50,6 +50,34 @@ def test_variables_are_filled_in(tmp_path: Path) -> None:
     assert found["run"].state == "failed" and "MISSING is not set" in found["run"].detail
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"oauth": {"clientId": "us", "clientSecret": "${TOKEN}", "callbackPort": 8123}},
+        {"client_id": "us", "client_secret": "${TOKEN}", "callback_port": 8123},
+    ],
+)
+def test_how_a_sign_in_knows_us_is_read_in_both_spellings(tmp_path: Path, entry: Any) -> None:
+    write(tmp_path, {"web": {"url": "https://x/mcp", **entry}})
+    web = plans(tmp_path)["web"].server
+    assert web is not None and (web.client_id, web.client_secret, web.callback_port) == ("us", "t0p", 8123)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("x", "oauth must be an object"),
+        ({"clientId": 3}, "clientId must be a text"),
+        ({"callbackPort": "80"}, "callbackPort must be a port"),
+        ({"callbackPort": True}, "callbackPort must be a port"),
+        ({"callbackPort": 70_000}, "callbackPort must be a port"),
+    ],
+)
+def test_a_bad_oauth_is_a_failed_server(tmp_path: Path, entry: Any, problem: str) -> None:
+    write(tmp_path, {"web": {"url": "https://x/mcp", "oauth": entry}})
+    assert plans(tmp_path)["web"].detail == f".mcp.json: {problem}"
+
+
 def test_the_configuration_wins_and_an_untrusted_file_is_only_named(tmp_path: Path) -> None:
     write(tmp_path, {"a": {"command": "theirs"}, "b": {"command": "theirs"}})
     found = plans(tmp_path, {"a": McpServer(command="mine")}, trusted=False)

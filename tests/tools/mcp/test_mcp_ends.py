@@ -186,7 +186,7 @@ def test_a_death_is_told_in_one_way_whatever_the_sdk_saw_first(words: str) -> No
     assert any(f'"{words}' in text for text in sources), "the SDK says it in other words now"
     error = MCPError(CONNECTION_CLOSED, f"{words}it broke" if words.endswith(" ") else words)
     assert was_closed(error) and not was_closed(MCPError(-32603, words))
-    link = Link(McpServer(url="http://127.0.0.1:1/mcp"), lambda: None, sse=False)
+    link = Link("web", McpServer(url="http://127.0.0.1:1/mcp"), lambda: None, sse=False)
     assert link.reason(error) == "the connection ended"
 
 

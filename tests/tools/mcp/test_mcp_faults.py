@@ -42,10 +42,8 @@ async def test_what_breaks_the_protocol_is_the_fault_of_that_answer_alone(tmp_pa
         assert [tool.schema.name for tool in manager.tools()][:3] == [
             f"mcp__faulty__{name}" for name in ("good", "nonsense", "refuse")
         ]
-        assert (
-            detail(manager, "faulty")
-            == "3 tools; left out as invalid: one without a name, bad_schema, one without a name"
-        )
+        left_out = "one without a name (invalid), bad_schema (invalid), one without a name (invalid)"
+        assert detail(manager, "faulty") == f"3 tools; left out: research (runs only as a task), {left_out}"
         with pytest.raises(ToolError, match=r"too many today \(code 'E_LIMIT'\)"):
             await call(manager, context, "mcp__faulty__refuse")
         with pytest.raises(ToolError):

@@ -1,0 +1,117 @@
+"""Where sign-ins are kept: the keyring, or a file of which others see nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agent_tui.errors import AgentError
+from agent_tui.tools.mcp.tokens import FILE, Tokens
+
+KEPT = {"tokens": {"access_token": "very-secret"}}
+
+
+def use_keyring(monkeypatch: pytest.MonkeyPatch, **functions: Callable[..., object]) -> dict[tuple[str, str], str]:
+    """A keyring in memory, with some of its functions replaced."""
+    kept: dict[tuple[str, str], str] = {}
+    monkeypatch.delenv("PYTHON_KEYRING_BACKEND", raising=False)
+    own = {
+        "get_keyring": lambda: SimpleNamespace(priority=5),
+        "get_password": lambda service, name: kept.get((service, name)),
+        "set_password": lambda service, name, key: kept.__setitem__((service, name), key),
+        "delete_password": lambda service, name: kept.__delitem__((service, name)),
+    }
+    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(**{**own, **functions}))
+    return kept
+
+
+async def test_the_keyring_has_the_token_and_the_file_only_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyring, tokens = use_keyring(monkeypatch), Tokens(tmp_path)
+    assert await tokens.put("docs https://a", KEPT) == "the system's keyring"
+    assert "very-secret" not in (tmp_path / FILE).read_text()
+    assert await tokens.get("docs https://a") == KEPT
+    assert await tokens.get("docs https://b") == {}, "another address is another server"
+    assert await tokens.drop("docs https://a") and not keyring
+    assert not await tokens.drop("docs https://a")
+
+
+async def test_a_keyring_is_asked_only_for_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(*_: str) -> str:
+        raise AssertionError("asked")
+
+    use_keyring(monkeypatch, get_password=ask)
+    assert await Tokens(tmp_path).get("docs https://a") == {}
+
+
+async def test_a_keyring_that_takes_nothing_leaves_it_to_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: str) -> None:
+        raise RuntimeError("locked")
+
+    use_keyring(monkeypatch, set_password=refuse)
+    tokens = Tokens(tmp_path / "data")
+    assert await tokens.put("docs https://a", KEPT) == str(tmp_path / "data" / FILE)
+    assert await tokens.get("docs https://a") == KEPT
+    assert stat.S_IMODE((tmp_path / "data" / FILE).stat().st_mode) == 0o600
+
+
+async def test_a_keyring_that_says_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: str) -> None:
+        raise RuntimeError("locked")
+
+    use_keyring(monkeypatch, get_password=refuse)
+    tokens = Tokens(tmp_path)
+    await tokens.put("docs https://a", KEPT)
+    with pytest.raises(AgentError, match="refused: locked"):
+        await tokens.get("docs https://a")
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"docs https://a": 7}', "[" * 100_000])
+async def test_a_file_that_is_broken_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    (tmp_path / FILE).write_text(text)
+    tokens = Tokens(tmp_path)
+    assert await tokens.get("docs https://a") == {}
+    await tokens.put("docs https://a", KEPT)
+    assert await tokens.get("docs https://a") == KEPT
+
+
+async def test_a_file_that_others_could_read_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    (tmp_path / FILE).write_text("{}")
+    (tmp_path / FILE).chmod(0o644)
+    await Tokens(tmp_path).put("docs https://a", KEPT)
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+
+
+async def test_a_folder_that_takes_nothing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    (tmp_path / "data").write_text("a file")
+    tokens = Tokens(tmp_path / "data")
+    async with tokens.alone():
+        with pytest.raises(AgentError, match="cannot be kept"):
+            await tokens.put("docs https://a", KEPT)
+
+
+async def test_who_changes_a_sign_in_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+
+    async def add(name: str) -> None:
+        tokens = Tokens(tmp_path)
+        async with tokens.alone():
+            found = await tokens.get("docs")
+            await asyncio.sleep(0)
+            await tokens.put("docs", {**found, name: 1})
+
+    await asyncio.gather(*(add(str(number)) for number in range(4)))
+    assert sorted(json.loads((tmp_path / FILE).read_text())["docs"]) == ["0", "1", "2", "3"]
