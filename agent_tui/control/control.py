@@ -27,7 +27,6 @@ from agent_tui.models.events import (
     QuestionAsked,
     QuestionClosed,
     StopAsked,
-    TurnEnded,
     Way,
 )
 from agent_tui.models.messages import Metadata
@@ -244,12 +243,6 @@ class Control:
                 self._ask(*self._stop(event))
             case PermissionAnswered(request_id) | QuestionClosed(request_id):
                 self._open.pop(request_id, None)
-                self._hear(event)
-            case TurnEnded():
-                # A question that an interrupt ended says nothing of it itself.
-                for name in list(self._open):
-                    del self._open[name]
-                    self._hear(QuestionClosed(name))
                 self._hear(event)
             case _:
                 self._hear(event)
