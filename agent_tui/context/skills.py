@@ -91,7 +91,7 @@ DESCRIPTION = 300
 
 TEXT_LIMIT = 60_000
 
-_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(slots=True, frozen=True)
@@ -141,7 +141,7 @@ def _skill_files(folder: Path) -> list[Path]:
 def _load(path: Path, within: Path | None) -> Skill:
     head, text = split_head(read_text(path, within, TEXT_LIMIT))
     name = head.get("name") or path.parent.name
-    if _SKILL_NAME.fullmatch(name) is None:
+    if SKILL_NAME.fullmatch(name) is None:
         raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
     description = plain_line(head.get("description") or _first_words(text), DESCRIPTION)
     if not description:
@@ -292,7 +292,7 @@ def load_commands(
     named = folder.name == COMMANDS_FOLDERS[-1].name
     loaded: list[FileCommand] = []
     failed: list[str] = []
-    for path in _command_files(folder):
+    for path in markdown_files(folder):
         name = path.relative_to(folder).with_suffix("").as_posix().lower()
         try:
             if _COMMAND_NAME.fullmatch(name) is None:
@@ -309,7 +309,8 @@ def load_commands(
     return loaded, failed
 
 
-def _command_files(folder: Path) -> list[Path]:
+def markdown_files(folder: Path) -> list[Path]:
+    """Those in a folder, and in folders right below it."""
     try:
         return sorted([*folder.glob("*.md"), *folder.glob("*/*.md")])[:1_000]
     except OSError:
@@ -355,7 +356,7 @@ class UserCommands:
         folders: list[tuple[Path, Path | None]] = [(folder, None) for folder in self._own]
         if self.trusted and self._holds():
             folders = [*((self._root / folder, self._root) for folder in COMMANDS_FOLDERS), *folders]
-        state = [(path, stamp(path)) for folder, _ in folders for path in _command_files(folder)]
+        state = [(path, stamp(path)) for folder, _ in folders for path in markdown_files(folder)]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, FileCommand] = {}

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import subprocess
 import sys
 
 import pytest
 
+from agent_tui.tools.builtin.conversation import SubagentTool
 from agent_tui.tools.registry import builtin_tools
-from tests.benchmarks.tool_tokens import tool_tokens
+from tests.benchmarks.tool_tokens import encoding, schema_text, tool_tokens
 
 # o200k tokens; every one is sent with every request.
 BUDGETS = {
@@ -22,7 +24,7 @@ BUDGETS = {
     "jobs": 65,
     "fetch": 40,
     "todo": 80,
-    "subagent": 75,
+    "subagent": 80,
     "ask": 95,
     "present_plan": 50,
     "recall": 65,
@@ -39,7 +41,23 @@ def test_every_schema_keeps_its_budget() -> None:
     assert sent - counts["apply_patch"] <= 1_000 and sent - counts["edit"] <= 1_000, "a model gets one of the two"
 
 
-@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
+def test_types_of_subagents_cost_little_more_than_their_descriptions() -> None:
+    counter = encoding()
+    if counter is None:
+        pytest.skip("no tokenizer can be had")
+
+    def cost(types: dict[str, str]) -> int:
+        return len(counter.encode(schema_text(SubagentTool(lambda: types).schema)))
+
+    types = {f"type-{n}": f"Looks after the matters of number {n} and says what it found." for n in range(30)}
+    said = len(counter.encode(json.dumps("\n".join(f"{name}: {what}" for name, what in types.items()))))
+    assert cost({}) < cost({"explore": "Finds."}) <= cost({}) + 20
+    assert cost(types) <= cost({}) + said + 15
+    more = types | {f"more-{n}": "Is told by its name alone. " * 20 for n in range(20)}
+    assert cost(more) <= cost(types) + 20 * 8, "beyond the first ones only names are told"
+
+
+@pytest.mark.parametrize("tool", builtin_tools(types=lambda: {"explore": "Finds."}), ids=lambda tool: tool.schema.name)
 def test_the_schema_says_what_the_arguments_are(tool: object) -> None:
     module = sys.modules[type(tool).__module__]
     schema = tool.schema  # type: ignore[attr-defined]

@@ -114,7 +114,7 @@ async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("/jobs", "No background commands."),
+        ("/jobs", "Nothing runs in the background."),
         ("/jobs stop", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
         ("/jobs kill b1", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
     ],
