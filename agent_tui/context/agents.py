@@ -19,6 +19,9 @@ DESCRIPTION = 300
 """Characters of a description that the model is told."""
 TEXT_LIMIT = 60_000
 
+_EXAMPLES = re.compile(r"\s*(?:Examples?:)?\s*(?:\\n|<example).*", re.DOTALL)
+"""What follows the description in files that were made for Claude Code: long, and told with every request."""
+
 _USED = frozenset({"name", "description", "tools", "disallowedTools", "model"})
 """What is used of a head."""
 
@@ -42,6 +45,13 @@ class AgentType:
     def restricted(self) -> bool:
         """True where it may not have every tool."""
         return self.tools is not None or bool(self.without)
+
+    def settings(self) -> list[str]:
+        """What it sets besides its prompt, in words."""
+        found = [] if self.tools is None else [f"tools: {', '.join(self.tools) or 'none'}"]
+        found += [f"not: {', '.join(self.without)}"] if self.without else []
+        found += [f"model: {self.model}"] if self.model else []
+        return found + ([f"not used: {', '.join(self.unused)}"] if self.unused else [])
 
     def allows(self, tool: str) -> bool:
         """Returns whether it may have a tool: it never has one that the session has not."""
@@ -77,7 +87,7 @@ def _load(path: Path, within: Path | None) -> AgentType:
     name = head.get("name") or path.stem
     if SKILL_NAME.fullmatch(name) is None:
         raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
-    description = plain_line(head.get("description", ""), DESCRIPTION)
+    description = plain_line(_EXAMPLES.sub("", head.get("description", "")), DESCRIPTION)
     if not description:
         raise BadHead("its front matter has no description")
     if not text.strip():

@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
@@ -93,10 +94,7 @@ class Extensions:
         """Returns what the user should know at the start: what is ignored, and which of their files are broken."""
         line = self._trust.line()
         self.memory.blocks()
-        self.skills.refresh()
-        self.agents.refresh()
-        self.commands.all()
-        broken = [*self.memory.problems, *self.skills.failed, *self.commands.failed, *self.agents.failed]
+        broken = [*self.memory.problems, *self.broken()]
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
@@ -126,6 +124,15 @@ class Extensions:
         self.skills.refresh()
         return [(s.name, s.description, str(s.path)) for s in self.skills.loaded]
 
+    def agent_rows(self) -> list[tuple[str, str, str]]:
+        """Name, description with what else is set, and folder of each type of subagent; the broken ones last."""
+        self.agents.refresh()
+        rows: list[tuple[str, str, str]] = []
+        for kind in self.agents.loaded:
+            folder = _shown(_folder_of(kind.path, ("agents",)), self._root)
+            rows.append((kind.name, " · ".join([kind.description, *kind.settings()]), folder))
+        return [*sorted(rows, key=itemgetter(2)), *(("", line, "Broken") for line in self.agents.failed)]
+
     def user_commands(self) -> list[UserCommand]:
         """Commands from files, prompts of MCP servers as ``server:prompt``, then skills."""
         found = self.commands.all()
@@ -141,6 +148,13 @@ class Extensions:
         if self._shell is None:
             raise AgentError("The session is still opening.")
         return await self._shell(command)
+
+    def broken(self) -> list[str]:
+        """A line for each skill, command and type of subagent that cannot be used."""
+        self.skills.refresh()
+        self.agents.refresh()
+        self.commands.all()
+        return [*self.skills.failed, *self.commands.failed, *self.agents.failed]
 
     def brought(self) -> list[tuple[str, str]]:
         """The folders that commands, skills and types of subagents are from, each with how many it has and what of

@@ -431,7 +431,7 @@ def transcript(path: Sequence[Message]) -> str:
             blocks.append("\n".join([*(f"  {line}" for line in lines[:RESULT_LINES]), *more]))
             continue
         if message.text.strip():
-            blocks.append(f"{'# Task' if message.role == 'user' else '# Answer'}\n{message.text.strip()}")
+            blocks.append(("# Task\n" if message.role == "user" else "") + message.text.strip())
         blocks += [f"▸ {call.name} {one_line(call.arguments, 200)}" for call in message.tool_calls]
     return "\n\n".join(blocks)
 

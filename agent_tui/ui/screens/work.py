@@ -156,7 +156,7 @@ class JobPicker(Followed[JobInfo, None]):
 def _said(job: JobInfo) -> str:
     """What is told beside the command: its last line; of a subagent how far it is before that."""
     last = one_line(job.last_line, 300)
-    return last if job.agent is None else " · ".join(filter(None, (subagent_facts(job.agent), last)))
+    return last if job.agent is None else " · ".join(filter(None, (subagent_facts(job.agent, whole=False), last)))
 
 
 class JobOutput(TextScreen):
