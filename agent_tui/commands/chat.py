@@ -87,7 +87,7 @@ def job_line(job: JobInfo) -> str:
 
 
 def subagent_facts(facts: SubagentFacts, whole: bool = True) -> str:
-    """``5 steps · 12.3k of 200k · $0.021``: how far a subagent is, with its context now (and, where the ``whole`` is to
+    """``5 steps · 12.3k of 200k · $0.02``: how far a subagent is, with its context now (and, where the ``whole`` is to
     be told, its window) and its cost."""
     of = f" of {tokens(facts.window, False)}" if facts.window and whole else ""
     return f"{plural(facts.steps, 'step')} · {tokens(facts.tokens, True)}{of} · {money(facts.cost)}"

@@ -29,7 +29,7 @@ class SubagentUse:
     running: bool
 
     def line(self) -> str:
-        """``explorer: find the greeting · 12.3k of 200k · 5 calls · $0.021``."""
+        """``explorer: find the greeting · 12.3k of 200k · 5 calls · $0.02``."""
         of = f" of {tokens(self.window, False)}" if self.window else ""
         context = "context unknown" if self.context is None else f"{tokens(self.context, False)}{of}"
         calls = plural(self.calls, "call") + (", working" if self.running else "")

@@ -69,7 +69,7 @@ async def test_it_says_when_the_users_browser_reaches_no_port_of_one(tmp_path: P
 
 
 async def test_a_subagent_is_listed_with_what_it_is_and_how_far(tmp_path: Path) -> None:
-    facts = SubagentFacts("explorer", 5, 12_345, 200_000, Cost(0.021))
+    facts = SubagentFacts("explorer", 5, 12_345, 200_000, Cost(0.25))
     async with running(tmp_path) as run:
         for known in (job("a2", "find [b]it[/b]\x1b[2J", agent=facts, last_line="grep hi"), job("b1", "npm run dev")):
             run.agent.background.known[known.id] = known
@@ -77,7 +77,7 @@ async def test_a_subagent_is_listed_with_what_it_is_and_how_far(tmp_path: Path) 
         await run.pilot.press("enter")
         await run.screen(JobPicker)
         await run.pilot.press("down")
-        await run.until(lambda: "5 steps · ~12.3k of 200k · $0.021" in run.shown())
+        await run.until(lambda: "5 steps · ~12.3k of 200k · $0.25" in run.shown())
         shown = run.shown()
         assert "explorer: find [b]it" in shown and "grep hi" in shown and "pid" not in shown
         await run.pilot.press(*"expl")
