@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,7 +105,8 @@ def _only_own(layer: Layer) -> None:
 def _within_budget(project: Layer, own: Layer | None) -> Layer:
     """A project may ask for less than its user allows, never for more: what is above stays as the user has it. Nor does
     it say what calls cost, by which the user's budget is held. Raises ConfigError where it does."""
-    asked, allowed = project.values.get("budget"), own.values.get("budget") if own is not None else None
+    project = _with_less(project, own, "agent", ("subagent_usd", "subagents_at_once", "subagent_depth"))
+    allowed = own.values.get("budget") if own is not None else None
     if not isinstance(allowed, dict):
         return project
     models = project.values.get("models")
@@ -115,14 +116,21 @@ def _within_budget(project: Layer, own: Layer | None) -> Layer:
                 f"{project.place(f'models.{name}.prices')}: a project cannot set prices while you have "
                 f"a [budget] of your own; remove models.{name}.prices here."
             )
+    return _with_less(project, own, "budget", allowed)
+
+
+def _with_less(project: Layer, own: Layer | None, table: str, names: Iterable[str]) -> Layer:
+    """The project's layer without those limits of a table that are above its user's."""
+    asked, allowed = project.values.get(table), own.values.get(table) if own is not None else None
     if not isinstance(asked, dict):
         return project
+    limits = allowed if isinstance(allowed, dict) else {}
     kept = {
         name: value
         for name, value in asked.items()
-        if not (_is_number(value) and _is_number(allowed.get(name)) and value > allowed[name])
+        if not (name in names and _is_number(value) and _is_number(limits.get(name)) and value > limits[name])
     }
-    return project._replace(values={**project.values, "budget": kept})
+    return project._replace(values={**project.values, table: kept})
 
 
 def _is_number(value: object) -> bool:

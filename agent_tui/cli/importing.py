@@ -33,7 +33,11 @@ class Copy:
 def add_import(commands: Any) -> None:
     """Adds the subcommand."""
     parser = add_command(
-        commands, "import", "copy commands, skills and rules of Claude Code and Codex to agent-tui", "", "--dry-run"
+        commands,
+        "import",
+        "copy commands, skills, agents and rules of Claude Code and Codex to agent-tui",
+        "",
+        "--dry-run",
     )
     parser.add_argument("--dry-run", action="store_true", help="only list what would be copied")
     parser.add_argument("--yes", action="store_true", help="do not ask")
@@ -73,14 +77,15 @@ def _import(values: argparse.Namespace) -> None:
 
 def _copies(paths: Paths, root: Path, home: Path) -> Iterator[Copy]:
     """What there is to copy: the project's, then the user's own."""
+    from agent_tui.context.agents import AGENTS_FOLDERS
     from agent_tui.context.prompt import NAMES, NAMES_AT_HOME
-    from agent_tui.context.skills import COMMANDS_FOLDERS, FILE, SKILLS_FOLDERS, command_files
+    from agent_tui.context.skills import COMMANDS_FOLDERS, FILE, SKILLS_FOLDERS, markdown_files
 
-    own, *others = COMMANDS_FOLDERS
-    for base, target, within in ((root, root / own, root), (home, paths.config / "commands", None)):
-        for folder in (base / other for other in others):
-            for file in command_files(folder):
-                yield Copy(file, target / file.relative_to(folder), within)
+    for own, *others in (COMMANDS_FOLDERS, AGENTS_FOLDERS):
+        for base, target, within in ((root, root / own, root), (home, paths.config / own.name, None)):
+            for folder in (base / other for other in others):
+                for file in markdown_files(folder):
+                    yield Copy(file, target / file.relative_to(folder), within)
     own, *others = SKILLS_FOLDERS
     for base, target, within in ((root, root / own, root), (home, paths.config / "skills", None)):
         for folder in (base / other for other in others):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from agent_tui.commands.report import ContextReport, ReportRow, row_notes, shown, total_mark
+from agent_tui.commands.subagents import SHOWN, subagents_of, subagents_text
 from agent_tui.context.accounting.next_input import calculation_text
 from agent_tui.context.compaction.summary import sizes_text
 from agent_tui.models.context import ContextUsage
@@ -39,10 +40,12 @@ def entries(report: ContextReport) -> list[Entry]:
         return []
     usage = report.usage
     proof, holds = _proof(report)
+    used = subagents_of(report.steps)
     made = [
         Entry("Calculation", calculation_text(usage)),
         Entry("Accuracy", accuracy_line(usage)),
         Entry("Session", session_line(usage, report.records)),
+        *([Entry("Subagents", subagents_text(used))] if used else []),
         Entry("Proof", proof, "good" if holds else "bad"),
     ]
     made += [Entry("Compaction", _decision(usage))] if usage.why else []
@@ -56,6 +59,9 @@ def panel(report: ContextReport) -> list[Entry]:
         return []
     usage = report.usage
     shown = [Entry("Session", session_line(usage, report.records))]
+    if used := subagents_of(report.steps):
+        lines = [one.line() for one in used[:SHOWN]] + [f"and {len(used) - SHOWN} more: w"] * (len(used) > SHOWN)
+        shown += [Entry("" if at else "Subagents", line) for at, line in enumerate(lines)]
     if usage.why and (usage.held or usage.would_compact or usage.limit is None):
         shown.append(Entry("Compaction", _decision(usage)))
     if usage.misfit:
@@ -71,6 +77,8 @@ def fold(report: ContextReport) -> Entry:
     parts = [f"session {money(session.cost)}"]
     if session.compactions:
         parts.append(plural(session.compactions, "compaction"))
+    if used := subagents_of(report.steps):
+        parts.append(plural(len(used), "subagent"))
     parts += [usage.held] if usage.held else []
     if usage.warnings:
         parts.append(f"{plural(len(usage.warnings), 'warning')}: w")
@@ -172,6 +180,7 @@ def receipt(report: ContextReport) -> str:
     blocks.append(("Why it compacts or not", [one_line(reason, 2_000)] if usage.why else []))
     blocks.append(("Accuracy so far", accuracy_line(usage).split(" · ")))
     blocks.append(("The session so far", [session_line(usage, report.records)]))
+    blocks.append(("Its subagents, the newest first", [one.line() for one in subagents_of(report.steps)]))
     blocks.append(("Does it add up?", [proof] if holds or not usage.misfit else [proof, f"The rows were {SCALED}."]))
     blocks += [(entry.name, [entry.text]) for entry in _warnings(report)]
     return "\n\n".join("\n".join([f"# {name}", *lines]) for name, lines in blocks if lines)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.registry import CommandResult, Copy, OpenScreen, Quit, Text, command
 from agent_tui.models.messages import AttachmentPart, base64_size, images_in
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import money, plural, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.events import JobInfo
+    from agent_tui.models.events import JobInfo, SubagentFacts
     from agent_tui.models.messages import Message
 
 
@@ -61,10 +61,11 @@ async def queue(agent: Agent, args: str) -> CommandResult:
 
 def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
     for job in agent.background.infos():
-        yield f"output {job.id}", one_line(job.command, 60)
+        line = one_line(job_line(job), 60)
+        yield f"output {job.id}", line
         if job.state == "running":
-            line = one_line(job.command, 60)
             yield f"stop {job.id}", line
+        if job.state == "running" and job.agent is None:
             yield (f"end {job.id}", f"kept: {line}") if job.kept else (f"keep {job.id}", f"running: {line}")
 
 
@@ -75,20 +76,34 @@ def state_word(job: JobInfo) -> str:
     if job.state == "stopped":
         return "stopped"
     code = job.code or 0
+    if job.agent is not None:
+        return "failed" if code else "done"
     return f"signal {-code}" if code < 0 else f"exit {code}"
+
+
+def job_line(job: JobInfo) -> str:
+    """What it does: the command, or the type and task of a subagent."""
+    return job.command if job.agent is None else f"{job.agent.type}: {job.command}"
+
+
+def subagent_facts(facts: SubagentFacts, whole: bool = True) -> str:
+    """``5 steps · 12.3k of 200k · $0.02``: how far a subagent is, with its context now (and, where the ``whole`` is to
+    be told, its window) and its cost."""
+    of = f" of {tokens(facts.window, False)}" if facts.window and whole else ""
+    return f"{plural(facts.steps, 'step')} · {tokens(facts.tokens, True)}{of} · {money(facts.cost)}"
 
 
 @command("jobs", args="[output ID | stop ID | keep ID | end ID]", choices=_choices)
 async def jobs(agent: Agent, args: str) -> CommandResult:
-    """Show, stop or keep background commands.
+    """Show, stop or keep what runs in the background.
 
-    They end with the session. /jobs keep ID lets one continue and says how to end it later; /jobs end ID undoes
-    that.
+    Commands and subagents end with the session. /jobs keep ID lets a command continue and says how to end it later;
+    /jobs end ID undoes that.
     """
     what, _, id = args.partition(" ")
     id = id.strip()
     if not args:
-        return OpenScreen("jobs") if agent.background.infos() else Text("No background commands.")
+        return OpenScreen("jobs") if agent.background.infos() else Text("Nothing runs in the background.")
     if not id or what not in ("output", "stop", "keep", "end"):
         return Text("Usage: /jobs [output ID | stop ID | keep ID | end ID]", error=True)
     if what == "output":

@@ -239,6 +239,17 @@ async def _mcp_login(agent: Agent, name: str) -> CommandResult:
     return Info(f"Sign in to {name}", [section], f"/mcp address {name}", actions, foreign=True)
 
 
+@command("agents")
+async def agents(agent: Agent, args: str) -> CommandResult:
+    """List the types of subagents, with their tools and models."""
+    sections: dict[str, list[Row]] = {}
+    for name, what, folder in agent.project.agent_types():
+        sections.setdefault(folder, []).append(Row(one_line(name, 300), one_line(what, LONGEST)))
+    none = Row(text="No types. Add them as .agent-tui/agents/NAME.md and trust the folder.")
+    listed = [Section(folder, rows) for folder, rows in sections.items()]
+    return Info("Subagent types", listed or [Section("", [none])], foreign=True)
+
+
 @command("skills")
 async def skills(agent: Agent, args: str) -> CommandResult:
     """List the skills the model can load."""

@@ -122,7 +122,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "Context": ("context", "compact", "tidy", "pin", "pins"),
     "Model and cost": ("model", "thinking", "usage", "budget"),
-    "Project and permissions": ("permissions", "trust", "init", "mcp", "skills", "hooks", "tools"),
+    "Project and permissions": ("permissions", "trust", "init", "mcp", "skills", "agents", "hooks", "tools"),
     "Program": ("help", "status", "doctor", "theme", "vim", "exit"),
 }
 """The commands by the part of the help they stand in."""

@@ -6,6 +6,7 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from agent_tui.commands.report import ContextReport, ReportRow
+from agent_tui.commands.subagents import subagents_json
 from agent_tui.context.cache_forecast import whole
 from agent_tui.context.past_reasons import pairs
 from agent_tui.context.timeline import Timeline, timeline_json
@@ -87,6 +88,7 @@ def context_json(report: ContextReport, path: Container[str] | None = None) -> d
             "summaries_not_used_usd": session.unused_cost.whole,
             "steps": session.steps,
             "usage_by_kind": by_kind_json(session),
+            "subagents": subagents_json(report.steps),
         },
     }
 

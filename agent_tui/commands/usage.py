@@ -11,6 +11,7 @@ from agent_tui.commands.info import Action, Info, Row, Section
 from agent_tui.commands.project import MODE_HELP
 from agent_tui.commands.registry import CommandResult, Text, command
 from agent_tui.commands.sessions import first_words
+from agent_tui.commands.subagents import type_of
 from agent_tui.context.accounting.reports import DOUBTS
 from agent_tui.context.accounting.spending import (
     SETTINGS,
@@ -29,6 +30,7 @@ from agent_tui.models.session import BUDGETS
 from agent_tui.models.steps import MissCause, MissSum, Step, StepKind
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import interval, money, plural, share_in, tokens, whole_percent
+from agent_tui.tools.base import GENERAL
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -184,6 +186,9 @@ def share_sections(steps: Sequence[Step], messages: Sequence[Message]) -> Iterat
     by_kind = _grouped(calls, lambda step: _KINDS.get(step.kind, step.kind))
     if len(by_kind) > 1:
         yield Section(f"{what} by kind", _bars(by_kind, dollars))
+    by_type = _grouped((step for step in calls if step.kind == "subagent"), type_of)
+    if any(name != GENERAL for name in by_type):
+        yield Section(f"{what} by subagent type", _bars(by_type, dollars))
 
 
 def _grouped(steps: Iterable[Step], name_of: Callable[[Step], str]) -> dict[str, list[Step]]:

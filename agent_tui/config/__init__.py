@@ -216,13 +216,18 @@ class UiConfig:
 class AgentConfig:
     """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider,
     ``content_timeout`` seconds in which it sends something but nothing of the answer, ``answer_timeout`` seconds for
-    all of one answer where nobody watches it come (0: as long as it takes); ``retries`` attempts."""
+    all of one answer where nobody watches it come (0: as long as it takes); ``retries`` attempts. Subagents start
+    others ``subagent_depth`` deep (1: none of them does), at most ``subagents_at_once`` run at a time, and each may
+    spend ``subagent_usd`` dollars (None: what the other budgets leave)."""
 
     step_limit: int = 100
     timeout: float = 120.0
     content_timeout: float = 600.0
     answer_timeout: float = 3_600.0
     retries: int = 4
+    subagent_depth: int = 1
+    subagents_at_once: int = 8
+    subagent_usd: float | None = None
     development: bool = False
 
 

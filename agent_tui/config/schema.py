@@ -34,7 +34,8 @@ _POSITIVE = [Bound("greater than", operator.gt, 0)]
 BOUNDS = {
     **dict.fromkeys(("context_window", "max_output", "max_output_reserve", "session_tokens", "step_limit"), _POSITIVE),
     **dict.fromkeys(("timeout", "call_timeout", "bash_timeout", "content_timeout", "answer_timeout"), _POSITIVE),
-    **dict.fromkeys(("turn_usd", "session_usd", "day_usd"), _POSITIVE),
+    **dict.fromkeys(("turn_usd", "session_usd", "day_usd", "subagent_usd"), _POSITIVE),
+    **dict.fromkeys(("subagent_depth", "subagents_at_once"), _POSITIVE),
     "price": [Bound("at least", operator.ge, 0)],
     "output_limit": [Bound("at least", operator.ge, 1_000)],
     "mcp_defer_share": [Bound("at most", operator.le, 1), Bound("at least", operator.ge, 0)],
@@ -42,7 +43,7 @@ BOUNDS = {
     "retries": [Bound("at most", operator.le, 20), Bound("at least", operator.ge, 1)],
 }
 """What numbers are held to, by the name of the setting."""
-_FINITE = frozenset({"turn_usd", "session_usd", "day_usd", "price"})
+_FINITE = frozenset({"turn_usd", "session_usd", "day_usd", "subagent_usd", "price"})
 _TYPES: dict[Any, tuple[str, Any]] = {
     str: ("a string", str),
     bool: ("true or false", bool),

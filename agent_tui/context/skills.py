@@ -92,7 +92,7 @@ DESCRIPTION = 300
 
 TEXT_LIMIT = 60_000
 
-_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(slots=True, frozen=True)
@@ -142,8 +142,8 @@ def _skill_files(folder: Path) -> list[Path]:
 def _load(path: Path, within: Path | None) -> Skill:
     head, text = split_head(read_text(path, within, TEXT_LIMIT))
     names = (head.get("name") or path.parent.name, path.parent.name)  # some write a title there
-    name = next((one for one in names if _SKILL_NAME.fullmatch(one)), path.parent.name)
-    if _SKILL_NAME.fullmatch(name) is None:
+    name = next((one for one in names if SKILL_NAME.fullmatch(one)), path.parent.name)
+    if SKILL_NAME.fullmatch(name) is None:
         raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
     description = plain_line(head.get("description") or _first_words(text), DESCRIPTION)
     if not description:
@@ -296,7 +296,7 @@ def load_commands(
     named = folder.name == COMMANDS_FOLDERS[-1].name
     loaded: list[FileCommand] = []
     failed: list[str] = []
-    for path in command_files(folder):
+    for path in markdown_files(folder):
         name = path.relative_to(folder).with_suffix("").as_posix().lower()
         try:
             if _COMMAND_NAME.fullmatch(name) is None:
@@ -313,8 +313,8 @@ def load_commands(
     return loaded, failed
 
 
-def command_files(folder: Path) -> list[Path]:
-    """The Markdown files of a folder and of those below it; of linked folders those of the first level alone."""
+def markdown_files(folder: Path) -> list[Path]:
+    """Those of a folder and of folders below it; of linked folders those of the first level alone."""
     try:
         return sorted({*folder.glob("*/*.md"), *islice(folder.rglob("*.md"), MOST_COMMANDS)})[:MOST_COMMANDS]
     except OSError:
@@ -360,7 +360,7 @@ class UserCommands:
         folders: list[tuple[Path, Path | None]] = [(folder, None) for folder in self._own]
         if self.trusted and self._holds():
             folders = [*((self._root / folder, self._root) for folder in COMMANDS_FOLDERS), *folders]
-        state = [(path, stamp(path)) for folder, _ in folders for path in command_files(folder)]
+        state = [(path, stamp(path)) for folder, _ in folders for path in markdown_files(folder)]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, FileCommand] = {}

@@ -13,6 +13,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.context.agents import AGENTS_FOLDERS
 from agent_tui.context.skills import COMMANDS_FOLDERS, SKILLS_FOLDERS
 from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.records import dataclass
@@ -26,6 +27,7 @@ READ = (
     (Path(".mcp.json"), "MCP servers"),
     *((folder, "skills") for folder in SKILLS_FOLDERS),
     *((folder, "commands") for folder in COMMANDS_FOLDERS),
+    *((folder, "subagents") for folder in AGENTS_FOLDERS),
 )
 """What is read from a trusted folder alone."""
 

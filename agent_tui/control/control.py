@@ -31,7 +31,6 @@ from agent_tui.models.events import (
     ServerAction,
     ServerAsked,
     StopAsked,
-    TurnEnded,
     Way,
 )
 from agent_tui.models.forms import defaults, form_schema
@@ -283,11 +282,6 @@ class Control:
                 self._hear(event)
             case QuestionClosed(request_id):
                 self._close(request_id)
-            case TurnEnded():
-                # A question that an interrupt ended says nothing of it itself.
-                for name in list(self._open):
-                    self._close(name)
-                self._hear(event)
             case _:
                 self._hear(event)
 

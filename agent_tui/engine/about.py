@@ -160,6 +160,11 @@ class Project:
         """(name, description, path) of every skill."""
         return self._extensions.skill_rows() if self._extensions is not None else []
 
+    def agent_types(self) -> list[Row]:
+        """(name, description with tools and model, folder) of every type of subagent, and what is wrong with those
+        that are broken."""
+        return self._extensions.agent_rows() if self._extensions is not None else []
+
     def hooks(self) -> list[tuple[str, HookState, str, str]]:
         """(source, state, when, command or what is wrong) of every hook, of those too that wait for trust."""
         from agent_tui.tools.hooks import project_hooks
@@ -266,6 +271,7 @@ class Project:
         rows += [("warn", "not used", line) for line in parts.foreign.unused]
         if self._extensions is not None:
             rows += [("ok", what, detail) for what, detail in await asyncio.to_thread(self._extensions.brought)]
+            rows += [("warn", "not used", line) for line in self._extensions.broken()]
         if self._drawing:
             at = next(n for n, row in enumerate(rows) if row[1] == "textual")
             rows[at] = ("warn", "textual", f"{rows[at][2]}: {self._drawing}")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
+from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.draft import Drafting
@@ -18,13 +19,13 @@ from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
 from agent_tui.engine.questions import PermissionDesk, QuestionDesk, Verdict
 from agent_tui.engine.runner import Runner, TurnRelay
-from agent_tui.engine.runtime import Runtime, SpendingBudget
+from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.servers import ServerDesk
 from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
 from agent_tui.engine.state import AgentParts, AgentState, RunState
 from agent_tui.engine.stops import Stops
 from agent_tui.engine.toolbox import Background, Toolbox
-from agent_tui.engine.turns.subagent import run_shell, run_subagent
+from agent_tui.engine.turns.subagent import Subagents, run_shell
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.engine.waiting import Waiting
 from agent_tui.errors import AgentError
@@ -33,7 +34,7 @@ from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
 from agent_tui.models.messages import Message, ToolCallPart
 from agent_tui.store.search_reader import Filler
 from agent_tui.text.clean import one_line
-from agent_tui.tools.base import Intent, Tool, ToolOutcome
+from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
 
 
 class Agent:
@@ -54,7 +55,7 @@ class Agent:
         self.events = events = state.events
         """Who hears what happens, and what goes on in the background."""
         self.background = Background(events)
-        """The commands that run beside the turns."""
+        """The commands and subagents that run beside the turns."""
         trusting = Trusting(parts.trust, parts.trusted)
         self.mode = ModeControl(state)
         self.permissions = PermissionDesk(parts.permissions, events.publish, parts.jail.ready if parts.jail else None)
@@ -66,6 +67,8 @@ class Agent:
         """What MCP servers ask the user."""
         self.context = context = ContextControl(state, self.toolbox, trusting)
         """What the next request is made of, and its numbers."""
+        jobs, judge = self.background.jobs, self.permissions.judge
+        self._subagents = Subagents(state, self.toolbox, jobs, judge, context.tell)
         self._binder = binder = Binder(state, context)
         self.waiting = Waiting(state)
         """What the user wrote that has no answer on its way."""
@@ -217,9 +220,8 @@ class Agent:
         part = results[0].tool_result
         return part.text if part is not None else ""
 
-    async def _subagent(self, title: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        judge, tell = self.permissions.judge, self.context.tell
-        return await run_subagent(self._state, self.toolbox, judge, title, prompt, emit, tell)
+    async def _subagent(self, task: Task, emit: Callable[[str], None]) -> ToolOutcome:
+        return await self._subagents.run(task, emit)
 
     def _keep_index(self) -> None:
         """Puts what was said into the index of texts from now on, and all that was said before."""

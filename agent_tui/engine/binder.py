@@ -7,20 +7,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import reserve_problem
+from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import (
     DEMO,
+    facts_of,
     recalled_calibration,
     recalled_rule,
     refused_before,
-    seeing,
     setting_problem,
     with_learned,
 )
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.engine.runtime import Runtime, SpendingBudget
+from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.state import AgentState, Binding, RunState
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice
@@ -124,8 +125,7 @@ class Binder:
 
     async def facts_of(self, spec: ModelSpec) -> ModelInfo:
         """Returns what is known about a model, with what its server taught."""
-        info = await self._parts.provider.describe(spec)
-        return seeing(self._parts.store, with_learned(self._parts.store, info))
+        return await facts_of(self._parts.provider, self._parts.store, spec)
 
     async def describe(self) -> None:
         """Asks for the model's facts. Where that fails, what the configuration says stands in until the next step."""

@@ -20,8 +20,9 @@ from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
+from agent_tui.engine.budget import OverBudgetError
 from agent_tui.engine.conversation import patiently
-from agent_tui.engine.runtime import Emit, OverBudgetError, Runtime
+from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Notice, RetryWaiting
 from agent_tui.models.failure import NOT_BILLED, TEXT_KEPT, Failure, Overflow

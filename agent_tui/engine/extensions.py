@@ -1,5 +1,5 @@
-"""The extensions of a session: what users and projects add to it (memory files, skills, commands, MCP servers), the
-project's trust, and the prompt's own blocks of text."""
+"""The extensions of a session: what users and projects add to it (memory files, skills, commands, types of subagents,
+MCP servers), the project's trust, and the prompt's own blocks of text."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
 from agent_tui.config import Settings
+from agent_tui.context.agents import AgentType, AgentTypes
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, places
@@ -60,8 +62,9 @@ class ExtraTools(Protocol):
 class Extensions:
     """Cheap to make: files are read with the first request, servers started by ``tools.start``.
 
-    ``trust`` says whether the project may bring skills, commands and MCP servers; its memory files are read anyway.
-    ``offers`` keeps what servers offer for a look at a session that starts none; they are told of ``added`` folders.
+    ``trust`` says whether the project may bring skills, commands, types of subagents and MCP servers; its memory files
+    are read anyway. ``offers`` keeps what servers offer for a look at a session that starts none; they are told of
+    ``added`` folders.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Extensions:
         trusted = trust.trusted
         self.memory = MemoryFiles(paths.config, root, cwd, home or Path.home())
         self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
+        self.agents = AgentTypes(paths.config, home or Path.home(), root, trusted, trust.holds)
         self.mcp = McpManager(
             settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers, added=added
         )
@@ -93,9 +97,7 @@ class Extensions:
         """Returns what the user should know at the start: what is ignored, and which of their files are broken."""
         line = self._trust.line()
         self.memory.blocks()
-        self.skills.refresh()
-        self.commands.all()
-        broken = [*self.memory.problems, *self.skills.failed, *self.commands.failed]
+        broken = [*self.memory.problems, *self.broken()]
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
@@ -103,6 +105,7 @@ class Extensions:
         """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
         returns a line saying what."""
         self.skills.trust()
+        self.agents.trust()
         self.commands.trust()
         self.mcp.reload(settings.mcp, True)
         self.skills.refresh()
@@ -124,6 +127,15 @@ class Extensions:
         self.skills.refresh()
         return [(s.name, s.description, str(s.path)) for s in self.skills.loaded]
 
+    def agent_rows(self) -> list[tuple[str, str, str]]:
+        """Name, description with what else is set, and folder of each type of subagent; the broken ones last."""
+        self.agents.refresh()
+        rows: list[tuple[str, str, str]] = []
+        for kind in self.agents.loaded:
+            folder = _shown(_folder_of(kind.path, ("agents",)), self._root)
+            rows.append((kind.name, " · ".join([kind.description, *kind.settings()]), folder))
+        return [*sorted(rows, key=itemgetter(2)), *(("", line, "Broken") for line in self.agents.failed)]
+
     def user_commands(self) -> list[UserCommand]:
         """Commands from files, prompts of MCP servers as ``server:prompt``, then skills."""
         found = self.commands.all()
@@ -140,16 +152,26 @@ class Extensions:
             raise AgentError("The session is still opening.")
         return await self._shell(command)
 
+    def broken(self) -> list[str]:
+        """A line for each skill, command and type of subagent that cannot be used."""
+        self.skills.refresh()
+        self.agents.refresh()
+        self.commands.all()
+        return [*self.skills.failed, *self.commands.failed, *self.agents.failed]
+
     def brought(self) -> list[tuple[str, str]]:
-        """The folders that commands and skills are from, each with how many it has and what of their heads means
-        nothing here."""
+        """The folders that commands, skills and types of subagents are from, each with how many it has and what of
+        their heads means nothing here."""
         self.commands.all()
         self.skills.refresh()
-        found: dict[Path, list[FileCommand | Skill]] = {}
+        self.agents.refresh()
+        found: dict[Path, list[FileCommand | Skill | AgentType]] = {}
         for command in self.commands.loaded:
             found.setdefault(_folder_of(command.path, ("commands", "prompts")), []).append(command)
         for skill in self.skills.loaded:
             found.setdefault(skill.path.parent.parent, []).append(skill)
+        for kind in self.agents.loaded:
+            found.setdefault(_folder_of(kind.path, ("agents",)), []).append(kind)
         return [(_shown(folder, self._root), _counted(each)) for folder, each in sorted(found.items())]
 
     def _prompts(self) -> list[UserCommand]:
@@ -196,8 +218,9 @@ def _shown(folder: Path, root: Path) -> str:
     return f"~/{folder.relative_to(Path.home())}" if folder.is_relative_to(Path.home()) else str(folder)
 
 
-def _counted(each: Sequence[FileCommand | Skill]) -> str:
-    what = plural(len(each), "skill" if isinstance(each[0], Skill) else "command")
+def _counted(each: Sequence[FileCommand | Skill | AgentType]) -> str:
+    names = {Skill: "skill", AgentType: "subagent type"}
+    what = plural(len(each), names.get(type(each[0]), "command"))
     unused = Counter(key for one in each for key in one.unused)
     keys = ", ".join(f"{plain_line(key, 30)} ({count})" for key, count in unused.most_common(8))
     return f"{what}; not used: {keys}" if keys else what

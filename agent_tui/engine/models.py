@@ -17,7 +17,7 @@ from agent_tui.context.tokens import family_of
 from agent_tui.errors import ConfigError, StoreError
 from agent_tui.models.calibration import Calibration, usable
 from agent_tui.models.failure import Failure, Overflow
-from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, ReplayRule
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit, Limits, LimitSource
 from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
@@ -444,6 +444,11 @@ def seeing(store: Store, info: ModelInfo) -> ModelInfo:
     facts = _taught(store, info)
     info = replace(info, images=False) if NO_MEDIA in facts else info
     return replace(info, files=False) if NO_FILES in facts else info
+
+
+async def facts_of(provider: Provider, store: Store, spec: ModelSpec) -> ModelInfo:
+    """Returns what is known about a model, with what its server taught."""
+    return seeing(store, with_learned(store, await provider.describe(spec)))
 
 
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:

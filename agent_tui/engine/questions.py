@@ -161,8 +161,8 @@ def _settle(future: asyncio.Future[_Answer | Decision], result: _Answer | Decisi
 
 
 class PermissionDesk:
-    """Judges tool calls by ``permissions``; questions go out as events, one at a time. ``ready`` is waited for before
-    the first command is judged: what the sandbox holds is tried only then."""
+    """Judges tool calls by ``permissions``; questions go out as events, one at a time, and what needs none waits for
+    none. ``ready`` is waited for before the first command is judged: what the sandbox holds is tried only then."""
 
     def __init__(
         self,
@@ -174,24 +174,33 @@ class PermissionDesk:
         self._ready = ready
         self._publish = publish
         self._open: dict[str, _Open] = {}
+        self._deciding = asyncio.Lock()
         self._one_at_a_time = asyncio.Lock()
         permissions.when_mode_changes(self.mode_changed)
 
     async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
         """Returns the verdict on whether a call may run; waits for the user where the rules say ask. ``asker`` is who
         makes the call, where that is not the session itself."""
-        async with self._one_at_a_time:
-            name = intent.tool or tool.schema.name
+        name = intent.tool or tool.schema.name
+        decision = await self._judged(name, intent)
+        if decision.action == "ask":
+            async with self._one_at_a_time:
+                # The answer to the question before may have settled this one.
+                decision = await self._judged(name, intent)
+                if decision.action == "ask":
+                    return await self._ask(call, name, intent, decision, asker)
+        if decision.action == "allow":
+            return self._allowed(call, name, intent, decision, asker)
+        return self._denied(intent, decision)
+
+    async def _judged(self, name: str, intent: Intent) -> Decision:
+        async with self._deciding:
             decision = await self._decide(name, intent)
-            question = decision.if_stopped
-            if decision.action == "allow" and question is not None and (intent.goes_on or question.network):
-                # What goes on cannot begin again, and what needs the network would only find that it has none.
-                decision = self.permissions.put(name, intent, question)
-            if decision.action == "allow":
-                return self._allowed(call, name, intent, decision, asker)
-            if decision.action == "deny":
-                return self._denied(intent, decision)
-            return await self._ask(call, name, intent, decision, asker)
+        question = decision.if_stopped
+        if decision.action == "allow" and question is not None and (intent.goes_on or question.network):
+            # What goes on cannot begin again, and what needs the network would only find that it has none.
+            return self.permissions.put(name, intent, question)
+        return decision
 
     async def _decide(self, name: str, intent: Intent) -> Decision:
         # What commands may read is no question for a file tool either.
@@ -266,6 +275,9 @@ class PermissionDesk:
         )
         try:
             answer = await future
+        except BaseException:
+            self._publish(PermissionAnswered(request_id, False))
+            raise
         finally:
             self._open.pop(request_id, None)
         if isinstance(answer, Decision):  # the mode has changed, and says it all
@@ -344,10 +356,3 @@ class PermissionDesk:
             decision = Decision("deny", PLAN_REASON, PLAN_MESSAGE)
         if decision.action != "ask" and self.permissions.mode == mode:  # another one meanwhile is decided after this
             _settle(question.future, decision)
-
-    def dismiss(self) -> None:
-        """Closes open questions on the screen after their turn has ended."""
-        for request_id, question in list(self._open.items()):
-            question.future.cancel()
-            self._publish(PermissionAnswered(request_id, False))
-        self._open.clear()

@@ -183,7 +183,6 @@ class TurnRelay:
 
     def ended(self) -> None:
         """After each turn, however it ended."""
-        self._desk.dismiss()
         self._state.runtime.turn_over()
         self._context.catch_up()
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent_tui.config import BudgetConfig, Settings
+from agent_tui.config import Settings
 from agent_tui.context.accounting.believed import Verdict, believe
 from agent_tui.context.accounting.inputs import (
-    DEFAULT_RESERVE,
     CompactionSettings,
     ContextInputs,
     EditedView,
@@ -21,22 +17,14 @@ from agent_tui.context.accounting.inputs import (
 )
 from agent_tui.context.accounting.reports import after_step
 from agent_tui.context.accounting.spending import (
-    SETTINGS,
     BudgetLine,
-    BudgetName,
     ExpectedCall,
-    Sums,
-    dollars_of,
     expected_call,
-    first_broken,
-    session_totals,
-    stop_text,
-    tokens_of,
-    unpriced_text,
 )
-from agent_tui.context.incremental import Followed, Incremental
+from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.context.view import for_model
+from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import (
     learn,
@@ -47,174 +35,23 @@ from agent_tui.engine.models import (
     relearned_calibration,
 )
 from agent_tui.engine.request_prefix import RequestPrefix
-from agent_tui.errors import AgentError, StoreError, WorkerError
+from agent_tui.errors import StoreError, WorkerError
 from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import ContextChanged, Event, Notice
+from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.failure import Overflow
 from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule, SentMessage
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import NO_COST, Cost
+from agent_tui.models.usage import SubagentRef
 from agent_tui.providers.catalog import own_limit
 from agent_tui.records import dataclass
-from agent_tui.store.steps import day_of
 
 if TYPE_CHECKING:
     from agent_tui.engine.sent_log import SentLog
 
 
 log = logging.getLogger(__name__)
-
-
-class OverBudgetError(AgentError):
-    """Another process has taken of the day's budget what was there a moment ago."""
-
-
-class SpendingBudget:
-    """One a session, shared with its subagents. What was spent on any of its branches counts; what a fork inherits was
-    spent by the session it was forked from. The limits are those of the configuration, and what the user said for
-    this session over them. ``run_usd`` holds for the whole run of the program, whatever sessions it goes through:
-    for the calls since this one was opened, and for those of ``before``, the budget of the session it was in last."""
-
-    def __init__(
-        self,
-        conversation: Conversation,
-        config: BudgetConfig,
-        run_usd: float | None = None,
-        before: SpendingBudget | None = None,
-    ) -> None:
-        self.conversation = conversation
-        self._config = config
-        self._run_usd = run_usd if before is None else before.limit("run")
-        # No call is under way while the session changes, so what was spent in the last one stays as it is.
-        spent = before._run() if before is not None else None
-        self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
-        self._run_from = self._turn_from = len(conversation.steps)
-        self._totals = Followed(Sums())
-        self._told: set[str] = set()
-        self.one_by_one = asyncio.Lock()
-        """Held while a call is measured against what is left and begun."""
-        self._given_back = asyncio.Event()
-
-    def begin_turn(self, *, anew: bool) -> None:
-        """Begins a turn: what is spent from here on is the turn's; one that is not begun ``anew`` goes on."""
-        self._turn_from = len(self.conversation.steps) if anew else self._turn_from
-        if self.limit("day") is not None:
-            try:
-                self.conversation.store.settle()
-            except StoreError as error:
-                log.warning("What killed programs hold of the day stays: %s", error)
-
-    def limit(self, name: BudgetName) -> float | None:
-        """Returns the most that may be spent; None where no limit is set."""
-        said = self.conversation.info.state.budget
-        if name in said:
-            return said[name]
-        config = self._config
-        return {
-            "run": self._run_usd,
-            "turn": config.turn_usd,
-            "session": config.session_usd,
-            "day": config.day_usd,
-            "tokens": config.session_tokens,
-        }[name]
-
-    def lines(self) -> list[BudgetLine]:
-        """All budgets, with what was spent of them."""
-        steps, limit = self.conversation.steps, self.limit
-        whole = self._totals.follow(steps[self.conversation.inherited :]).totals()
-        today, held = self._today()
-        lines = [
-            dollars_of("turn", limit("turn"), session_totals(steps[self._turn_from :])),
-            dollars_of("session", limit("session"), whole),
-            BudgetLine("day", limit("day"), today, held),
-            tokens_of(limit("tokens"), whole),
-        ]
-        if limit("run") is not None:
-            lines.insert(0, self._run())
-        return lines
-
-    def _run(self) -> BudgetLine:
-        here = session_totals(self.conversation.steps[self._run_from :])
-        cost, held = self._elsewhere
-        return BudgetLine("run", self.limit("run"), cost + here.cost, held + here.held_usd)
-
-    def _today(self) -> tuple[Cost, float]:
-        try:
-            return self.conversation.store.spending.on(day_of(time.time()))
-        except StoreError as error:
-            # The next call stores its step first, and says what is wrong where that fails, too.
-            log.warning("What was spent today is not known: %s", error)
-            return NO_COST, 0.0
-
-    def set(self, name: BudgetName, limit: float | None) -> None:
-        """Sets what the user says may be spent in this session, or in this run; None is no limit. Raises AgentError
-        where it cannot be kept."""
-        if name == "run":
-            self._run_usd = limit
-        else:
-            state = self.conversation.info.state
-            self.conversation.set_state(replace(state, budget={**state.budget, name: limit}))
-        # A call that waits may fit now.
-        self.gave_back()
-
-    @property
-    def limited(self) -> bool:
-        return any(self.limit(name) is not None for name in SETTINGS)
-
-    async def room_for(self, call: ExpectedCall, what: str) -> str | None:
-        """Why the call is not to be made, when it could break a budget; ``what`` it is for. Where only what is held
-        back for calls under way stands in its way, they are waited for."""
-        while self.limited:
-            self._given_back.clear()
-            lines = self.lines()
-            if first_broken(lines, call) is None:
-                break
-            usd, tokens = self._under_way()
-            later = [replace(line, held=line.held - (tokens if line.name == "tokens" else usd)) for line in lines]
-            if (broken := first_broken(later, call)) is not None:
-                return stop_text(broken, call, what)
-            await self._given_back.wait()
-        return None
-
-    def _under_way(self) -> tuple[float, int]:
-        """Dollars and tokens held back for this session's calls that run."""
-        running = [step for step in self.conversation.steps if step.status == "running"]
-        return sum(step.held_usd for step in running), sum(step.held_tokens for step in running)
-
-    def longest(self, call: ExpectedCall, most: int | None) -> tuple[int | None, BudgetLine | None]:
-        """The longest answer to ask for, where the model gives one of ``most`` tokens (None: nobody knows), and the
-        budget for which that is less. What has no end gets one (``DEFAULT_RESERVE``): held back for one call, all that
-        is left would keep every other one waiting."""
-        rooms = [(room, line) for line in self.lines() if (room := line.longest(call)) is not None]
-        if not self.limited or not rooms:
-            return most, None
-        least, line = min(rooms, key=itemgetter(0))
-        most = DEFAULT_RESERVE if most is None else most
-        return (least, line) if least < most else (most, None)
-
-    def require(self, step: Step) -> None:
-        """Raises OverBudgetError where not all that the call may cost is left."""
-        if self.limited and not all(line.takes(step) for line in self.lines()):
-            raise OverBudgetError
-
-    @property
-    def overdrawn(self) -> bool:
-        """More is spent or held back than a budget has."""
-        return self.limited and any((line.left or 0.0) < -1e-6 for line in self.lines())
-
-    def gave_back(self) -> None:
-        """A call has ended: what was held back for it, and not used, is there again."""
-        self._given_back.set()
-
-    def unpriced(self, model: str, call: ExpectedCall) -> Notice | None:
-        """Returns the notice to give, once for each model, when a budget in dollars cannot be held for it."""
-        names = [name for name in SETTINGS if name != "tokens" and self.limit(name) is not None]
-        if call.usd is not None or not names or model in self._told:
-            return None
-        self._told.add(model)
-        return Notice("warning", unpriced_text(model, names), "budget_unpriced")
 
 
 class CountService:
@@ -289,6 +126,8 @@ class Runtime:
     calculator: Incremental = field(default_factory=Incremental)
     parent: Conversation | None = None
     """A subagent's: its steps are counted in the parent's cost."""
+    agent: SubagentRef | None = None
+    """Which subagent it is; None for the session itself."""
     in_flight: int = 0
     """Estimated tokens of the answer that is streaming."""
     replay: ReplayRule = field(default_factory=ReplayRule)
@@ -302,7 +141,6 @@ class Runtime:
     left_out: frozenset[str] = frozenset()
     """The fingerprints of tools that the server refuses: they are not offered."""
     budget: SpendingBudget | None = None
-    """A subagent's is its parent's."""
     next_effort: Effort | None = None
     """Waits for the end of a turn."""
     cold_read: int | None = None
@@ -357,7 +195,15 @@ class Runtime:
         if self.parent is None:
             return None
         copy = replace(
-            step, id=new_id("step"), kind="subagent", fixed=(), prune_ids=[], sent_reasoning=None, sent=None, given=None
+            step,
+            id=new_id("step"),
+            kind="subagent",
+            agent=self.agent,
+            fixed=(),
+            prune_ids=[],
+            sent_reasoning=None,
+            sent=None,
+            given=None,
         )
         self.parent.keep_step(copy)
         self.parent.save_if_possible()

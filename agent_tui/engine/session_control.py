@@ -198,6 +198,7 @@ class SessionControl:
     async def clear(self) -> LostReasoning | None:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
         await self._look("start a new session", leaves="clear")
+        await self._background.jobs.end_subagents()
         before = self._state.runtime.inputs()
         lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
         conversation = self.opened.open_new()
@@ -208,10 +209,11 @@ class SessionControl:
         return lost
 
     async def resume(self, session_id: str) -> None:
-        """Continues another session; what waits here stays with this one. Raises StoreError when there is none of that
-        id."""
+        """Continues another session; what waits here stays with this one. Raises StoreError when there is none."""
         await self._look("resume a session", leaves="resume")
         before = self._state.conversation
+        if self._state.parts.store.sessions.get(session_id).id != before.info.id:
+            await self._background.jobs.end_subagents()
         conversation = self.opened.open(session_id)
         changed = conversation is not before
         self._bind(conversation)
@@ -226,9 +228,9 @@ class SessionControl:
     async def fork(self, message_id: str | None = None) -> None:
         """Continues in a copy of the session, up to and including ``message_id``."""
         self._runner.need_idle("fork")
+        await self._background.jobs.end_subagents()
         before = self._state.runtime
         self._bind(self.opened.fork(message_id))
-        # Whoever waits for an answer of a certain form waits for it in the copy.
         self._state.runtime.expect(before.output_schema, before.output_due)
         self._tell_switched("fork")
 
@@ -254,8 +256,7 @@ class SessionControl:
         self._state.events.spawn(self._binder.describe_and_count(), "describe")
 
     def tell_standing(self) -> None:
-        """Tells the user that somebody else has this session open, that it is damaged, or that the program was killed
-        while it put files as they are on another branch."""
+        """Tells the user that this session is open elsewhere, damaged, or was killed while it put files back."""
         conversation, publish = self._state.conversation, self._state.events.publish
         if conversation.read_only:
             publish(Notice("warning", READ_ONLY, "read_only"))
@@ -430,8 +431,7 @@ class BranchControl:
         return lost_reasoning(before, after, WayBack(BACK, before, elsewhere=True))
 
     def files(self, head: str | None) -> FilesMoved:
-        """Returns what would become of the files if they were put as the conversation that ends with ``head`` has
-        them."""
+        """Returns what would become of the files if they were put as they are on the branch that ends with ``head``."""
         plan = self._toolbox.files().plan(*self._way(head))
         return FilesMoved([restore.path for restore in plan.restores], plan.skipped)
 

@@ -27,7 +27,7 @@ from agent_tui.paths import private_dir
 from agent_tui.providers.catalog import patches_files, web_search
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
-from agent_tui.tools.children.job import Job
+from agent_tui.tools.children.job import Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
 from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, RestorePlan, Snapshotter, apply_restore
 from agent_tui.tools.files.text import remember_attached
@@ -55,11 +55,12 @@ class Toolbox:
         self._domain = domain
         self._subagent = subagent
         self._extra = extra = parts.extra_tools
+        types = parts.extensions.agents.told if parts.extensions is not None else dict
         self.memory = ToolMemory()
         self._snapshots = Snapshotter(self._save, lambda: state.conversation.store.transaction())
         self._keeping = ProjectKeeping(parts.root, parts.paths.cache / "history", self._snapshots)
         self.registry = ToolRegistry(
-            builtin_tools(parts.settings.tools),
+            builtin_tools(parts.settings.tools, types),
             lambda: extra.tools() if extra is not None else [],
             parts.settings.tools.disabled,
         )
@@ -175,7 +176,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(
 
 NOBODY = (
     "Nobody can answer: what would need a question is refused. Decide yourself, say what you assumed, and finish: "
-    "commands in the background end with the run."
+    "what runs in the background ends with the run."
 )
 NOBODY_PLANS = f"Nobody can answer: {PLAN_TOOL} ends the run, and the plan is your answer."
 SUBAGENT = (
@@ -238,15 +239,20 @@ def told(view: Sequence[SentMessage]) -> str | None:
     return None
 
 
-_STARTED = re.compile(rf"{STARTED}b(\d{{1,6}});")
-_ENDED = re.compile(r"\bb(\d{1,6}) (?:(?:ended|was stopped) after |is gone)")
+_STARTED = re.compile(rf"{STARTED}([ab]\d{{1,6}});")
+_ENDED = re.compile(r"\b([ab]\d{1,6}) (?:(?:ended|was stopped) after |is gone)")
+_GONE = {
+    "a": "subagent {} is gone: it ended with the session",
+    "b": "command {} is gone: it ended with the session, unless the user kept it",
+}
 
 
 class Background:
-    """Holds the jobs beside the conversation, so that no compaction touches them.
+    """Holds what runs beside the conversation, commands and subagents, so that no compaction touches it.
 
-    The user gets a line when one ends. The model learns it with the next message or tool result that is sent; and
-    which ones run where it may have lost sight of them: after a compaction, a rewind or a change of session.
+    The user gets a line when one ends. The model learns it with the next message or tool result that is sent, what a
+    subagent answered too; and which ones run where it may have lost sight of them: after a compaction, a rewind or a
+    change of session.
     """
 
     def __init__(self, events: Hub) -> None:
@@ -254,10 +260,10 @@ class Background:
         self.jobs = Jobs(self._changed)
         self._lost_sight: set[str] = set()
         self._reopened = True
-        self._carried: tuple[str, list[Job]] | None = None
+        self._carried: tuple[str, list[Work]] | None = None
         events.subscribe(self._listen)
 
-    def _changed(self, job: Job) -> None:
+    def _changed(self, job: Work) -> None:
         if not job.running and job in self.jobs.all():
             self._events.publish(Notice("info", f"{job.state_line()} · {clean_line(job.line)}", "background"))
         self._tell_count()
@@ -275,44 +281,44 @@ class Background:
                 if self._carried is not None and self._carried[0] == message.id:
                     self._known(self._carried[1])
 
-    def _known(self, jobs: list[Job]) -> None:
+    def _known(self, jobs: list[Work]) -> None:
         self._carried = None
         for job in jobs:
             self._lost_sight.discard(job.id)
             if not job.running:
                 job.tell()
 
-    def _news(self) -> list[Job]:
-        """Returns the commands of which there is something that the model does not know."""
+    def _news(self) -> list[Work]:
+        """Returns those of which there is something that the model does not know."""
         return [j for j in self.jobs.all() if (j.id in self._lost_sight if j.running else not j.told)]
 
     def attach(self, message: Message, view: Sequence[SentMessage]) -> None:
         """Lets a message of the user bring the news to a model that is sent ``view`` before it. They count as told once
         it is part of the conversation."""
         news = self._news()
-        if lines := [*self._gone(view), *map(_line, news)]:
+        if lines := [*self._gone(view), *(work.news for work in news)]:
             message.parts.insert(0, AttachmentPart(NEWS, "text/plain", text="\n".join(lines)))
             self._carried = (message.id, news)
 
     def _gone(self, view: Sequence[SentMessage]) -> list[str]:
-        """A line for each command that the model takes for running although it ended with an earlier run of the
+        """A line for each one that the model takes for running although it ended with an earlier run of the
         program or of the session. Looked for where the conversation is not the one of before."""
         if not self._reopened:
             return []
         said = [text for sent in view for part in sent.message.parts if (text := _said(part))]
         # Only a result that begins like this is one of ours: output may hold any words.
-        started = {int(found[1]) for text in said if (found := _STARTED.match(text))}
-        ended = {int(number) for text in said for number in _ENDED.findall(text)}
-        self.jobs.count_from(max(started, default=0))
+        started = dict.fromkeys(found[1] for text in said if (found := _STARTED.match(text)))
+        ended = {id for text in said for id in _ENDED.findall(text)}
+        self.jobs.count_from(max((int(id[1:]) for id in started), default=0))
         here = {job.id for job in self.jobs.all()}
-        gone = [f"b{number}" for number in sorted(started - ended) if f"b{number}" not in here]
-        return [f"background command {id} is gone: it ended with the session, unless the user kept it" for id in gone]
+        gone = [id for id in started if id not in ended and id not in here]
+        return [f"background {_GONE[id[0]].format(id)}" for id in gone]
 
     def append(self, message: Message) -> None:
         """Lets a tool's result that is about to be stored bring them."""
         part = message.tool_result
         if part is not None and (news := self._news()):
-            part.text = "\n".join([part.text, *(f"[{_line(job)}]" for job in news)])
+            part.text = "\n".join([part.text, *(f"[{work.news}]" for work in news)])
             self._known(news)
 
     def session_ended(self) -> None:
@@ -357,7 +363,3 @@ def _said(part: object) -> str:
     if isinstance(part, ToolResultPart):
         return part.text
     return part.text or "" if isinstance(part, AttachmentPart) and part.name == NEWS else ""
-
-
-def _line(job: Job) -> str:
-    return f"background command {job.state_line()} · {job.line}"

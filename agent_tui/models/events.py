@@ -12,6 +12,7 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Delta
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.usage import Cost
 from agent_tui.records import dataclass
 
 ApprovedMode = Literal["ask", "accept-edits", "auto"]
@@ -60,11 +61,24 @@ but itself."""
 
 
 @dataclass(slots=True, frozen=True)
+class SubagentFacts:
+    """A subagent at work: its type, the steps it took, the tokens of its context now, of which ``window``, and what it
+    cost."""
+
+    type: str
+    steps: int
+    tokens: int
+    window: int | None
+    cost: Cost
+
+
+@dataclass(slots=True, frozen=True)
 class JobInfo:
     """``id`` is what model and user name it by. ``ended`` says that it ended by itself, with the exit ``code``
     (negative: the signal), ``stopped`` that somebody ended it. Times are seconds since the epoch.
     ``last_line`` of its output is cleaned and short; ``pid`` is the process whose end is that of all it started;
-    ``log`` is the file with its output. ``kept``: it goes on when the program ends. ``reach``: of its ports."""
+    ``log`` is the file with its output. ``kept``: it goes on when the program ends. ``reach``: of its ports. A subagent
+    (``agent``) has no process: ``command`` is its task."""
 
     id: str
     command: str
@@ -77,6 +91,7 @@ class JobInfo:
     finished: float | None = None
     kept: bool = False
     reach: PortReach = "all"
+    agent: SubagentFacts | None = None
 
     def seconds(self, now: float) -> float:
         """Returns how long it has run, or ran."""

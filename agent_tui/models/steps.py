@@ -9,7 +9,7 @@ from typing import Any, Literal
 from agent_tui.models.calibration import Calibration, Content, raw_total, unpacked
 from agent_tui.models.failure import NOT_BILLED, Failure
 from agent_tui.models.rows import RowId
-from agent_tui.models.usage import NO_COST, Cost, LimitSource, TokenUsage
+from agent_tui.models.usage import NO_COST, Cost, LimitSource, SubagentRef, TokenUsage
 from agent_tui.records import dataclass
 
 MissCause = Literal["ours", "expired", "unknown"]
@@ -233,9 +233,8 @@ class Given:
     paused: bool = False
     off: bool = False
     seeing: bool = True
-    """The model takes pictures, as far as was known."""
     files: bool = True
-    """Its server had not refused PDF files."""
+    """The model takes pictures, and its server had not refused PDF files, as far as was known."""
     calibrated: str | None = None
     """The calibration, packed: every step has another one, and few are ever asked for. None where nothing was learned
     before: what is known of the family stands in."""
@@ -263,9 +262,8 @@ class Step:
     usage: TokenUsage | None = None
     """As the provider reported it; our estimate (``source``) where it reported nothing."""
     believed: TokenUsage | None = None
-    """What the calculator goes on with instead; None where the report is believed."""
     doubt: Doubt | None = None
-    """Why it is not."""
+    """What the calculator goes on with instead, and why; None where the report is believed."""
     answered_by: str | None = None
     """The model as the answer names it."""
     sent_count: int = 0
@@ -334,6 +332,8 @@ class Step:
     prepared: str = ""
     """A summary that was written before the limit was reached: the last message it stands for. It is used where a
     compaction names the step, or another one of the same preparation."""
+    agent: SubagentRef | None = None
+    """The subagent that made it; None of every other kind of step."""
     tried_usd: float = 0.0
     """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
 

@@ -236,3 +236,13 @@ NO_COST = Cost()
 def cost_fields(cost: Cost) -> Metadata:
     """The cost as JSON has it wherever it stands: ``cost_usd`` is null when anything is unknown."""
     return {"cost_usd": cost.whole, "cost_known_usd": cost.known, "unpriced_calls": cost.unpriced}
+
+
+@dataclass(slots=True, frozen=True)
+class SubagentRef:
+    """A subagent whose calls count in the session it worked for: the ``id`` of its own session, its ``type``, and its
+    task in a few words."""
+
+    id: str
+    type: str
+    title: str

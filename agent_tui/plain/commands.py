@@ -12,7 +12,7 @@ from threading import Event
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands import registry
-from agent_tui.commands.chat import state_word
+from agent_tui.commands.chat import job_line, state_word, subagent_facts
 from agent_tui.commands.info import Info
 from agent_tui.commands.model import choice_line
 from agent_tui.commands.registry import OpenScreen, find, load
@@ -184,12 +184,13 @@ class Lists:
         self._sender.give_back(moved.text)
 
     def jobs(self) -> None:
-        """The commands in the background, the newest last."""
+        """What runs in the background, the newest last."""
         now = time.time()
         for job in self._agent.background.infos():
             said = f", last line: {one_line(job.last_line, 200)}" if job.last_line else ""
-            line = f"{job.id}: {one_line(job.command, 200)}: {state_word(job)}, {duration(job.seconds(now))}{said}"
-            self._writer.quote(line)
+            facts = "" if job.agent is None else f", {subagent_facts(job.agent).replace(' · ', ', ')}"
+            how = f"{state_word(job)}, {duration(job.seconds(now))}{facts}{said}"
+            self._writer.quote(f"{job.id}: {one_line(job_line(job), 200)}: {how}")
         self._writer.say("/jobs output ID shows its output; /jobs stop, keep or end ID.")
 
 

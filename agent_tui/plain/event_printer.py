@@ -342,7 +342,6 @@ class EventPrinter:
 
     def _session(self) -> None:
         agent, writer = self._agent, self._writer
-        self._asking.turn_over()
         self._calls.clear()
         self._asked.clear()
         before, self._opened = self._opened, agent.conversation.info.id
@@ -415,7 +414,6 @@ class EventPrinter:
         self._ticker.end()
         self.stop_reason = event.stop_reason
         self.failure_retryable = event.failure is not None and event.failure.retryable
-        self._asking.turn_over()
         writer.end_answer()
         if self.show_reasoning and agent.conversation.path and agent.conversation.path[-1].reasoning:
             writer.quote(agent.conversation.path[-1].reasoning, "Thought")

@@ -465,11 +465,6 @@ class Asking:
                 self._put(self.front)
             self._changed()
 
-    def turn_over(self) -> None:
-        """The turn can ask nothing any more; what the program itself asks goes on."""
-        for question in [q for q in self._open if q.request_id not in self._own]:
-            self.closed(question.request_id)
-
     def drop_own(self) -> bool:
         """Gives up the program's own question in front; False where it is not its own, or there is none."""
         question = self.front

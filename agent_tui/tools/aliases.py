@@ -76,7 +76,12 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "fetch": {"url": "uri"},
     "web_search": {"query": "q search searchterm"},
     "todo": {"items": "todos plan tasks todolist"},
-    "subagent": {"description": "title", "prompt": "task instructions message"},
+    "subagent": {
+        "description": "title",
+        "prompt": "task instructions message",
+        "background": "runinbackground",
+        "type": "subagenttype agenttype agent",
+    },
     "ask": {"question": "", "choices": "options", "several": "multiselect multiple"},
     "present_plan": {"plan": ""},
     "recall": {"query": "text pattern search", "id": "messageid callid toolcallid", "offset": "start from"},
@@ -103,7 +108,7 @@ _PASSED_OVER: Mapping[str, str] = {
     "fetch": "prompt format timeout maxlength",
     "web_search": "alloweddomains blockeddomains maxresults numresults limit",
     "todo": "merge action",
-    "subagent": "subagenttype agent model name teamname mode isolation resume runinbackground timeout",
+    "subagent": "model name teamname mode isolation resume timeout",
     "ask": "header questions metadata",
     "present_plan": "allowedprompts",
     "recall": "limit maxresults",
@@ -401,6 +406,8 @@ def _one_todo(item: Any) -> Any:
 
 
 def _subagent(found: Metadata, said: _Said) -> None:
+    if found.get("background") is False:
+        del found["background"]
     prompt = found.get("prompt")
     if "description" not in found and isinstance(prompt, str):
         found["description"] = " ".join(prompt.split()[:6])

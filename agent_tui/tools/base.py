@@ -94,8 +94,23 @@ class User(Protocol):
         ...
 
 
-Subagent = Callable[[str, str, Callable[[str], None]], Awaitable[ToolOutcome]]
-"""Does a task (a few words, the prompt) in a context of its own; the third argument gets lines on how it goes."""
+GENERAL = "general-purpose"
+"""The type of a subagent that has no other."""
+
+
+@dataclass(slots=True, frozen=True)
+class Task:
+    """The task of a subagent, in a few words and as it is told; of which ``type`` it is, empty for none."""
+
+    title: str
+    prompt: str
+    type: str = ""
+    background: bool = False
+
+
+Subagent = Callable[[Task, Callable[[str], None]], Awaitable[ToolOutcome]]
+"""Does a task in a context of its own; the second argument gets lines on how it goes. One in the background is only
+started. Raises ToolError where it may not begin."""
 
 
 FileVersion: TypeAlias = tuple[int, int, int]

@@ -26,6 +26,7 @@ from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, size
+from agent_tui.tools.base import GENERAL
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import as_file
@@ -101,11 +102,12 @@ def told_input(tool: str, arguments: Metadata, cwd: Path) -> Metadata:
     told = dict(arguments)
     if tool in ("read", "write", "edit") and isinstance(path := told.pop("path", None), str):
         told = {"file_path": os.path.normpath(cwd / Path(path).expanduser()), **told}
-    if tool == "bash":
-        if isinstance(timeout := told.get("timeout"), (int, float)):
-            told["timeout"] = round(timeout * 1000)
-        if "background" in told:
-            told["run_in_background"] = told.pop("background")
+    if tool == "bash" and isinstance(timeout := told.get("timeout"), (int, float)):
+        told["timeout"] = round(timeout * 1000)
+    if tool == "subagent":
+        told["subagent_type"] = told.pop("type", None) or GENERAL
+    if "background" in told:
+        told["run_in_background"] = told.pop("background")
     return told
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.config import ToolsConfig
@@ -50,9 +50,10 @@ class ToolRegistry:
         raise ToolError(f"There is no tool named {name[:100]!r}. {hint}")
 
 
-def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
+def builtin_tools(config: ToolsConfig | None = None, types: Callable[[], Mapping[str, str]] = dict) -> list[Tool]:
     """The tools every session has, in the order they are sent (of ``edit`` and ``apply_patch`` the one that the model
-    is trained on); ``config`` holds the limits they speak of."""
+    is trained on); ``config`` holds the limits they speak of, ``types`` are those of subagents with their
+    descriptions."""
     from agent_tui.tools.builtin.bash import BashTool, JobsTool
     from agent_tui.tools.builtin.conversation import AskTool, PresentPlanTool, SubagentTool, TodoTool
     from agent_tui.tools.builtin.edit import ApplyPatchTool, EditTool, WriteTool
@@ -75,7 +76,7 @@ def builtin_tools(config: ToolsConfig | None = None) -> list[Tool]:
         FetchTool(),
         *([WebSearchTool()] if config is not None and is_endpoint(config) else []),
         TodoTool(),
-        SubagentTool(),
+        SubagentTool(types),
         AskTool(),
         PresentPlanTool(),
         RecallTool(),

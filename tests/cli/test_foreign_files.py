@@ -1,6 +1,8 @@
-"""What a project brings for other agents: commands with shell commands in them, and skills."""
+"""What a project brings for other agents: commands with shell commands in them, skills, and types of subagents."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
@@ -50,6 +52,41 @@ def test_the_check_lists_what_was_found_and_what_of_it_means_nothing(project: Cl
     lines = project.run("doctor").out.splitlines()
     assert any(".claude/commands" in line and "2 commands; not used: model (1)" in line for line in lines)
     assert any(".claude/skills" in line and "1 skill" in line for line in lines)
+
+
+AGENT = """---
+name: reviewer
+description: Use this agent to review. Examples:\\n\\n<example>Long talk</example>
+tools: Read, Grep, WebSearch
+model: sonnet
+color: blue
+---
+You review."""
+
+
+def test_types_of_subagents_are_told_to_the_model_listed_and_copied(project: Cli) -> None:
+    folder = project.project / ".claude" / "agents"
+    folder.mkdir()
+    (folder / "reviewer.md").write_text(AGENT)
+    (folder / "broken.md").write_text("---\nname: x\n")
+    call = '{ name = "subagent", arguments = { description = "x", prompt = "y", subagent_type = "reviewer" } }'
+    project.script(f"[[step]]\ntool_calls = [{call}]\n" + answers("Fine.") + answers("Done."))
+    before = project.run("-p", "go", "-m", "demo", "--output-format", "stream-json")
+    assert "no argument type" in next(one["text"] for one in before.lines if one["type"] == "tool_result")
+    run = project.run("-p", "go", "-m", "demo", "--trust", "--output-format", "stream-json")
+    assert run.code == 0 and "no argument" not in run.out and "works with demo, not sonnet" in run.out
+    numbers = json.loads(project.run("context", "--json").out)
+    (used,) = numbers["session"]["subagents"]
+    assert (used["type"], used["task"], used["calls"], used["running"]) == ("reviewer", "x", 1, False)
+    assert used["context_tokens"] > 0 and used["window"] > 0
+    assert "Subagents    1, $0: reviewer: x · " in project.run("context").out
+    lines = project.run("doctor").out.splitlines()
+    assert any(
+        ".claude/agents" in one and "1 subagent type; not used: color (1), tool WebSearch (1)" in one for one in lines
+    )
+    assert any("not used" in one and "broken.md: line 1" in one for one in lines)
+    assert project.run("import", "--yes").code == 0
+    assert (project.project / ".agent-tui" / "agents" / "reviewer.md").read_text() == AGENT
 
 
 SETTINGS = """{

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from agent_tui.context.skills import UserCommand as AnyCommand
     from agent_tui.engine.about import Project
     from agent_tui.engine.agent import Agent
+    from agent_tui.engine.budget import SpendingBudget
     from agent_tui.engine.context_control import ContextControl
     from agent_tui.engine.conversation import Conversation
     from agent_tui.engine.draft import Drafting
@@ -66,7 +67,6 @@ if TYPE_CHECKING:
     from agent_tui.engine.pins import Pinned, Pins
     from agent_tui.engine.questions import PermissionDesk, QuestionDesk
     from agent_tui.engine.runner import Runner
-    from agent_tui.engine.runtime import SpendingBudget
     from agent_tui.engine.servers import ServerDesk
     from agent_tui.engine.session_control import BranchControl, CompactionControl, SessionControl
     from agent_tui.engine.toolbox import Background
@@ -709,7 +709,7 @@ class FakeBackground(Background):
 
     def output(self, id: str) -> str:
         if id not in self.known:
-            raise AgentError(f"There is no background command {id!r}.")
+            raise AgentError(f"There is nothing in the background called {id!r}.")
         return self.outputs.get(id, "")
 
     async def stop(self, id: str) -> str:

@@ -53,8 +53,8 @@ CALLS: list[tuple[str, Given, str, Given]] = [
     ("WebFetch", {"url": "https://example.org/", "prompt": "What does it say?"}, "fetch", {"url": "https://example.org/"}),
     ("TodoWrite", {"todos": [{"content": "do it", "status": "in_progress", "activeForm": "Doing it"}]}, "todo",
      {"items": [{"text": "do it", "status": "in_progress"}]}),
-    ("Task", {"description": "find it", "prompt": "Find it.", "subagent_type": "Explore"}, "subagent",
-     {"description": "find it", "prompt": "Find it."}),
+    ("Task", {"description": "find it", "prompt": "Find it.", "subagent_type": "Explore", "run_in_background": True},
+     "subagent", {"description": "find it", "prompt": "Find it.", "background": True, "type": "Explore"}),
     ("Agent", {"description": "find it", "prompt": "Find it.", "model": "haiku", "run_in_background": False}, "subagent",
      {"description": "find it", "prompt": "Find it."}),
     ("BashOutput", {"bash_id": "job1", "filter": "x"}, "jobs", {"id": "job1"}),
@@ -150,7 +150,8 @@ CALLS: list[tuple[str, Given, str, Given]] = [
     ("FetchURL", {"url": "https://example.org/"}, "fetch", {"url": "https://example.org/"}),
     # mistral-vibe
     ("task", {"task": "Find all of the places where it is used.", "agent": "explore"}, "subagent",
-     {"description": "Find all of the places where", "prompt": "Find all of the places where it is used."}),
+     {"description": "Find all of the places where", "prompt": "Find all of the places where it is used.",
+      "type": "explore"}),
     ("grep", {"pattern": "x", "path": ".", "max_matches": 5}, "grep", {"pattern": "x", "path": "."}),
     ("todo", {"action": "write", "todos": [{"id": "1", "content": "do it", "status": "pending", "priority": "low"}]},
      "todo", {"items": [{"text": "do it", "status": "pending"}]}),
@@ -168,7 +169,7 @@ def test_what_was_learned_with_other_agents_is_understood_without_a_note(
     (context.root / "folder").mkdir()
     found, arguments = understood(name, json.loads(json.dumps(given)), context.root)
     assert (found, arguments) == (tool, ours)
-    one = ToolRegistry(builtin_tools()).get(found)
+    one = ToolRegistry(builtin_tools(types=lambda: {"explore": "Finds things."})).get(found)
     assert unknown_arguments(one.schema.parameters, arguments) == []
     one.intent(arguments, context)
 

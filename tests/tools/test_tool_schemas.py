@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from agent_tui.config import ToolsConfig
 from agent_tui.models.messages import SEARCH_TOOL
+from agent_tui.tools.builtin.conversation import SubagentTool
 from agent_tui.tools.registry import builtin_tools
 from tests.benchmarks.tool_tokens import encoding, tool_tokens
 
@@ -24,7 +26,7 @@ BUDGETS = {
     "jobs": 65,
     "fetch": 40,
     "todo": 80,
-    "subagent": 75,
+    "subagent": 80,
     "ask": 95,
     "present_plan": 50,
     "recall": 65,
@@ -50,7 +52,25 @@ def test_the_search_is_there_when_it_has_an_endpoint_and_is_short() -> None:
     assert (counter := encoding()) is None or len(counter.encode(tool.schema.text)) <= 40
 
 
-@pytest.mark.parametrize("tool", builtin_tools(SEARCHING), ids=lambda tool: tool.schema.name)
+def test_types_of_subagents_cost_little_more_than_their_descriptions() -> None:
+    counter = encoding()
+    if counter is None:
+        pytest.skip("no tokenizer can be had")
+
+    def cost(types: dict[str, str]) -> int:
+        return len(counter.encode(SubagentTool(lambda: types).schema.text))
+
+    types = {f"type-{n}": f"Looks after the matters of number {n} and says what it found." for n in range(30)}
+    said = len(counter.encode(json.dumps("\n".join(f"{name}: {what}" for name, what in types.items()))))
+    assert cost({}) < cost({"explore": "Finds."}) <= cost({}) + 20
+    assert cost(types) <= cost({}) + said + 15
+    more = types | {f"more-{n}": "Is told by its name alone. " * 20 for n in range(20)}
+    assert cost(more) <= cost(types) + 20 * 8, "beyond the first ones only names are told"
+
+
+@pytest.mark.parametrize(
+    "tool", builtin_tools(SEARCHING, types=lambda: {"explore": "Finds."}), ids=lambda tool: tool.schema.name
+)
 def test_the_schema_says_what_the_arguments_are(tool: object) -> None:
     module = sys.modules[type(tool).__module__]
     schema = tool.schema  # type: ignore[attr-defined]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.events import JobInfo, JobsChanged
+from agent_tui.models.events import JobInfo, JobsChanged, SubagentFacts
+from agent_tui.models.usage import Cost
 from agent_tui.ui.screens.text import TextRows
 from agent_tui.ui.screens.work import JobOutput, JobPicker
 from tests.support.app import Running, running
@@ -67,6 +68,28 @@ async def test_it_says_when_the_users_browser_reaches_no_port_of_one(tmp_path: P
         assert "browser" not in run.shown()
 
 
+async def test_a_subagent_is_listed_with_what_it_is_and_how_far(tmp_path: Path) -> None:
+    facts = SubagentFacts("explorer", 5, 12_345, 200_000, Cost(0.25))
+    async with running(tmp_path) as run:
+        for known in (job("a2", "find [b]it[/b]\x1b[2J", agent=facts, last_line="grep hi"), job("b1", "npm run dev")):
+            run.agent.background.known[known.id] = known
+        await run.type("/jobs")
+        await run.pilot.press("enter")
+        await run.screen(JobPicker)
+        await run.pilot.press("down")
+        await run.until(lambda: "5 steps · ~12.3k of 200k · $0.25" in run.shown())
+        shown = run.shown()
+        assert "explorer: find [b]it" in shown and "grep hi" in shown and "pid" not in shown
+        await run.pilot.press(*"expl")
+        await run.until(lambda: "npm" not in run.shown())
+        run.agent.background.outputs["a2"] = "# Task\nFind it"
+        await run.pilot.press("enter")
+        await run.screen(JobOutput)
+        await run.until(lambda: "Find it" in run.shown() and "a2 explorer: find" in run.shown())
+        await run.pilot.press("ctrl+x")
+        await run.until(lambda: run.agent.called("stop_job") == ["a2"])
+
+
 async def test_keys_stop_keep_and_take_back(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await opened(run)
@@ -114,7 +137,7 @@ async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("/jobs", "No background commands."),
+        ("/jobs", "Nothing runs in the background."),
         ("/jobs stop", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
         ("/jobs kill b1", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
     ],

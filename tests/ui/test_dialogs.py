@@ -70,7 +70,7 @@ async def test_every_screen_has_its_scene(tmp_path: Path) -> None:
 EMPTY = {
     "no-sessions": ("No sessions yet.", "Ctrl+A all projects · Esc close"),
     "nothing-found": ("No session matches.", "Enter resume · Ctrl+A all projects · Esc close"),
-    "jobs-none": ("No background commands.", "Esc close"),
+    "jobs-none": ("Nothing runs in the background.", "Esc close"),
     "queue-none": ("The queue is empty.", "Esc close"),
     "cache-none": ("No answered calls yet.", "Esc close"),
     "history": ("No prompts in this project yet.", "Esc close"),

@@ -184,12 +184,14 @@ async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
             assert control not in run.shown()
 
 
-@pytest.mark.parametrize("ending", [QuestionClosed("p1"), TurnEnded("interrupted")])
-async def test_a_plan_that_waits_no_more_goes_away(tmp_path: Path, ending: Event) -> None:
+async def test_a_plan_goes_away_when_it_is_closed_and_not_with_any_turn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
         run.agent.turns.busy = False
-        run.agent.publish(ending)
+        run.agent.publish(TurnEnded("interrupted"))
+        await run.pilot.pause()
+        assert run.app.view.screen.query("PlanPanel")
+        run.agent.publish(QuestionClosed("p1"))
         await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
         assert not run.agent.called("answer_plan") and run.app.prompt.has_focus
 

@@ -18,7 +18,7 @@ from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, Rates, TokenUs
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import money, rounded_down, tokens, whole_percent
 
-BudgetName = Literal["run", "turn", "session", "day", "tokens"]
+BudgetName = Literal["run", "turn", "session", "day", "tokens", "subagent"]
 
 SETTINGS: dict[BudgetName, str] = {
     "run": "--budget",
@@ -26,6 +26,7 @@ SETTINGS: dict[BudgetName, str] = {
     "session": "budget.session_usd",
     "day": "budget.day_usd",
     "tokens": "budget.session_tokens",
+    "subagent": "agent.subagent_usd",
 }
 """Where each is set."""
 
@@ -202,6 +203,7 @@ _SPAN: dict[BudgetName, str] = {
     "session": "in this session",
     "day": "today",
     "tokens": "in this session",
+    "subagent": "by this subagent",
 }
 
 
@@ -265,6 +267,8 @@ def without_ways(text: str) -> str:
 
 
 def _ways(line: BudgetLine) -> str:
+    if line.name == "subagent":
+        return f"{WAYS}raise {SETTINGS[line.name]}, use a cheaper model for it, or give it less to do."
     if line.name == "run":
         return f"{WAYS}raise --budget, use a cheaper model (-m), or start a shorter session."
     more = f"raise {SETTINGS[line.name]} (/budget {line.name} N for this session)"

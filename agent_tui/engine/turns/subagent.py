@@ -1,17 +1,24 @@
-"""Work beside the conversation's own steps: a subagent with one task, and the user's own shell command."""
+"""Work beside the conversation's own steps: subagents with one task each, and the user's own shell command."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
+from agent_tui.context.accounting.spending import session_totals
+from agent_tui.context.agents import AgentType
+from agent_tui.engine.budget import SubagentBudget
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation, patiently
+from agent_tui.engine.models import facts_of, recalled_calibration, recalled_rule, refused_before
 from agent_tui.engine.questions import Verdict
-from agent_tui.engine.request_prefix import build_request_prefix
+from agent_tui.engine.request_prefix import build_request_prefix, fitting_tools, refused
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.state import AgentState
 from agent_tui.engine.toolbox import ToldMode, Toolbox
@@ -21,124 +28,412 @@ from agent_tui.errors import READ_ONLY, AgentError, ToolError
 from agent_tui.models.events import (
     OWN_COMMAND,
     CompactionEnded,
+    JobInfo,
     MessageAdded,
     Notice,
     StepEnded,
+    SubagentFacts,
     ToolOutput,
     ToolStarted,
     TurnEnded,
 )
-from agent_tui.models.messages import OWN_OUTPUT, PLAN_TOOL, AttachmentPart, ToolCallPart, new_id, user_message
-from agent_tui.text.clean import pictured
-from agent_tui.tools.base import Intent, Tool, ToolContext, ToolMemory, ToolOutcome
+from agent_tui.models.messages import OWN_OUTPUT, PLAN_TOOL, AttachmentPart, Message, ToolCallPart, new_id, user_message
+from agent_tui.models.requests import ModelInfo, OfferedTool, SystemBlock
+from agent_tui.models.usage import SubagentRef
+from agent_tui.text.clean import one_line, pictured, plain_line
+from agent_tui.text.numbers import money, plural
+from agent_tui.tools.base import GENERAL, Intent, Task, Tool, ToolContext, ToolMemory, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
+from agent_tui.tools.children.job import StoppedBy, Work
+from agent_tui.tools.children.jobs import STARTED, Jobs
+from agent_tui.tools.mcp.tool import CALL, SEARCH
+from agent_tui.tools.output import cap
 from agent_tui.tools.registry import ToolRegistry
+
+log = logging.getLogger(__name__)
 
 STEP_LIMIT = 40
 """Steps a subagent may take: enough for a search through a project, too few to burn money unseen."""
 
-NOT_FOR_SUBAGENTS = ("subagent", "todo")
-NOT_OFFERED = (*NOT_FOR_SUBAGENTS, "ask", PLAN_TOOL)
+NOT_OFFERED = ("ask", PLAN_TOOL)
+"""What no subagent is offered, though it may be called: its answer says that nobody is there."""
+
+SUBAGENT, TODO = "subagent", "todo"
+
+Judge = Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]]
 
 
-async def run_subagent(
-    state: AgentState,
-    toolbox: Toolbox,
-    judge: Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]],
-    title: str,
-    prompt: str,
-    emit: Callable[[str], None],
-    counted: Callable[[], None],
-) -> ToolOutcome:
-    """Runs ``prompt`` in a session of its own, with the tools and permissions of the parent but no subagents.
+class Subagents:
+    """Starts subagents, each in a session of its own, with the permissions of the session that it works for and no more
+    tools than that has. Their steps are added to that session as kind ``subagent``: they cost, but never anchor.
 
-    Its steps are added to the parent's session as kind ``subagent``: they cost, but never anchor. ``emit`` gets a line
-    for each tool it uses; ``counted`` is called when a call has ended and its cost is among the parent's.
+    ``counted`` is called when a call of one has ended and its cost is among the session's.
     """
-    parts, runtime, parent = state.parts, state.runtime, state.conversation
-    store, told_mode = parent.store, ToldMode(parts.permissions, subagent=True, jail=parts.jail)
-    project, model = parent.info.project, runtime.info.spec.key
-    info = await patiently(lambda: store.sessions.create(project, model, parent=parent.info.id, kind="subagent"))
-    info.title = f"↳ {title}"[:80]
-    await patiently(lambda: store.sessions.save(info))
-    child = Conversation(store, info)
-    tools = [t for t in toolbox.registry.tools() if t.schema.name not in NOT_FOR_SUBAGENTS]
-    offered = [o for o in runtime.request_prefix.offered if o.schema.name not in NOT_OFFERED]
-    settings = replace(runtime.settings, agent=replace(runtime.settings.agent, step_limit=STEP_LIMIT))
-    own = Runtime(
-        conversation=child,
-        provider=runtime.provider,
-        counts=runtime.counts,
-        settings=settings,
-        info=runtime.info,
-        effort=runtime.effort,
-        request_prefix=build_request_prefix(runtime.request_prefix.system, offered),
-        calibration=runtime.calibration,
-        parent=parent,
-        budget=runtime.budget,
-        replay=runtime.replay,
-    )
 
-    async def prepare() -> None:
-        await own.counts.ensure(child, own.request_prefix)
+    def __init__(
+        self, state: AgentState, toolbox: Toolbox, jobs: Jobs, judge: Judge, counted: Callable[[], None]
+    ) -> None:
+        self._state = state
+        self._toolbox = toolbox
+        self._jobs = jobs
+        self.judge = judge
+        self.counted = counted
+        self._working = 0
+        self._told: set[str] = set()
 
-    memory = ToolMemory()
+    async def run(self, task: Task, emit: Callable[[str], None], within: Subagent | None = None) -> ToolOutcome:
+        """Does a task, or begins it in the background; ``within`` is the subagent that asks for it. ``emit`` gets a
+        line for each tool that is used. Raises ToolError where a limit is reached."""
+        limits = self._state.parts.settings.agent
+        depth = 1 if within is None else within.depth + 1
+        if depth > limits.subagent_depth:
+            raise ToolError(
+                f"No subagent starts another one here (agent.subagent_depth = {limits.subagent_depth}). "
+                "Do the task yourself."
+            )
+        if within is not None and task.background:
+            raise ToolError("A subagent waits for those that it starts: leave background out.")
+        if self._working >= limits.subagents_at_once:
+            raise ToolError(
+                f"{plural(self._working, 'subagent')} at work already (agent.subagents_at_once = "
+                f"{limits.subagents_at_once}). Start this one when another has ended."
+            )
+        self._working += 1
+        started = False
+        try:
+            subagent = await self._made(task, depth, within)
+            if not task.background:
+                return await subagent.work(emit)
+            context = self._toolbox.context()
+            job = self._jobs.begin(partial(BackgroundSubagent, subagent, context, self._ended), "a")
+            started = True
+        finally:
+            self._working -= not started
+        text = f"{STARTED}{job.id}; you will be told its answer when it ends. It ends with the session."
+        return ToolOutcome(text, display={"kind": "text", "summary": f"{job.id} works in the background"})
 
-    def context() -> ToolContext:
-        return replace(toolbox.context(), session_id=info.id, subagent=None, user=None, memory=memory, past=child.past)
+    def _ended(self) -> None:
+        self._working -= 1
 
-    compaction = CompactionService(own, parts.counter, prepare)
-    asker = f"subagent “{' '.join(pictured(title).split())[:60]}”"
+    async def _made(self, task: Task, depth: int, within: Subagent | None) -> Subagent:
+        parts, runtime, parent = self._state.parts, self._state.runtime, self._state.conversation
+        types = parts.extensions.agents if parts.extensions is not None else None
+        kind = types.find(task.type or GENERAL) if types is not None else None
+        info, offered = runtime.info, runtime.request_prefix.offered
+        if kind is not None and kind.model and kind.model != info.spec.key:
+            info = await self._model_of(kind)
+        same = info is runtime.info
+        system = list(runtime.request_prefix.system)
+        if kind is not None:
+            system.append(SystemBlock("system", pictured(kind.prompt), "subagent", f"Subagent type {kind.name}"))
+        left_out = runtime.left_out if same else refused_before(parts.store, info)
+        if not same:
+            every = [tool for tool in self._toolbox.offered(info) if not refused(tool, left_out)]
+            offered = fitting_tools(system, every, info.limits.window)
+        deepest = depth >= parts.settings.agent.subagent_depth
+        offered = _offered(kind, [o for o in offered if not (deepest and o.schema.name == SUBAGENT)])
+        session = await patiently(
+            lambda: parent.store.sessions.create(
+                parent.info.project, info.spec.key, parent=parent.info.id, kind="subagent"
+            )
+        )
+        session.title = f"↳ {task.title}"[:80]
+        await patiently(lambda: parent.store.sessions.save(session))
+        ref = SubagentRef(session.id, kind.name if kind is not None else GENERAL, plain_line(task.title, 80))
+        whole = runtime.budget if within is None else within.runtime.budget
+        settings = replace(runtime.settings, agent=replace(runtime.settings.agent, step_limit=STEP_LIMIT))
+        own = Runtime(
+            conversation=Conversation(parent.store, session),
+            provider=runtime.provider,
+            counts=runtime.counts,
+            settings=settings,
+            info=info,
+            effort=runtime.effort if same else info.spec.reasoning_effort or "medium",
+            request_prefix=build_request_prefix(system, offered),
+            calibration=runtime.calibration if same else recalled_calibration(parts.store, info),
+            parent=parent,
+            agent=ref,
+            budget=None if whole is None else SubagentBudget(whole, ref.id, parts.settings.agent.subagent_usd),
+            replay=runtime.replay if same else recalled_rule(parts.store, info),
+            left_out=left_out,
+        )
+        return Subagent(self._state, self._toolbox, own, kind, task, depth, self)
 
-    waited = 0.0
+    async def _model_of(self, kind: AgentType) -> ModelInfo:
+        """The facts of a type's model; those of the session's where it cannot be had, which is told once."""
+        parts, now = self._state.parts, self._state.runtime.info
+        try:
+            info = await facts_of(parts.provider, parts.store, parts.catalogue.find(kind.model))
+            problem = info.problem
+        except AgentError as error:
+            info, problem = now, str(error)
+        if not problem:
+            return info
+        line = f"Subagent type {kind.name} works with {now.spec.key}, not {kind.model}: {problem}"
+        if line not in self._told:
+            self._told.add(line)
+            self._state.events.publish(Notice("warning", one_line(line, 300), "subagent_model"))
+        return now
 
-    async def timed(verdict: Awaitable[Verdict]) -> Verdict:
-        nonlocal waited
+
+def _offered(kind: AgentType | None, offered: Sequence[OfferedTool]) -> list[OfferedTool]:
+    """The tools that a subagent of a type is told of. What searches and calls deferred ones would reach all of them, so
+    a type that may not have every tool is given its own as they are."""
+    found = [tool for tool in offered if tool.schema.name not in (TODO, *NOT_OFFERED)]
+    if kind is None or not kind.restricted:
+        return found
+    kept = [tool for tool in found if kind.allows(tool.schema.name) and tool.schema.name not in (SEARCH, CALL)]
+    return [replace(tool, deferred=False) for tool in kept]
+
+
+class Subagent:
+    """A subagent with its task."""
+
+    def __init__(
+        self,
+        state: AgentState,
+        toolbox: Toolbox,
+        runtime: Runtime,
+        kind: AgentType | None,
+        task: Task,
+        depth: int,
+        starter: Subagents,
+    ) -> None:
+        self._state = state
+        self._toolbox = toolbox
+        self.runtime = runtime
+        self._kind = kind
+        self.task = task
+        self.depth = depth
+        self._starter = starter
+        self._waited = 0.0
+
+    @property
+    def conversation(self) -> Conversation:
+        return self.runtime.conversation
+
+    @property
+    def type(self) -> str:
+        """The name of its type."""
+        return GENERAL if self._kind is None else self._kind.name
+
+    def facts(self) -> SubagentFacts:
+        """How far it is."""
+        steps, usage = self.conversation.steps, self.runtime.usage()
+        turns = sum(step.kind == "turn" for step in steps)
+        tokens = usage.total + self.runtime.in_flight
+        return SubagentFacts(self.type, turns, tokens, usage.window, session_totals(steps).cost)
+
+    async def work(self, emit: Callable[[str], None]) -> ToolOutcome:
+        """Does its task to the end; the outcome is its answer."""
+        parts, own, child = self._state.parts, self.runtime, self.conversation
+        parent = own.parent
+        assert parent is not None
+        told_mode = ToldMode(parts.permissions, subagent=True, jail=parts.jail)
+        compaction = CompactionService(own, parts.counter, self._prepare)
+        hooks = self._state.hooks.inside(child.info.id, self.type)
+        memory = ToolMemory()
+        start = partial(self._starter.run, within=self)
+
+        def context() -> ToolContext:
+            return replace(
+                self._toolbox.context(),
+                session_id=child.info.id,
+                subagent=start,
+                user=None,
+                memory=memory,
+                past=child.past,
+            )
+
+        runner = ToolRunner(ToolRegistry(self._tools()), context, self._judged, hooks)
+        executor = TurnExecutor(own, runner, compaction, told_mode=told_mode, hooks=hooks)
+        message = user_message(self.task.prompt)
+        told_mode.tell(message, child.view())
+        ended, stopped = TurnEnded("error"), ""
+        with child.store.locks.take(child.info.id):
+            try:
+                async with aclosing(executor.run(message)) as events:
+                    async for event in events:
+                        if isinstance(event, ToolStarted):
+                            emit(f"{event.summary}\n")
+                        elif isinstance(event, StepEnded):
+                            own.learn_growth(event.step)
+                            self._starter.counted()
+                        elif isinstance(event, CompactionEnded):
+                            self._starter.counted()
+                        elif isinstance(event, Notice) and event.code == "budget":
+                            stopped = event.text
+                        elif isinstance(event, TurnEnded):
+                            ended = event
+            finally:
+                parent.save_if_possible()
+        return self._outcome(ended, stopped)
+
+    def _tools(self) -> list[Tool]:
+        tools = [tool for tool in self._toolbox.registry.tools() if tool.schema.name != TODO]
+        if self._kind is None or not self._kind.restricted:
+            return tools
+        return [t for t in tools if self._kind.allows(t.schema.name) and t.schema.name not in (SEARCH, CALL)]
+
+    async def _prepare(self) -> None:
+        await self.runtime.counts.ensure(self.conversation, self.runtime.request_prefix)
+
+    async def _judged(self, call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+        title = " ".join(pictured(self.task.title).split())[:60]
+        asker = f"subagent {'' if self._kind is None else f'{self.type} '}“{title}”"
+        verdict = await self._timed(self._starter.judge(call, tool, intent, asker))
+        again = verdict.again
+        return verdict if again is None else replace(verdict, again=lambda stopped: self._timed(again(stopped)))
+
+    async def _timed(self, verdict: Awaitable[Verdict]) -> Verdict:
         begun = time.monotonic()
         try:
             return await verdict
         finally:
-            waited += time.monotonic() - begun
+            self._waited += time.monotonic() - begun
 
-    async def judged(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
-        verdict = await timed(judge(call, tool, intent, asker))
-        again = verdict.again
-        return verdict if again is None else replace(verdict, again=lambda stopped: timed(again(stopped)))
+    def _outcome(self, ended: TurnEnded, stopped: str) -> ToolOutcome:
+        said = (m.text for m in reversed(self.conversation.path) if m.role == "assistant" and m.text.strip())
+        answer, failed = next(said, ""), True
+        if ended.failure is not None:
+            text = f"The subagent failed: {ended.failure.message}\n{answer}"
+        elif stopped:
+            # As an error, with the numbers: another subagent would be stopped just so.
+            text = f"The subagent was stopped. {stopped}\n\n{answer}"
+        else:
+            early = f"\n\n(The subagent stopped early: {ended.stop_reason}.)" if ended.stop_reason != "end" else ""
+            text, failed = f"{answer}{early}" or "The subagent gave no answer.", not (answer or early)
+        return ToolOutcome(text.strip(), is_error=failed, waited=self._waited)
 
-    hooks = state.hooks.inside(info.id, "general-purpose")
-    runner = ToolRunner(ToolRegistry(tools), context, judged, hooks)
-    executor = TurnExecutor(own, runner, compaction, told_mode=told_mode, hooks=hooks)
-    message = user_message(prompt)
-    told_mode.tell(message, child.view())
-    ended, stopped = TurnEnded("error"), ""
-    with store.locks.take(info.id):
+
+LINES = 200
+"""Lines on its tools that are kept for the model to look at."""
+SHOWN = 200_000
+"""Characters of a transcript that people can look at, the newest."""
+RESULT_LINES = 12
+"""Lines of a tool's result that it shows."""
+
+
+class BackgroundSubagent(Work):
+    """One that works beside the turns. ``context`` bounds what of its answer the model is told; ``ended`` is called
+    when it is no longer at work."""
+
+    kind, letter = "subagent", "a"
+
+    def __init__(
+        self,
+        subagent: Subagent,
+        context: ToolContext,
+        ended: Callable[[], None],
+        id: str,
+        changed: Callable[[Work], None],
+    ) -> None:
+        super().__init__(id, subagent.task.title, changed)
+        self._subagent = subagent
+        self._context = context
+        self._count_down = ended
+        self._new: deque[str] = deque(maxlen=LINES)
+        self._last = ""
+        self._outcome = ToolOutcome("", is_error=True)
+        self._task = asyncio.create_task(subagent.work(self._used), name=id)
+        self._task.add_done_callback(self._done)
+
+    def _used(self, line: str) -> None:
+        self._last = line.strip()
+        self._new.append(self._last)
+
+    def _done(self, task: asyncio.Task[ToolOutcome]) -> None:
+        if task.cancelled():
+            self._stopped_by = self._stopped_by or "the end of the session"
+        elif (error := task.exception()) is not None:
+            log.error("Subagent %s failed", self.id, exc_info=error)
+            self._outcome.text = f"The subagent failed: {one_line(str(error), 300) or type(error).__name__}"
+        else:
+            self._outcome = task.result()
+        secrets, config = self._context.secrets, self._context.config
         try:
-            async with aclosing(executor.run(message)) as events:
-                async for event in events:
-                    if isinstance(event, ToolStarted):
-                        emit(f"{event.summary}\n")
-                    elif isinstance(event, StepEnded):
-                        own.learn_growth(event.step)
-                        counted()
-                    elif isinstance(event, CompactionEnded):
-                        counted()
-                    elif isinstance(event, Notice) and event.code == "budget":
-                        stopped = event.text
-                    elif isinstance(event, TurnEnded):
-                        ended = event
-        finally:
-            parent.save_if_possible()
-    answer = next((m.text for m in reversed(child.path) if m.role == "assistant" and m.text.strip()), "")
-    failed = True
-    if ended.failure is not None:
-        text = f"The subagent failed: {ended.failure.message}\n{answer}"
-    elif stopped:
-        # As an error, with the numbers: another subagent would be stopped just so.
-        text = f"The subagent was stopped. {stopped}\n\n{answer}"
-    else:
-        early = f"\n\n(The subagent stopped early: {ended.stop_reason}.)" if ended.stop_reason != "end" else ""
-        text, failed = f"{answer}{early}" or "The subagent gave no answer.", not (answer or early)
-    return ToolOutcome(text.strip(), is_error=failed, waited=waited)
+            text = cap(secrets.mask(self._outcome.text), config.output_limit, self._context.spill_dir, "subagent").text
+        except ToolError as error:
+            text = str(error)
+        self._outcome.text = text
+        self._count_down()
+        self._end()
+
+    @property
+    def info(self) -> JobInfo:
+        code = None if self.running else int(self.failed)
+        facts = self._subagent.facts()
+        return JobInfo(
+            self.id,
+            self.command,
+            self.state,
+            self._started,
+            0,
+            "",
+            one_line(self._last, 200),
+            code,
+            self._finished,
+            agent=facts,
+        )
+
+    @property
+    def failed(self) -> bool:
+        return not self.running and self._stopped_by is None and self._outcome.is_error
+
+    @property
+    def line(self) -> str:
+        return f"{self._subagent.type}: {super().line}"
+
+    @property
+    def shown(self) -> str:
+        return transcript(self._subagent.conversation.path)[-SHOWN:]
+
+    @property
+    def news(self) -> str:
+        answer = self._outcome.text if not self.running else ""
+        return f"{super().news}\n{answer}" if answer else super().news
+
+    def ending(self) -> str:
+        facts = self._subagent.facts()
+        return f"{'failed' if self.failed else 'done'}, {plural(facts.steps, 'step')}, {money(facts.cost)}"
+
+    def look(self) -> str:
+        new = "\n".join(self._new) or "[nothing new]"
+        self._new.clear()
+        if self.running:
+            return f"{new}\n[{self.state_line()}]"
+        self.told = True
+        return "\n".join(filter(None, [self._outcome.text, f"[{self.state_line()}]"]))
+
+    async def stop(self, by: StoppedBy) -> None:
+        """Ends it, with the command that it runs; what it found so far stays in its session."""
+        if self.running and self._stopped_by is None:
+            self._stopped_by = by
+            self._task.cancel()
+        await asyncio.wait({self._task})
+        await self._over.wait()
+
+    def keep(self, going_on: bool) -> None:
+        raise ToolError("A subagent ends with its session; only commands can be kept.")
+
+    async def leave(self) -> bool:
+        return False
+
+
+def transcript(path: Sequence[Message]) -> str:
+    """A conversation in short, for people: what was asked and answered, and each tool with the first lines of its
+    result."""
+    blocks: list[str] = []
+    for message in path:
+        if (result := message.tool_result) is not None:
+            lines = result.text.strip().split("\n")
+            more = [f"  … {plural(len(lines) - RESULT_LINES, 'more line')}"] if len(lines) > RESULT_LINES else []
+            blocks.append("\n".join([*(f"  {line}" for line in lines[:RESULT_LINES]), *more]))
+            continue
+        if message.text.strip():
+            blocks.append(("# Task\n" if message.role == "user" else "") + message.text.strip())
+        blocks += [f"▸ {call.name} {one_line(call.arguments, 200)}" for call in message.tool_calls]
+    return "\n\n".join(blocks)
 
 
 TIMEOUT = 3_600.0

@@ -30,7 +30,7 @@ from agent_tui.tools.sandbox.policy import Launch, free
 from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
-    from agent_tui.tools.children.job import Job
+    from agent_tui.tools.children.job import Work
     from agent_tui.tools.sandbox.attempts import Attempts
     from agent_tui.tools.sandbox.jail import Jail
     from agent_tui.tools.sandbox.outputs import Outputs
@@ -423,19 +423,21 @@ class JobsArguments:
 
 
 class JobsTool:
-    """New output and state of a background command, its end, or the list of all."""
+    """New output and state of a command or subagent in the background, its end, or the list of all."""
 
     group = "builtin"
     schema = ToolSchema(
         "jobs",
-        "New output and state of a command bash runs in the background; without id, all.",
+        "New output and state of what runs in the background; without id, all.",
         parameters({"id": TEXT, "wait": described(NUMBER, "seconds, for its end"), "stop": FLAG}),
     )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = _jobs_arguments(arguments)
         what = "stop" if args.stop else "wait for" if args.wait else "look at"
-        return Intent("internal", f"{what} {pictured_line(args.id)[:40]}" if args.id else "list background commands")
+        return Intent(
+            "internal", f"{what} {pictured_line(args.id)[:40]}" if args.id else "list what runs in the background"
+        )
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _jobs_arguments(arguments)
@@ -451,11 +453,11 @@ class JobsTool:
         return ToolOutcome(job.look(), is_error=job.failed, display={"kind": "text", "summary": job.state_line()})
 
 
-def _list_jobs(jobs: Sequence[Job]) -> ToolOutcome:
+def _list_jobs(jobs: Sequence[Work]) -> ToolOutcome:
     lines = [" · ".join(filter(None, (job.state_line(), job.line, job.info.last_line))) for job in jobs]
     running = sum(job.info.state == "running" for job in jobs)
     display: Metadata = {"kind": "text", "summary": f"{running} running"}
-    return ToolOutcome("\n".join(lines) or "No background commands.", display=display)
+    return ToolOutcome("\n".join(lines) or "Nothing runs in the background.", display=display)
 
 
 def _jobs_arguments(arguments: Metadata) -> JobsArguments:

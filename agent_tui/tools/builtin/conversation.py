@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line, plain_line
 from agent_tui.text.numbers import lines_in, plural
 from agent_tui.tools.arguments import FLAG, TEXT, described, listed, parameters, validate
-from agent_tui.tools.base import Intent, TodoItem, ToolContext, ToolOutcome
+from agent_tui.tools.base import GENERAL, Intent, Task, TodoItem, ToolContext, ToolOutcome
 from agent_tui.tools.output import cap
 
 MIN_CHOICES, MAX_CHOICES = 2, 6
@@ -227,32 +227,62 @@ class SkillTool:
         return ToolOutcome(body, display={"kind": "text", "summary": plural(lines, "line")})
 
 
+LISTED_TYPES = 30
+"""Types of subagents that the model is told of; it may name others."""
+
+
 @dataclass(slots=True)
 class SubagentArguments:
     description: str
     prompt: str
+    background: bool | None = None
+    type: str | None = None
 
 
 class SubagentTool:
-    """The work itself is the engine's (``context.subagent``); its tools are judged by the same permissions."""
+    """The work itself is the engine's (``context.subagent``); its tools are judged by the same permissions. ``types``
+    are those there are, with their descriptions: they go with the schema, and without any it has no such argument."""
 
     group = "builtin"
-    schema = ToolSchema(
-        "subagent",
-        "Give a self-contained task, e.g. a broad search, to an agent with a fresh context; only its answer returns.",
-        parameters({"description": described(TEXT, "3-6 words"), "prompt": TEXT}, "description", "prompt"),
-    )
+
+    def __init__(self, types: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._types = types
+
+    @property
+    def schema(self) -> ToolSchema:
+        arguments = {"description": described(TEXT, "3-6 words"), "prompt": TEXT, "background": FLAG}
+        if types := self._types():
+            lines = [f"{name}: {what}" for name, what in [*types.items()][:LISTED_TYPES]]
+            if len(types) > LISTED_TYPES:
+                lines.append("and " + ", ".join([*types][LISTED_TYPES:]))
+            arguments["type"] = described(TEXT, "\n".join(lines))
+        return ToolSchema(
+            "subagent",
+            "Give a self-contained task, e.g. a broad search, to an agent with a fresh context; only its answer "
+            "returns.",
+            parameters(arguments, "description", "prompt"),
+        )
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
         args = validate(SubagentArguments, arguments, "subagent")
-        return Intent("internal", f"subagent: {pictured_line(args.description)[:100]}")
+        kind = f" {args.type}" if args.type in self._types() else ""
+        where = " in the background" if args.background else ""
+        return Intent("internal", f"subagent{kind}{where}: {pictured_line(args.description)[:100]}")
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = validate(SubagentArguments, arguments, "subagent")
         if not args.prompt.strip():
             raise ToolError("subagent: prompt is empty.")
         if context.subagent is None:
-            raise ToolError("A subagent cannot start another one. Do the task yourself.")
-        outcome = await context.subagent(args.description, args.prompt, context.emit)
+            raise ToolError("No subagent can be started here. Do the task yourself.")
+        # Without types the name is one of another program's, and the work is the same.
+        types = self._types()
+        kind = args.type if args.type and types and args.type != GENERAL else ""
+        if kind and kind not in types:
+            raise ToolError(
+                f"There is no subagent type {pictured_line(kind)[:64]!r}. Leave it out, or use {', '.join(types)}."
+            )
+        task = Task(args.description, args.prompt, kind, bool(args.background))
+        outcome = await context.subagent(task, context.emit)
         outcome.text = cap(outcome.text, context.config.output_limit, context.spill_dir, "subagent").text
         return outcome

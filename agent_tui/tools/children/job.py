@@ -1,4 +1,4 @@
-"""One command in the background, from its start to its end."""
+"""What runs beside the turns, from its start to its end: a command in the background, or (the engine's) a subagent."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import logging
 import os
 import signal
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, JobState, PortReach
@@ -141,12 +142,113 @@ _PAUSE = 0.01
 """Seconds between two pieces of ``_MUCH`` bytes and more: what talks without end waits for us, not we for it."""
 
 
-class Job:
+class Work(ABC):
+    """A piece of work in the background; ``changed`` is called at its end. ``kind`` is what it is to people, and
+    ``command`` what it does."""
+
+    kind: ClassVar[str]
+    letter: ClassVar[str]
+    """Its ids begin with it."""
+
+    def __init__(self, id: str, command: str, changed: Callable[[Work], None]) -> None:
+        self.id, self.command = id, command
+        self._changed = changed
+        self._started = time.time()
+        self._finished: float | None = None
+        self._stopped_by: StoppedBy | None = None
+        self.kept = False
+        self.told = False
+        """True when the model knows that it has ended."""
+        self._over = asyncio.Event()
+
+    @property
+    @abstractmethod
+    def info(self) -> JobInfo: ...
+
+    @property
+    @abstractmethod
+    def shown(self) -> str:
+        """What it has said, for people."""
+
+    @property
+    @abstractmethod
+    def failed(self) -> bool: ...
+
+    @abstractmethod
+    def look(self) -> str:
+        """For the model: what is new, and how it is."""
+
+    @abstractmethod
+    async def stop(self, by: StoppedBy) -> None:
+        """Ends it."""
+
+    @abstractmethod
+    def keep(self, going_on: bool) -> None:
+        """Sets whether it goes on when the program ends. Raises ToolError where it cannot."""
+
+    @abstractmethod
+    async def leave(self) -> bool:
+        """Lets one that is kept go its own way; False when it ended meanwhile."""
+
+    @abstractmethod
+    def ending(self) -> str:
+        """How it ended by itself, in a few words."""
+
+    @property
+    def news(self) -> str:
+        """What the model is told of it unasked."""
+        return f"background {self.kind} {self.state_line()} · {self.line}"
+
+    @property
+    def running(self) -> bool:
+        return self._finished is None
+
+    @property
+    def state(self) -> JobState:
+        return "running" if self.running else "stopped" if self._stopped_by is not None else "ended"
+
+    @property
+    def line(self) -> str:
+        """What it does, on one line."""
+        text = " ".join(pictured(self.command).split())
+        return text if len(text) <= 100 else text[:99] + "…"
+
+    def state_line(self) -> str:
+        """Returns its state, in one line."""
+        lasted = duration((self._finished or time.time()) - self._started)
+        if self.running:
+            return f"{self.id} has been running for {lasted}"
+        if self._stopped_by is not None:
+            by = "" if self._stopped_by == "a call" else f" by {self._stopped_by}"
+            return f"{self.id} was stopped after {lasted}{by}"
+        return f"{self.id} ended after {lasted}: {self.ending()}"
+
+    def tell(self) -> None:
+        """The model is told of its end."""
+        self.told = True
+
+    async def ended(self, seconds: float) -> bool:
+        """Waits for its end; False when it runs on after ``seconds``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
+        return not self.running
+
+    def _end(self) -> None:
+        """It has come to its end."""
+        self._finished, self.kept = time.time(), False
+        self._over.set()
+        self._changed(self)
+
+
+class Job(Work):
     """Reads what ``group`` writes and waits for its end; ``at_end`` then says what else there is to tell, and
     ``changed`` is called.
 
     Like any command it ends with what it left behind.
     """
+
+    kind, letter = "command", "b"
 
     def __init__(
         self,
@@ -161,35 +263,23 @@ class Job:
         jail: Jail | None = None,
         timeout: float | None = None,
         at_end: Callable[[], Awaitable[list[str]]] | None = None,
-        changed: Callable[[Job], None],
+        changed: Callable[[Work], None],
     ) -> None:
-        self.id, self.command = id, command
+        super().__init__(id, command, changed)
         self._group, self._output, self._cleaned = group, output, cleaned
         self._domain, self._network, self._jail = domain, network, jail
-        self._at_end, self._changed = at_end, changed
-        self._started = time.time()
-        self._finished: float | None = None
+        self._at_end = at_end
         self._code: int | None = None
-        self._stopped_by: StoppedBy | None = None
         self._notes: list[str] = []
-        self.kept = False
-        self.told = False
-        """True when the model knows that it has ended."""
-        self._over = asyncio.Event()
         self._reading = asyncio.create_task(self._read(), name=f"{id} output")
         self._living = asyncio.create_task(self._live(timeout), name=id)
 
     @property
-    def running(self) -> bool:
-        return self._finished is None
-
-    @property
     def info(self) -> JobInfo:
-        state: JobState = "running" if self.running else "stopped" if self._stopped_by is not None else "ended"
         return JobInfo(
             self.id,
             self.command,
-            state,
+            self.state,
             self._started,
             self._group.pid,
             str(self._output.path),
@@ -216,28 +306,10 @@ class Job:
         """The newest output, for people."""
         return self._output.tail + self._cleaned.open_line
 
-    @property
-    def line(self) -> str:
-        """The command on one line."""
-        text = " ".join(pictured(self.command).split())
-        return text if len(text) <= 100 else text[:99] + "…"
-
-    def state_line(self) -> str:
-        """Returns its state, in one line."""
-        lasted = duration(self.info.seconds(time.time()))
-        if self.running:
-            return f"{self.id} has been running for {lasted}"
-        if self._stopped_by is not None:
-            by = "" if self._stopped_by == "a call" else f" by {self._stopped_by}"
-            return f"{self.id} was stopped after {lasted}{by}"
-        return f"{self.id} ended after {lasted}: {ending(self._code or 0)}"
-
-    def tell(self) -> None:
-        """The model is told of its end."""
-        self.told = True
+    def ending(self) -> str:
+        return ending(self._code or 0)
 
     def look(self) -> str:
-        """For the model: what is new, and how it is."""
         new = self._output.take() + self._cleaned.open_line
         notes = [] if self.running else self._notes
         if not self.running:
@@ -247,13 +319,6 @@ class Job:
     @property
     def failed(self) -> bool:
         return not self.running and self._stopped_by is None and self._code != 0
-
-    async def ended(self, seconds: float) -> bool:
-        """Waits for its end; False when it runs on after ``seconds``."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._over.wait()
-        return not self.running
 
     async def stop(self, by: StoppedBy) -> None:
         """Ends it, with all it started: asked first, killed after a second."""
@@ -271,7 +336,7 @@ class Job:
                 self._jail.hold(self._group.pid, going_on)
 
     async def leave(self) -> bool:
-        """Lets one that is kept go its own way: its output goes to its log. False when it ended meanwhile."""
+        """Its output goes to its log from then on."""
         if self._group.exited:
             await self._over.wait()
             return False
@@ -319,13 +384,12 @@ class Job:
         self._output.close()
         if self._jail is not None and self.kept:
             self._jail.hold(self._group.pid, False)
-        self._code, self._finished, self.kept = code, time.time(), False
+        self._code, self._finished = code, time.time()
         self._notes += undone(self._group.kept)
         if self.failed:
             shares = self._jail is not None and self._jail.shares(self._network)
             self._notes += refused(self._output.tail, self._domain, self._network, shares)
-        self._over.set()
-        self._changed(self)
+        self._end()
 
 
 def ending(code: int) -> str:

@@ -1,4 +1,4 @@
-"""The commands in the background of one program: started, found, stopped and let go."""
+"""What runs in the background of one program, commands and subagents: started, found, stopped and let go."""
 
 from __future__ import annotations
 
@@ -8,31 +8,34 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, PortReach
 from agent_tui.providers.secrets import Redactor
-from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy
+from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy, Work
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Launch, Network
 
 log = logging.getLogger(__name__)
 
+W = TypeVar("W", bound=Work)
+
 MAX_RUNNING = 16
 """Commands that run at the same time: a model in a loop must not fill the machine."""
 
 MAX_ENDED = 30
-"""Commands that have ended and can still be looked at."""
+"""How many that have ended can still be looked at."""
 
 
 class Jobs:
     """They belong to the session that started them and end with it, but for those the user keeps. ``changed`` is called
     with a job that was started, has ended or is to be kept."""
 
-    def __init__(self, changed: Callable[[Job], None] = lambda job: None) -> None:
+    def __init__(self, changed: Callable[[Work], None] = lambda work: None) -> None:
         self._changed = changed
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, Work] = {}
         self._left: list[JobInfo] = []
         self._ending: set[asyncio.Task[None]] = set()
         self._count = 0
@@ -55,7 +58,7 @@ class Jobs:
         ``at_end``, which answers what else there is to tell. Raises ToolError."""
         domain = launch.domain
         try:
-            if len(self.running()) >= MAX_RUNNING:
+            if sum(isinstance(job, Job) for job in self.running()) >= MAX_RUNNING:
                 raise ToolError(f"{MAX_RUNNING} commands run in the background already. Stop one first.")
             output = JobOutput(folder, "background", limit)
         except ToolError:
@@ -68,53 +71,68 @@ class Jobs:
         except BaseException:
             output.close()
             raise
-        self._count += 1
-        job = Job(
-            f"b{self._count}",
-            command,
-            group,
-            output,
-            Cleaned(secrets),
-            domain=domain,
-            network=network,
-            jail=jail,
-            timeout=timeout,
-            at_end=at_end,
-            changed=self._over,
+        return self._add(
+            Job(
+                self._next_id(Job.letter),
+                command,
+                group,
+                output,
+                Cleaned(secrets),
+                domain=domain,
+                network=network,
+                jail=jail,
+                timeout=timeout,
+                at_end=at_end,
+                changed=self._over,
+            )
         )
-        self._jobs[job.id] = job
-        self._changed(job)
-        return job
+
+    def begin(self, make: Callable[[str, Callable[[Work], None]], W], letter: str) -> W:
+        """Begins what ``make`` makes of an id and of whom to call at its end."""
+        return self._add(make(self._next_id(letter), self._over))
+
+    def _next_id(self, letter: str) -> str:
+        self._count += 1
+        return f"{letter}{self._count}"
+
+    def _add(self, work: W) -> W:
+        self._jobs[work.id] = work
+        self._changed(work)
+        return work
 
     def count_from(self, number: int) -> None:
         """Ids up to ``number`` were given before, by an earlier run of the program."""
         self._count = max(self._count, number)
 
-    def all(self) -> list[Job]:
+    def all(self) -> list[Work]:
         """In the order they were started."""
         return list(self._jobs.values())
 
-    def running(self) -> list[Job]:
+    def running(self) -> list[Work]:
         return [job for job in self._jobs.values() if job.running]
 
-    def get(self, id: str) -> Job:
+    def get(self, id: str) -> Work:
         """Raises ToolError, naming those there are."""
         if id in self._jobs:
             return self._jobs[id]
         near = difflib.get_close_matches(id, self._jobs, n=3) or list(self._jobs)[-8:]
-        there = f"There are: {', '.join(near)}." if near else "This session has none; they end with their session."
-        raise ToolError(f"There is no background command {id[:40]!r}. {there}")
+        there = (
+            f"There are: {', '.join(near)}."
+            if near
+            else "This session has nothing there; what runs ends with its session."
+        )
+        raise ToolError(f"There is nothing in the background called {id[:40]!r}. {there}")
 
-    async def stop(self, id: str, by: StoppedBy) -> Job:
+    async def stop(self, id: str, by: StoppedBy) -> Work:
         """Ends one. Raises ToolError when there is none of that id."""
         job = self.get(id)
         if job.running:
             await job.stop(by)
         return job
 
-    def keep(self, id: str, going_on: bool = True) -> Job:
+    def keep(self, id: str, going_on: bool = True) -> Work:
         """Sets whether a job goes on when the session and the program end, and returns it. Raises ToolError when there
-        is none of that id, or it has ended."""
+        is none of that id, it has ended, or is a subagent."""
         job = self.get(id)
         if not job.running:
             raise ToolError(f"{id} has ended already.")
@@ -122,7 +140,7 @@ class Jobs:
         self._changed(job)
         return job
 
-    def session_ended(self) -> list[Job]:
+    def session_ended(self) -> list[Work]:
         """Another session begins: ends what is not kept, beside everything else, and forgets what has ended. Answers
         what is being ended."""
         leaving = [job for job in self.running() if not job.kept]
@@ -133,6 +151,11 @@ class Jobs:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
         return leaving
+
+    async def end_subagents(self) -> None:
+        """Ends those: the session that they work for is about to be left."""
+        working = [job for job in self.running() if not isinstance(job, Job)]
+        await asyncio.gather(*(job.stop("the end of the session") for job in working))
 
     async def close(self) -> list[JobInfo]:
         """Ends what is not kept and lets go of the rest, which is answered; for good."""
@@ -149,7 +172,7 @@ class Jobs:
         """The jobs that run on, once closed."""
         return self._left
 
-    def _over(self, job: Job) -> None:
+    def _over(self, job: Work) -> None:
         ended = [id for id, other in self._jobs.items() if not other.running]
         for id in ended[:-MAX_ENDED]:
             del self._jobs[id]

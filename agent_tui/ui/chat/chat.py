@@ -86,7 +86,7 @@ class Chat:
         self.freshness = Freshness(view)
         self.completing = Completing(view, files)
         self.questions = Questions(view, self.pasting, self.editor)
-        self.session = SessionView(view, self.questions, files, settings.context.auto_compact)
+        self.session = SessionView(view, files, settings.context.auto_compact)
         self.draft_count = DraftCount(view, self.session)
         self.sender = Sender(view, self.questions, self.session, self.copying)
         self.typing = Typing(view, self.pasting)

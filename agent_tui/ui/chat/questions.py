@@ -137,13 +137,6 @@ class Questions(Part):
         elif self.panel is None and self._view.activity.waits:
             self._view.activity.end()
 
-    def clear(self) -> None:
-        """The turn is over; it can ask nothing any more. What the screen itself asks goes on."""
-        self.open = [asked for asked in self.open if asked.request_id in self._own]
-        if self.panel is not None and self.panel.asked not in self.open:
-            self._close()
-        self._show()
-
     async def may_attach(self, path: Path) -> bool:
         """Asks whether a file outside the project may go with a message."""
         from agent_tui.models.events import PermissionAsked

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from agent_tui.models.context import ContextUsage, Draft
     from agent_tui.models.messages import Message
     from agent_tui.models.steps import CompactionRecord
-    from agent_tui.ui.chat.questions import Questions
     from agent_tui.ui.chat.view import MainView
 
 
@@ -28,9 +27,8 @@ LOOKED_THROUGH = 1_000_000
 class SessionView(Part):
     """Shows the session in front and how its turn goes."""
 
-    def __init__(self, view: MainView, questions: Questions, files: FileIndex, auto_compact: bool) -> None:
+    def __init__(self, view: MainView, files: FileIndex, auto_compact: bool) -> None:
         super().__init__(view)
-        self._questions = questions
         self._files = files
         self._auto_compact = auto_compact
         self._facts = StatusFacts()
@@ -45,7 +43,6 @@ class SessionView(Part):
         if agent is None:
             return
         if reload:
-            self._questions.clear()
             from agent_tui.commands.turn_words import endings_without_words
 
             path, records = agent.conversation.path, agent.conversation.own_records
@@ -135,7 +132,6 @@ class SessionView(Part):
         lasted = self._view.activity.seconds
         self._turn_runs = False
         self._view.activity.end()
-        self._questions.clear()
         self._files.stale()
         self.facts_changed()
         if lasted >= LONG_TURN and reason != "interrupted":

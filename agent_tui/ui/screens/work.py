@@ -1,4 +1,4 @@
-"""The screens of what goes on beside the conversation: commands in the background, messages that wait to be sent."""
+"""The screens of what goes on beside the conversation: what runs in the background, messages that wait to be sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from agent_tui.commands.chat import state_word
+from agent_tui.commands.chat import job_line, state_word, subagent_facts
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, JobInfo, JobsChanged, PortReach, QueueChanged, WaitingMessage
 from agent_tui.text.cells import fit, shorten
@@ -67,12 +67,13 @@ class Followed(Picker[T, R]):
 
 
 class JobPicker(Followed[JobInfo, None]):
-    """Enter shows the output; Ctrl+X stops, Ctrl+Y keeps beyond the session, or takes that back."""
+    """Commands and subagents. Enter shows the output, or the transcript; Ctrl+X stops, Ctrl+Y keeps a command beyond
+    the session, or takes that back."""
 
-    TITLE_TEXT = "Background commands"
-    PLACEHOLDER = "search commands"
+    TITLE_TEXT = "In the background"
+    PLACEHOLDER = "search"
     HINT = "Enter output · Ctrl+X stop · Ctrl+Y keep · Esc close"
-    EMPTY = "No background commands."
+    EMPTY = "Nothing runs in the background."
     PREVIEW_LINES = 2
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+x", "stop", "Stop", show=False, priority=True),
@@ -94,14 +95,15 @@ class JobPicker(Followed[JobInfo, None]):
     def entries(self, search: str) -> Sequence[JobInfo]:
         """Those that run first, the newest of each first."""
         wanted = search.lower()
-        found = [job for job in reversed(self.agent.background.infos()) if wanted in f"{job.id} {job.command}".lower()]
+        jobs = reversed(self.agent.background.infos())
+        found = [job for job in jobs if wanted in f"{job.id} {job_line(job)}".lower()]
         return sorted(found, key=lambda job: job.state != "running")
 
     def draw(self, entry: JobInfo, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         word, color = state(entry)
         lasted = fit(duration(entry.seconds(time.time())), 12, right=True)
         room = max(8, width - 5 - 10 - 12)
-        command, last = one_line(entry.command, 300), one_line(entry.last_line, 300)
+        command, last = one_line(job_line(entry), 300), _said(entry)
         own = room if room < 40 or not last else room // 2
         return [
             (fit(entry.id, 5), paint("muted")),
@@ -112,11 +114,14 @@ class JobPicker(Followed[JobInfo, None]):
         ]
 
     def width_of(self, entry: JobInfo) -> int:
-        command, last = (cell_len(one_line(text, 300)) for text in (entry.command, entry.last_line))
+        command, last = cell_len(one_line(job_line(entry), 300)), cell_len(_said(entry))
         return 5 + 10 + 12 + (2 * max(command, last + 2, 20) if last else command)
 
     def preview(self, entry: JobInfo) -> str:
-        lines = [one_line(entry.last_line, 200) or "no output yet", f"pid {entry.pid} · {one_line(entry.log, 300)}"]
+        facts = f"pid {entry.pid} · {one_line(entry.log, 300)}"
+        if entry.agent is not None:
+            facts = subagent_facts(entry.agent)
+        lines = [one_line(entry.last_line, 200) or "no output yet", facts]
         if entry.state == "running" and entry.reach in PORTS:
             lines.append(PORTS[entry.reach])
         said = self._said.get(entry.id)
@@ -148,6 +153,12 @@ class JobPicker(Followed[JobInfo, None]):
         self.look_again()
 
 
+def _said(job: JobInfo) -> str:
+    """What is told beside the command: its last line; of a subagent how far it is before that."""
+    last = one_line(job.last_line, 300)
+    return last if job.agent is None else " · ".join(filter(None, (subagent_facts(job.agent, whole=False), last)))
+
+
 class JobOutput(TextScreen):
     """The newest output of one, as it comes; Ctrl+X stops it."""
 
@@ -155,7 +166,7 @@ class JobOutput(TextScreen):
 
     def __init__(self, agent: Agent, job: JobInfo) -> None:
         self.agent, self.job_id = agent, job.id
-        super().__init__(f"{job.id} {job.command}", self._now())
+        super().__init__(f"{job.id} {job_line(job)}", self._now())
 
     def _now(self) -> str:
         try:

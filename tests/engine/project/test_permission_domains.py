@@ -126,9 +126,10 @@ async def test_a_change_of_the_mode_answers_the_open_question(tmp_path: Path) ->
         permissions.change_mode(mode)  # type: ignore[arg-type]
         if allowed is None:
             desk.answer("another question", True, None, "")
-            desk.dismiss()
+            judging.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await judging
+            assert answered == [False], "what asks for it no longer has it closed"
             continue
         found = await judging
         assert found.allowed == allowed and answered == [allowed]

@@ -51,7 +51,9 @@ async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_pat
         (child,) = [s for s in store.sessions.all(project, subagents=True) if s.id != agent.conversation.info.id]
         assert child.parent_session == agent.conversation.info.id and child.kind == "subagent"
         denied = [m.tool_result for m in store.messages.path(child.id, child.head_id) if m.tool_result is not None][2:]
-        assert len(denied) == 2 and all(r.is_error and "no tool named" in r.text for r in denied)
+        todo, nested = denied
+        assert todo.is_error and "no tool named" in todo.text
+        assert nested.is_error and "(agent.subagent_depth = 1)" in nested.text
         await agent.sessions.fork()
         assert [s.id for s in store.sessions.all(project)] == [agent.conversation.info.id, newest.id]
         fork_of_child = store.fork(child.id, child.head_id)

@@ -187,7 +187,7 @@ async def test_the_user_stops_one_and_the_model_learns_who_did(tmp_path: Path) -
         assert "by the user" in await agent.background.stop("b1")
         with pytest.raises(AgentError, match="ended already"):
             agent.background.keep("b1")
-        with pytest.raises(AgentError, match="no background command"):
+        with pytest.raises(AgentError, match="nothing in the background called"):
             await agent.background.stop("b7")
         await say(agent, "and?")
         assert "by the user" in told(users(agent)[-1])

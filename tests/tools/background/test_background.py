@@ -108,7 +108,7 @@ async def test_a_stop_ends_all_of_it(context: ToolContext) -> None:
 
 
 async def test_the_list_and_wrong_ids(context: ToolContext) -> None:
-    assert (await jobs(context)).text == "No background commands."
+    assert (await jobs(context)).text == "Nothing runs in the background."
     first = await background(context, "echo done")
     await jobs(context, first, wait=PATIENCE)
     os.mkfifo(context.root / "hold")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.errors import ToolError
-from agent_tui.tools.base import TodoItem, ToolContext, ToolOutcome
+from agent_tui.tools.base import Task, TodoItem, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.conversation import SubagentTool, TodoTool
 from tests.support.tool_context import make_context
 
@@ -31,20 +31,20 @@ async def test_each_call_replaces_the_list(context: ToolContext) -> None:
 
 
 async def test_a_subagent_gets_the_task_and_its_answer_is_capped(context: ToolContext) -> None:
-    tasks: list[tuple[str, str]] = []
+    tasks: list[Task] = []
     lines: list[str] = []
 
-    async def work(description: str, prompt: str, emit: Callable[[str], None]) -> ToolOutcome:
-        tasks.append((description, prompt))
+    async def work(task: Task, emit: Callable[[str], None]) -> ToolOutcome:
+        tasks.append(task)
         emit("read a.py\n")
         return ToolOutcome("x" * 2_000)
 
     context.subagent, context.emit = work, lines.append
     outcome = await SubagentTool().run({"description": "look", "prompt": "find it"}, context)
-    assert tasks == [("look", "find it")] and lines == ["read a.py\n"]
+    assert tasks == [Task("look", "find it")] and lines == ["read a.py\n"]
     assert len(outcome.text) < 900 and "left out" in outcome.text
 
 
 async def test_a_subagent_has_none_of_its_own(context: ToolContext) -> None:
-    with pytest.raises(ToolError, match="cannot start another"):
+    with pytest.raises(ToolError, match="No subagent can be started here"):
         await SubagentTool().run({"description": "x", "prompt": "y"}, context)

@@ -1,0 +1,179 @@
+"""Types of subagents: Markdown files with a head, ours and those that were written for Claude Code, read in place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
+from agent_tui.context.skills import SKILL_NAME, BadHead, Source, markdown_files, split_head
+from agent_tui.records import dataclass
+from agent_tui.text.clean import plain_line
+
+AGENTS_FOLDERS = (Path(".agent-tui") / "agents", Path(".claude") / "agents")
+"""Below a project or the home, ours first. Those of ours in the home are in the configuration folder."""
+
+DESCRIPTION = 300
+"""Characters of a description that the model is told."""
+TEXT_LIMIT = 60_000
+
+_EXAMPLES = re.compile(r"\s*(?:Examples?:)?\s*(?:\\n|<example).*", re.DOTALL)
+"""What follows the description in files that were made for Claude Code: long, and told with every request."""
+
+_USED = frozenset({"name", "description", "tools", "disallowedTools", "model"})
+"""What is used of a head."""
+
+
+@dataclass(slots=True, frozen=True)
+class AgentType:
+    """``tools`` are those it may have, by our names (``server__*`` for all of an MCP server), None for all there are;
+    ``without`` are taken from these. ``model`` is empty for the session's own. ``unused`` is what of its head means
+    nothing here."""
+
+    name: str
+    description: str
+    prompt: str
+    path: Path
+    tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    model: str = ""
+    unused: tuple[str, ...] = ()
+
+    @property
+    def restricted(self) -> bool:
+        """True where it may not have every tool."""
+        return self.tools is not None or bool(self.without)
+
+    def settings(self) -> list[str]:
+        """What it sets besides its prompt, in words."""
+        found = [] if self.tools is None else [f"tools: {', '.join(self.tools) or 'none'}"]
+        found += [f"not: {', '.join(self.without)}"] if self.without else []
+        found += [f"model: {self.model}"] if self.model else []
+        return found + ([f"not used: {', '.join(self.unused)}"] if self.unused else [])
+
+    def allows(self, tool: str) -> bool:
+        """Returns whether it may have a tool: it never has one that the session has not."""
+        if any(fnmatchcase(tool, name) for name in self.without):
+            return False
+        return self.tools is None or any(fnmatchcase(tool, name) for name in self.tools)
+
+
+def load_types(sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
+    """All types by name, and a line for each that is broken. The first source that has a name wins."""
+    loaded: dict[str, AgentType] = {}
+    failed: list[str] = []
+    for source in sources:
+        for path in _files(source.folder):
+            try:
+                found = _load(path, source.within)
+            except (BadFile, BadHead) as error:
+                failed.append(f"{path}: {error}")
+                continue
+            loaded.setdefault(found.name, found)
+    return [loaded[name] for name in sorted(loaded)], failed
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in markdown_files(folder) if path.stem.lower() != "readme"]
+
+
+def _load(path: Path, within: Path | None) -> AgentType:
+    whole = read_text(path, within, TEXT_LIMIT)
+    if len(whole) > TEXT_LIMIT:
+        raise BadFile(f"has more than {TEXT_LIMIT:,} characters")
+    head, text = split_head(whole)
+    name = head.get("name") or path.stem
+    if SKILL_NAME.fullmatch(name) is None:
+        raise BadHead("its name may have letters, digits, '.', '_' and '-', at most 64")
+    description = plain_line(_EXAMPLES.sub("", head.get("description", "")), DESCRIPTION)
+    if not description:
+        raise BadHead("its front matter has no description")
+    if not text.strip():
+        raise BadHead("has no text")
+    tools, strange = _tools(head.get("tools", ""))
+    without, unknown = _tools(head.get("disallowedTools", ""), taken=True)
+    model = head.get("model", "").strip()
+    unused = [*(key for key in head if key not in _USED), *strange, *unknown]
+    return AgentType(
+        name,
+        description,
+        text,
+        path,
+        tools if head.get("tools") else None,
+        without or (),
+        "" if model == "inherit" else model,
+        tuple(unused),
+    )
+
+
+def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, list[str]]:
+    """The tools of a list, by our names (None: all), and what in it is none. A tool that is only given for some calls
+    (``Bash(git *)``) is not given at all, and one that is ``taken`` for some is taken whole: nothing here holds it to
+    these."""
+    from agent_tui.tools.aliases import own_name  # most sessions have no such list
+    from agent_tui.tools.rules.foreign import parts_of
+    from agent_tui.tools.rules.rule import KNOWN
+
+    found: dict[str, None] = {}
+    strange: list[str] = []
+    for part in parts_of(re.sub(r"[\[\]\"']", " ", listed)):
+        name, bracket, _ = part.partition("(")
+        if part == "*":
+            return ("*",) if taken else None, strange
+        if part == "-":
+            continue
+        if name.startswith("mcp__"):
+            own = name.removeprefix("mcp__")
+            own = own if "__" in own else f"{own}__*"
+        elif (own := own_name(name)) not in KNOWN:
+            strange.append(f"tool {part}")
+            continue
+        if bracket and not taken:
+            strange.append(f"tool {part}")
+            continue
+        found[own] = None
+        if own == "edit":
+            found["apply_patch"] = None
+    return tuple(found), strange
+
+
+class AgentTypes:
+    """The types of a session. Those of the project count once its folder is trusted, and as long as ``holds`` says that
+    it is as it was trusted; they win over the user's of the same name. Files are read again when they changed."""
+
+    def __init__(
+        self, config_dir: Path, home: Path, root: Path, trusted: bool, holds: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._root = root
+        self._holds = holds
+        self._own = [Source(config_dir / "agents"), Source(home / AGENTS_FOLDERS[1])]
+        self.trusted = trusted
+        self._state: list[tuple[Path, Stamp | None]] | None = None
+        self.loaded: list[AgentType] = []
+        self.failed: list[str] = []
+
+    def trust(self) -> None:
+        """The folder is trusted from now on."""
+        self.trusted = True
+
+    def refresh(self) -> None:
+        """Reads what changed."""
+        sources = list(self._own)
+        if self.trusted and self._holds():
+            sources = [*(Source(self._root / folder, self._root) for folder in AGENTS_FOLDERS), *sources]
+        state = [(path, stamp(path)) for source in sources for path in _files(source.folder)]
+        if state != self._state:
+            self._state = state
+            self.loaded, self.failed = load_types(sources)
+
+    def find(self, name: str) -> AgentType | None:
+        """The type of that name; None where there is none."""
+        self.refresh()
+        return next((one for one in self.loaded if one.name == name), None)
+
+    def told(self) -> Mapping[str, str]:
+        """The descriptions by name, as the model is told them."""
+        self.refresh()
+        return {one.name: one.description for one in self.loaded}

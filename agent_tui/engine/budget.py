@@ -1,0 +1,215 @@
+"""The budgets of a session, and of a subagent in it: what is left of them, and whether the next call fits."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+from operator import itemgetter
+
+from agent_tui.config import BudgetConfig
+from agent_tui.context.accounting.inputs import DEFAULT_RESERVE
+from agent_tui.context.accounting.spending import (
+    SETTINGS,
+    BudgetLine,
+    BudgetName,
+    ExpectedCall,
+    Sums,
+    dollars_of,
+    first_broken,
+    session_totals,
+    stop_text,
+    tokens_of,
+    unpriced_text,
+)
+from agent_tui.context.incremental import Followed
+from agent_tui.engine.conversation import Conversation
+from agent_tui.errors import AgentError, StoreError
+from agent_tui.models.events import Notice
+from agent_tui.models.steps import Step
+from agent_tui.models.usage import NO_COST, Cost
+from agent_tui.store.steps import day_of
+
+log = logging.getLogger(__name__)
+
+
+class OverBudgetError(AgentError):
+    """Another process has taken of the day's budget what was there a moment ago."""
+
+
+class SpendingBudget:
+    """One a session. What was spent on any of its branches counts; what a fork inherits was
+    spent by the session it was forked from. The limits are those of the configuration, and what the user said for
+    this session over them. ``run_usd`` holds for the whole run of the program, whatever sessions it goes through:
+    for the calls since this one was opened, and for those of ``before``, the budget of the session it was in last."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        config: BudgetConfig,
+        run_usd: float | None = None,
+        before: SpendingBudget | None = None,
+    ) -> None:
+        self.conversation = conversation
+        self._config = config
+        self._run_usd = run_usd if before is None else before.limit("run")
+        # No call is under way while the session changes, so what was spent in the last one stays as it is.
+        spent = before._run() if before is not None else None
+        self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
+        self._run_from = self._turn_from = len(conversation.steps)
+        self._totals = Followed(Sums())
+        self._told: set[str] = set()
+        self.one_by_one = asyncio.Lock()
+        """Held while a call is measured against what is left and begun."""
+        self._given_back = asyncio.Event()
+
+    def begin_turn(self, *, anew: bool) -> None:
+        """Begins a turn: what is spent from here on is the turn's; one that is not begun ``anew`` goes on."""
+        self._turn_from = len(self.conversation.steps) if anew else self._turn_from
+        if self.limit("day") is not None:
+            try:
+                self.conversation.store.settle()
+            except StoreError as error:
+                log.warning("What killed programs hold of the day stays: %s", error)
+
+    def limit(self, name: BudgetName) -> float | None:
+        """Returns the most that may be spent; None where no limit is set."""
+        said = self.conversation.info.state.budget
+        if name in said:
+            return said[name]
+        config = self._config
+        return {
+            "run": self._run_usd,
+            "turn": config.turn_usd,
+            "session": config.session_usd,
+            "day": config.day_usd,
+            "tokens": config.session_tokens,
+            "subagent": None,
+        }[name]
+
+    def lines(self) -> list[BudgetLine]:
+        """All budgets, with what was spent of them."""
+        steps, limit = self.conversation.steps, self.limit
+        whole = self._totals.follow(steps[self.conversation.inherited :]).totals()
+        today, held = self._today()
+        lines = [
+            dollars_of("turn", limit("turn"), session_totals(steps[self._turn_from :])),
+            dollars_of("session", limit("session"), whole),
+            BudgetLine("day", limit("day"), today, held),
+            tokens_of(limit("tokens"), whole),
+        ]
+        if limit("run") is not None:
+            lines.insert(0, self._run())
+        return lines
+
+    def _run(self) -> BudgetLine:
+        here = session_totals(self.conversation.steps[self._run_from :])
+        cost, held = self._elsewhere
+        return BudgetLine("run", self.limit("run"), cost + here.cost, held + here.held_usd)
+
+    def _today(self) -> tuple[Cost, float]:
+        try:
+            return self.conversation.store.spending.on(day_of(time.time()))
+        except StoreError as error:
+            # The next call stores its step first, and says what is wrong where that fails, too.
+            log.warning("What was spent today is not known: %s", error)
+            return NO_COST, 0.0
+
+    def set(self, name: BudgetName, limit: float | None) -> None:
+        """Sets what the user says may be spent in this session, or in this run; None is no limit. Raises AgentError
+        where it cannot be kept."""
+        if name == "run":
+            self._run_usd = limit
+        else:
+            state = self.conversation.info.state
+            self.conversation.set_state(replace(state, budget={**state.budget, name: limit}))
+        # A call that waits may fit now.
+        self.gave_back()
+
+    @property
+    def limited(self) -> bool:
+        return any(self.limit(name) is not None for name in SETTINGS)
+
+    async def room_for(self, call: ExpectedCall, what: str) -> str | None:
+        """Why the call is not to be made, when it could break a budget; ``what`` it is for. Where only what is held
+        back for calls under way stands in its way, they are waited for."""
+        while self.limited:
+            self._given_back.clear()
+            lines = self.lines()
+            if first_broken(lines, call) is None:
+                break
+            later = [replace(line, held=line.held - self._under_way(line.name)) for line in lines]
+            if (broken := first_broken(later, call)) is not None:
+                return stop_text(broken, call, what)
+            await self._given_back.wait()
+        return None
+
+    def _under_way(self, name: BudgetName) -> float:
+        """Dollars, or tokens, held back for this session's calls that run."""
+        running = [step for step in self.conversation.steps if step.status == "running"]
+        return sum(step.held_tokens if name == "tokens" else step.held_usd for step in running)
+
+    def longest(self, call: ExpectedCall, most: int | None) -> tuple[int | None, BudgetLine | None]:
+        """The longest answer to ask for, where the model gives one of ``most`` tokens (None: nobody knows), and the
+        budget for which that is less. What has no end gets one (``DEFAULT_RESERVE``): held back for one call, all that
+        is left would keep every other one waiting."""
+        rooms = [(room, line) for line in self.lines() if (room := line.longest(call)) is not None]
+        if not self.limited or not rooms:
+            return most, None
+        least, line = min(rooms, key=itemgetter(0))
+        most = DEFAULT_RESERVE if most is None else most
+        return (least, line) if least < most else (most, None)
+
+    def require(self, step: Step) -> None:
+        """Raises OverBudgetError where not all that the call may cost is left."""
+        if self.limited and not all(line.takes(step) for line in self.lines()):
+            raise OverBudgetError
+
+    @property
+    def overdrawn(self) -> bool:
+        """More is spent or held back than a budget has."""
+        return self.limited and any((line.left or 0.0) < -1e-6 for line in self.lines())
+
+    def gave_back(self) -> None:
+        """A call has ended: what was held back for it, and not used, is there again."""
+        self._given_back.set()
+
+    def unpriced(self, model: str, call: ExpectedCall) -> Notice | None:
+        """Returns the notice to give, once for each model, when a budget in dollars cannot be held for it."""
+        names = [name for name in SETTINGS if name != "tokens" and self.limit(name) is not None]
+        if call.usd is not None or not names or model in self._told:
+            return None
+        self._told.add(model)
+        return Notice("warning", unpriced_text(model, names), "budget_unpriced")
+
+
+class SubagentBudget(SpendingBudget):
+    """That of a subagent: the budget of those it works for, and at most ``usd`` by itself and by those it starts."""
+
+    def __init__(self, whole: SpendingBudget, agent_id: str, usd: float | None) -> None:
+        self.conversation, self.one_by_one = whole.conversation, whole.one_by_one
+        self._whole, self._usd = whole, usd
+        self._told, self._given_back = whole._told, whole._given_back
+        self._ids: set[str] = set()
+        self._include(agent_id)
+
+    def _include(self, agent_id: str) -> None:
+        self._ids.add(agent_id)
+        if isinstance(self._whole, SubagentBudget):
+            self._whole._include(agent_id)
+
+    @property
+    def _own(self) -> list[Step]:
+        return [s for s in self.conversation.steps if s.agent is not None and s.agent.id in self._ids]
+
+    def limit(self, name: BudgetName) -> float | None:
+        return self._usd if name == "subagent" else self._whole.limit(name)
+
+    def lines(self) -> list[BudgetLine]:
+        return [dollars_of("subagent", self._usd, session_totals(self._own)), *self._whole.lines()]
+
+    def _under_way(self, name: BudgetName) -> float:
+        if name != "subagent":
+            return super()._under_way(name)
+        return sum(step.held_usd for step in self._own if step.status == "running")
