@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from acp import (
     text_block,
 )
 
+from agent_tui.acp import _told
+from agent_tui.models.messages import Message, SearchPart, TextPart
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.cli import Cli, answers, environment
@@ -270,3 +273,13 @@ async def test_a_recorded_stream_arrives_whole(cli: Cli) -> None:
     (call,) = editor.client.of("tool_call")
     assert (call.title, call.raw_input) == (expected["tool_calls"][0]["name"], expected["tool_calls"][0]["arguments"])
     assert [each.used for each in editor.client.of("usage_update")][-1] == done.field_meta["context"]["total"]
+
+
+def test_a_search_at_the_provider_is_a_call_that_is_complete(tmp_path: Path) -> None:
+    call = SearchPart({"id": "s", "query": "who won"})
+    found = SearchPart({"id": "s", "sources": [["A", "https://a.example/"]]})
+    message = Message("m", "assistant", [call, found, TextPart("They won.")])
+    started, ended, said = _told(message, tmp_path)
+    assert (started.tool_call_id, started.raw_input) == ("s", {"query": "who won"})
+    assert (ended.tool_call_id, ended.status) == ("s", "completed")
+    assert said.content.text == "They won."

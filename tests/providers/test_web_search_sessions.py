@@ -73,6 +73,17 @@ async def test_a_search_of_the_providers_from_the_request_to_the_next(
     assert made.steps()[-1]["usage"]["context"]
 
 
+async def test_a_count_that_refuses_the_search_is_not_asked(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    server.serve("*", anthropic.answer(anthropic.text("Hi.")))
+    made = product(tmp_path, worker, server)
+    made.exact_counting = "auto"
+    await made.run("Hi.")
+    await made.context()
+    assert not any("count_tokens" in request.path for request in calls(server))
+
+
 async def test_another_model_gets_the_words_alone_and_it_is_said_why(
     worker: WorkerClient, tmp_path: Path, server: Loopback
 ) -> None:
