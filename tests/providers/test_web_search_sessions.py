@@ -14,9 +14,12 @@ from tests.support.loopback import Loopback
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CALL = ({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}, [])
+CALL: anthropic.Block = (
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+    [],
+)
 PAGE = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "e" * 20_000}
-FOUND = ({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}, [])
+FOUND: anthropic.Block = ({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}, [])
 SUMMED = {"input_tokens": 4_500_000, "output_tokens": 50, "server_tool_use": {"web_search_requests": 3}}
 DECLARED = "web_search_20250305"
 
