@@ -46,7 +46,7 @@ def test_the_check_lists_what_was_found_and_what_of_it_means_nothing(project: Cl
 
 SETTINGS = """{
   "permissions": {
-    "allow": ["Bash(touch:*)", "WebSearch"],
+    "allow": ["Bash(touch:*)", "NotebookEdit"],
     "deny": ["Read(./secrets/**)", "Bash(curl:*)"],
     "defaultMode": "acceptEdits"
   },
@@ -66,7 +66,7 @@ def test_rules_of_other_agents_narrow_at_once_and_widen_only_when_taken(project:
     assert "a rule of the user denies" in results[0]
     assert len(results) == 2 and not (project.project / "made").exists()
     lines = project.run("doctor").out
-    assert ".claude/settings.json: allow WebSearch" in lines
+    assert ".claude/settings.json: allow NotebookEdit" in lines
     assert ".claude/settings.json: env, permissions.defaultMode" in lines
     assert ".claude/settings.local.json: cannot be read" in lines
 
