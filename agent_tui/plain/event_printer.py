@@ -402,6 +402,8 @@ class EventPrinter:
         if kind == "text":
             self._ticker.phase = "Answering"
             self._writer.answer(text)
+        elif kind == "search":
+            self._ticker.phase = "Searching"
         elif kind == "reasoning":
             self._ticker.phase = "Thinking"
             if not self._thinking:

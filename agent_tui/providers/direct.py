@@ -266,7 +266,10 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
     """Input tokens by the provider's count; None without an endpoint, a key, or an answer."""
     target = info.target
     wire, key = wire_of(target), resolve_key(request.spec, target.provider)
-    counts = wire is not None and wire.count is not None and dialect_of(target.provider).counts and bool(key.value)
+    dialect = dialect_of(target.provider)
+    counts = wire is not None and wire.count is not None and dialect.counts and bool(key.value)
+    if dialect.search is not None and dialect.search.uncounted and any(tool.provider for tool in request.tools):
+        return None
     if wire is None or not (counts or (wire is CHAT and info.counting is not None)):
         return None
     secrets = [key.value] if key.value else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from acp import (
     text_block,
 )
 
+from agent_tui.acp_updates import told_again
+from agent_tui.models.messages import Message, SearchPart, TextPart
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.cli import Cli, answers
@@ -214,3 +217,13 @@ async def test_a_recorded_stream_arrives_whole(cli: Cli) -> None:
     (call,) = editor.client.of("tool_call")
     assert (call.title, call.raw_input) == (expected["tool_calls"][0]["name"], expected["tool_calls"][0]["arguments"])
     assert [each.used for each in editor.client.of("usage_update")][-1] == done.field_meta["context"]["total"]
+
+
+def test_a_search_at_the_provider_is_a_call_that_is_complete(tmp_path: Path) -> None:
+    call = SearchPart({"id": "s", "query": "who won"})
+    found = SearchPart({"id": "s", "sources": [["A", "https://a.example/"]]})
+    message = Message("m", "assistant", [call, found, TextPart("They won.")])
+    started, ended, said = told_again(message, tmp_path)
+    assert (started.tool_call_id, started.raw_input) == ("s", {"query": "who won"})
+    assert (ended.tool_call_id, ended.status) == ("s", "completed")
+    assert said.content.text == "They won."

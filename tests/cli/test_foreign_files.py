@@ -91,7 +91,7 @@ def test_types_of_subagents_are_told_to_the_model_listed_and_copied(project: Cli
 
 SETTINGS = """{
   "permissions": {
-    "allow": ["Bash(touch:*)", "WebSearch"],
+    "allow": ["Bash(touch:*)", "NotebookEdit"],
     "deny": ["Read(./secrets/**)", "Bash(curl:*)"],
     "defaultMode": "acceptEdits"
   },
@@ -111,7 +111,7 @@ def test_rules_of_other_agents_narrow_at_once_and_widen_only_when_taken(project:
     assert "a rule of the user denies" in results[0]
     assert len(results) == 2 and not (project.project / "made").exists()
     lines = project.run("doctor").out
-    assert ".claude/settings.json: allow WebSearch" in lines
+    assert ".claude/settings.json: allow NotebookEdit" in lines
     assert ".claude/settings.json: env, permissions.defaultMode" in lines
     assert ".claude/settings.local.json: cannot be read" in lines
 

@@ -16,7 +16,7 @@ from agent_tui.commands.export.page import MOST_PICTURE
 from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
 from agent_tui.commands.export.readable import MOST_OUTPUT
 from agent_tui.errors import StoreError
-from agent_tui.models.messages import AttachmentPart, Message, Part, TextPart, ToolResultPart
+from agent_tui.models.messages import AttachmentPart, Message, Part, SearchPart, TextPart, ToolResultPart
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.salvage import Content
 from tests.support.browser import browser_program, browsing
@@ -271,3 +271,16 @@ async def test_a_browser_shows_it_and_asks_for_nothing(tmp_path: Path) -> None:
         assert await tab.value("getComputedStyle(document.querySelector('.user')).borderLeftWidth") == "3px"
         assert [address for address in tab.requested if not address.startswith(("file:", "data:"))] == []
         assert tab.wrong == []
+
+
+def test_a_search_at_the_provider_is_a_call_with_its_sources_and_nothing_encrypted() -> None:
+    call = SearchPart({"id": "s", "query": "who\x1b[31m won", "item": {"encrypted": "secret"}})
+    evil = "<img src=x onerror=alert(1)>"
+    found = SearchPart({"id": "s", "sources": [[evil, "https://a.example/"]], "item": {"encrypted_content": "secret"}})
+    message = Message("m", "assistant", [call, found, TextPart("They won.")])
+    info, content = SessionInfo("s", "/p", created=1.0, head_id="m"), Content({"m": message})
+    for form in ("html", "md"):
+        text = render(info, content, form)
+        harmless(text)
+        assert "web_search" in text and "1 source" in text and "https://a.example/" in text
+        assert "secret" not in text and evil not in re.sub(r"^```[\s\S]*?^```", "", text, flags=re.MULTILINE)

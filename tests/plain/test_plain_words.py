@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.config.files import SCREEN_READERS, why_plain
+from agent_tui.models.messages import Message, SearchPart
+from agent_tui.plain.event_printer import tell_searches
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 
 
@@ -178,3 +180,11 @@ async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPat
     assert re.fullmatch(
         r"Running make, <?[\d.]+ s, last line: \[ 40 %\] building\. Ctrl\+C to interrupt\.\n", out.getvalue()
     )
+
+
+def test_a_search_at_the_provider_is_said_with_what_it_found() -> None:
+    call = SearchPart({"id": "s", "query": "who\x1b[31m won"})
+    found = SearchPart({"id": "s", "sources": [["A", "https://a.example/"], ["B", "https://b.example/"]]})
+    out = io.StringIO()
+    tell_searches(LineWriter(out), Message("m", "assistant", [call, found]), "line")
+    assert out.getvalue() == "Tool web_search who␛[31m won: 2 sources\n"

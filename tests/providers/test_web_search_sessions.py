@@ -14,9 +14,12 @@ from tests.support.loopback import Loopback
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CALL = ({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}, [])
+CALL: anthropic.Block = (
+    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+    [],
+)
 PAGE = {"type": "web_search_result", "url": "https://a.example/", "title": "A", "encrypted_content": "e" * 20_000}
-FOUND = ({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}, [])
+FOUND: anthropic.Block = ({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [PAGE]}, [])
 SUMMED = {"input_tokens": 4_500_000, "output_tokens": 50, "server_tool_use": {"web_search_requests": 3}}
 DECLARED = "web_search_20250305"
 
@@ -71,6 +74,17 @@ async def test_a_search_of_the_providers_from_the_request_to_the_next(
         "text",
     ]
     assert made.steps()[-1]["usage"]["context"]
+
+
+async def test_a_count_that_refuses_the_search_is_not_asked(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    server.serve("*", anthropic.answer(anthropic.text("Hi.")))
+    made = product(tmp_path, worker, server)
+    made.exact_counting = "auto"
+    await made.run("Hi.")
+    await made.context()
+    assert not any("count_tokens" in request.path for request in calls(server))
 
 
 async def test_another_model_gets_the_words_alone_and_it_is_said_why(

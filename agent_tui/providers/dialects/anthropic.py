@@ -451,6 +451,8 @@ RECORDS = (
             MappingProxyType({"type": "web_search_20250305", "name": "web_search", "max_uses": 8}),
             price=0.01,
             tokens=1_800,
+            # A 400 ("Input tag … does not match"): github.com/pydantic/pydantic-ai, models/anthropic.py (2026-11-27).
+            uncounted=True,
             source=Source("platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool", "2026-11-27"),
         ),
         guessed_reasoning=True,

@@ -270,6 +270,8 @@ class WebSearch:
     """Those that have it beside other tools, by name; None: all."""
     include: tuple[str, ...] = ()
     """What else the answer is asked to have."""
+    uncounted: bool = False
+    """The provider's exact count refuses a request that declares it."""
     source: Source | None = None
 
 

@@ -32,6 +32,7 @@ MOST_VALUES = 20_000
 ADDRESSES, TITLES = ("url", "link", "href"), ("title", "name", "t")
 SNIPPETS = ("content", "snippet", "description", "text", "body")
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
+_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 
 
@@ -83,7 +84,12 @@ def _headers(configured: Mapping[str, str]) -> dict[str, str]:
             raise ToolError(f"The environment variable {match[1]}, which tools.web_search_headers names, is not set.")
         return value
 
-    return {name: _VARIABLE.sub(fill, value) for name, value in configured.items()}
+    filled = {name: _VARIABLE.sub(fill, value) for name, value in configured.items()}
+    for name, value in filled.items():
+        # The library's own words would repeat the value, which may be a key.
+        if not (value.isascii() and value.isprintable() and _NAME.fullmatch(name)):
+            raise ToolError(f"tools.web_search_headers: {name!r} or its value has characters that no header may have.")
+    return filled
 
 
 def _search(url: Url, headers: Mapping[str, str], context: ToolContext, stop: Stop) -> ToolOutcome:

@@ -96,7 +96,7 @@ class Router(Part):
                 view.phase(self._waiting_phase())
             case PartDelta(message_id, delta):
                 transcript.apply_delta(message_id, delta)
-                view.phase("Thinking" if delta.kind == "reasoning" else "Answering")
+                view.phase({"reasoning": "Thinking", "search": "Searching"}.get(delta.kind, "Answering"))
             case BackendChanged(state):
                 self._backend = state
                 self._used = self._used or state == "litellm_ready"

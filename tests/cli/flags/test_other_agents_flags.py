@@ -60,7 +60,7 @@ def test_what_means_the_same_is_taken(theirs: list[str], ours: list[str]) -> Non
         ("WebFetch(domain:docs.python.org)", ["fetch(docs.python.org)"]),
         ("mcp__github,mcp__github__get_issue", ["mcp__github__*", "mcp__github__get_issue"]),
         ("Task TodoWrite LS Grep Glob Write MultiEdit", ["subagent", "todo", "list", "grep", "glob", "write", "edit"]),
-        ("WebSearch,NotebookEdit,Read", ["read"]),
+        ("WebSearch,NotebookEdit,Read", ["web_search", "read"]),
         ("Bash(echo (a, b):*)", ["bash(echo (a, b) *)"]),
         ("bash(git diff *)", ["bash(git diff *)"]),
     ],

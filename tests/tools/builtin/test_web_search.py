@@ -110,6 +110,16 @@ async def test_the_query_is_quoted_and_the_key_comes_from_the_environment(
         await search(tmp_path, engine, "searxng", headers=headers)
 
 
+@pytest.mark.parametrize("value", ["secret-7\r\nX: y", "secret-7 ü", "secret-7\n"])
+async def test_a_key_that_no_header_may_have_is_not_told(
+    tmp_path: Path, engine: Any, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("SEARCH_KEY", value)
+    with pytest.raises(ToolError, match="no header may have") as caught:
+        await search(tmp_path, engine, "searxng", headers={"X-Token": "${SEARCH_KEY}"})
+    assert "secret" not in str(caught.value)
+
+
 async def test_what_it_finds_is_bounded_and_harmless(tmp_path: Path, engine: Any) -> None:
     text = (await search(tmp_path, engine, "hostile")).text
     assert len(text) < 10_000 and text.count("\n\n") == 9
