@@ -26,6 +26,8 @@ from agent_tui.acp_updates import (
     asked,
     commands,
     config_options,
+    filled,
+    form,
     message_of,
     modes,
     server_entry,
@@ -110,11 +112,12 @@ class Wire:
 class Open:
     """A session that an editor has open, and what it was told of it."""
 
-    def __init__(self, session: Session, client: Any) -> None:
+    def __init__(self, session: Session, client: Any, forms: bool) -> None:
         self.session = session
         self.agent = session.agent
         self.id = session.id
         self._client = client
+        self._forms = forms
         self._output: dict[str, str] = {}
         self._told: dict[str, Any] = {}
         for update in self._facts():  # it stands in the answer that opens it
@@ -165,14 +168,25 @@ class Open:
 
     async def ask(self, question: Question) -> None:
         """Asks the user of the editor; what gets no answer is declined."""
+        with suppress(RequestError, ConnectionError, ValueError, AgentError):
+            # A refusal, no editor any more, nonsense; it waits no more, or there is no such option.
+            if question.kind == "choice" and self._forms:
+                await self._ask_form(question)
+            else:
+                await self._ask_permission(question)
+
+    async def _ask_form(self, question: Question) -> None:
+        mode = schema.ElicitationFormSessionMode(session_id=self.id, requested_schema=form(question))
+        said = await self._client.create_elicitation(message=question.text, mode=mode)
+        if isinstance(said, schema.AcceptElicitationResponse):
+            options, text = filled(question, said.content or {})
+            question.answer(*options, text=text)
+
+    async def _ask_permission(self, question: Question) -> None:
         call, options = asked(question, self.agent.cwd)
-        try:
-            said = await self._client.request_permission(session_id=self.id, tool_call=call, options=options)
-        except (RequestError, ConnectionError, ValueError):  # a refusal, no editor any more, nonsense
-            return
+        said = await self._client.request_permission(session_id=self.id, tool_call=call, options=options)
         if isinstance(said.outcome, schema.AllowedOutcome):
-            with suppress(AgentError):  # it waits no more, or there is no such option: then it is declined
-                question.answer(said.outcome.option_id)
+            question.answer(said.outcome.option_id)
 
 
 class Editor:
@@ -182,12 +196,17 @@ class Editor:
         self._options = options
         self._sessions: dict[str, Open] = {}
         self._client: Any = None
+        self._forms = False
         self._telling: set[asyncio.Task[None]] = set()
 
     def on_connect(self, conn: Any) -> None:
         self._client = conn
 
-    async def initialize(self, protocol_version: int, **more: Any) -> schema.InitializeResponse:
+    async def initialize(
+        self, protocol_version: int, client_capabilities: schema.ClientCapabilities | None = None, **more: Any
+    ) -> schema.InitializeResponse:
+        asks = client_capabilities.elicitation if client_capabilities is not None else None
+        self._forms = asks is not None and asks.form is not None
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=schema.AgentCapabilities(
@@ -351,7 +370,7 @@ class Editor:
             await _done(session.__aenter__())
         if fork:
             await _done(session.agent.sessions.fork())
-        opened.append(Open(session, self._client))
+        opened.append(Open(session, self._client, self._forms))
         self._sessions[session.id] = opened[0]
         return opened[0]
 

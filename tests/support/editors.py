@@ -55,13 +55,15 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(cli: Cli, client: Any, model: str = "demo") -> AsyncIterator[Any]:
+async def started(
+    cli: Cli, client: Any, model: str = "demo", can: schema.ClientCapabilities | None = None
+) -> AsyncIterator[Any]:
     program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
     async with (
         asyncio.timeout(60),
         spawn_agent_process(client, *program, env=environment(cli.env), use_unstable_protocol=True) as (agent, _),
     ):
-        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=can)
         yield agent
 
 
