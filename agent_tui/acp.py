@@ -26,6 +26,8 @@ from agent_tui.acp_updates import (
     asked,
     commands,
     config_options,
+    filled,
+    form,
     message_of,
     modes,
     server_entry,
@@ -110,7 +112,7 @@ class Wire:
 class Open:
     """A session that an editor has open, and what it was told of it."""
 
-    def __init__(self, session: Session, client: Any, elicits: Any) -> None:
+    def __init__(self, session: Session, client: Any, elicits: schema.ElicitationCapabilities) -> None:
         self.session = session
         self.agent = session.agent
         self.id = session.id
@@ -166,30 +168,38 @@ class Open:
 
     async def ask(self, question: Question) -> None:
         """Asks the user of the editor; what gets no answer is declined."""
+        with suppress(RequestError, ConnectionError, ValueError, AgentError):
+            # A refusal, no editor any more, nonsense; it waits no more, or there is no such option.
+            if question.kind == "choice" and self._elicits.form is not None:
+                await self._ask_form(question)
+            elif question.kind != "server" or not await self._elicit(question):
+                await self._ask_permission(question)
+
+    async def _ask_form(self, question: Question) -> None:
+        mode = schema.ElicitationFormSessionMode(session_id=self.id, requested_schema=form(question))
+        said = await self._client.create_elicitation(message=question.text, mode=mode)
+        if isinstance(said, schema.AcceptElicitationResponse):
+            options, text = filled(question, said.content or {})
+            question.answer(*options, text=text)
+
+    async def _ask_permission(self, question: Question) -> None:
         call, options = asked(question, self.agent.cwd)
-        try:
-            if question.kind == "server" and await self._elicit(question):
-                return
-            said = await self._client.request_permission(session_id=self.id, tool_call=call, options=options)
-        except (RequestError, ConnectionError, ValueError):  # a refusal, no editor any more, nonsense
-            return
+        said = await self._client.request_permission(session_id=self.id, tool_call=call, options=options)
         if isinstance(said.outcome, schema.AllowedOutcome):
-            with suppress(AgentError):  # it waits no more, or there is no such option: then it is declined
-                question.answer(said.outcome.option_id)
+            question.answer(said.outcome.option_id)
 
     async def _elicit(self, question: Question) -> bool:
         """Puts what an MCP server wants where the editor has a place for it, or passes over what it has none for."""
         mode: Any = None
-        form, scope = question.schema, {"sessionId": self.id, "elicitationId": question.id}
-        if question.url and getattr(self._elicits, "url", None) is not None:
+        wanted, scope = question.schema, {"sessionId": self.id, "elicitationId": question.id}
+        if question.url and self._elicits.url is not None:
             mode = schema.ElicitationUrlSessionMode.model_validate({**scope, "url": question.url})
-        elif form.get("properties") and getattr(self._elicits, "form", None) is not None:
-            mode = schema.ElicitationFormSessionMode.model_validate({**scope, "requestedSchema": form})
+        elif wanted.get("properties") and self._elicits.form is not None:
+            mode = schema.ElicitationFormSessionMode.model_validate({**scope, "requestedSchema": wanted})
         if mode is not None:
             said = (await self._client.create_elicitation(f"{question.server}: {question.text}", mode)).model_dump()
-            with suppress(AgentError):
-                question.answer(said["action"], values=said.get("content") or {})
-        return mode is not None or bool(form.get("required"))
+            question.answer(said["action"], values=said.get("content") or {})
+        return mode is not None or bool(wanted.get("required"))
 
 
 class Editor:
@@ -200,13 +210,16 @@ class Editor:
         self._sessions: dict[str, Open] = {}
         self._client: Any = None
         self._telling: set[asyncio.Task[None]] = set()
-        self._elicits: Any = None
+        self._elicits = schema.ElicitationCapabilities()
 
     def on_connect(self, conn: Any) -> None:
         self._client = conn
 
-    async def initialize(self, protocol_version: int, **more: Any) -> schema.InitializeResponse:
-        self._elicits = getattr(more.get("client_capabilities"), "elicitation", None)
+    async def initialize(
+        self, protocol_version: int, client_capabilities: schema.ClientCapabilities | None = None, **more: Any
+    ) -> schema.InitializeResponse:
+        if client_capabilities is not None and client_capabilities.elicitation is not None:
+            self._elicits = client_capabilities.elicitation
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=schema.AgentCapabilities(

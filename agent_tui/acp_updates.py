@@ -198,6 +198,29 @@ def asked(question: Question, folder: Path) -> tuple[schema.ToolCallUpdate, list
     ]
 
 
+def form(question: Question) -> schema.ElicitationSchema:
+    """A question of the model's as a form: what to choose, and room for words."""
+    labels = [option.label for option in question.options]
+    fields: dict[str, Any] = {}
+    if question.several and labels:
+        items = schema.StringMultiSelectItems(type="string", enum=labels)
+        fields["choices"] = schema.ElicitationMultiSelectPropertySchema(type="array", title="Choices", items=items)
+    elif labels:
+        fields["choices"] = schema.ElicitationStringPropertySchema(type="string", title="Choice", enum=labels)
+    fields["text"] = schema.ElicitationStringPropertySchema(type="string", title="In your words")
+    return schema.ElicitationSchema(type="object", properties=fields)
+
+
+def filled(question: Question, content: Metadata) -> tuple[list[str], str]:
+    """The ids of the options and the words of a form that was filled in. Raises ValueError for what is none."""
+    chosen, text = content.get("choices") or [], content.get("text") or ""
+    labels = [chosen] if isinstance(chosen, str) else chosen
+    by_label = {option.label: option.id for option in question.options}
+    if not isinstance(text, str) or not isinstance(labels, list) or not all(label in by_label for label in labels):
+        raise ValueError("this is no answer")
+    return [by_label[label] for label in labels], text
+
+
 def _option_kind(option: Option) -> schema.PermissionOptionKind:
     if option.kind == "reject":
         return "reject_once"

@@ -227,6 +227,37 @@ async def test_an_editor_steers_and_edits_the_context(cli: Cli) -> None:
         assert "tokens" in editor.client.text()
 
 
+@pytest.mark.parametrize(
+    ("filled", "told"),
+    [
+        ({"choices": ["red", "blue"], "text": "and green"}, "red; blue"),
+        ({"text": "green"}, "green"),
+        ({"choices": ["pink"]}, "declined"),
+        (None, "declined"),
+    ],
+)
+async def test_a_question_of_the_model_is_a_form_where_the_editor_has_those(
+    cli: Cli, filled: dict[str, Any] | None, told: str
+) -> None:
+    class Forms(Client):
+        async def create_elicitation(self, message: str, mode: Any, **more: Any) -> Any:
+            assert message.startswith("Which?") and set(mode.requested_schema.properties) == {"choices", "text"}
+            if filled is None:
+                return schema.DeclineElicitationResponse(action="decline")
+            return schema.AcceptElicitationResponse(action="accept", content=filled)
+
+    call = '{ name = "ask", arguments = { question = "Which?", choices = ["red", "blue"], several = true } }'
+    cli.script(f"[[step]]\ntool_calls = [{call}]\n" + answers("Good."))
+    client: Any = Forms()
+    can = schema.ClientCapabilities(
+        elicitation=schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
+    )
+    async with started(cli, client, can=can) as agent:
+        session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
+        await agent.prompt(session_id=session.session_id, prompt=[text_block("ask")])
+    assert client.text() == "Good." and told in client.of("tool_call_update")[-1].content[0].content.text
+
+
 async def test_a_folder_is_trusted_in_the_editor(cli: Cli) -> None:
     (cli.project / ".claude/commands").mkdir(parents=True)
     (cli.project / ".claude/commands/hi.md").write_text("Say hi")

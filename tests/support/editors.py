@@ -62,7 +62,9 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(cli: Cli, client: Any, model: str = "demo", can: Any = None) -> AsyncIterator[Any]:
+async def started(
+    cli: Cli, client: Any, model: str = "demo", can: schema.ClientCapabilities | None = None
+) -> AsyncIterator[Any]:
     program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
     async with (
         asyncio.timeout(60),
