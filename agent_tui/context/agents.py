@@ -174,6 +174,5 @@ class AgentTypes:
         return next((one for one in self.loaded if one.name == name), None)
 
     def told(self) -> Mapping[str, str]:
-        """The descriptions by name, as the model is told them."""
-        self.refresh()
+        """The descriptions by name, as the model is told them: those of the last look, as this is asked for often."""
         return {one.name: one.description for one in self.loaded}

@@ -41,6 +41,7 @@ def test_ours_win_in_the_same_place_and_the_project_over_the_user(tmp_path: Path
     untrusted = types(tmp_path, trusted=False)
     assert untrusted.told() == {"a": places[2], "b": places[2], "c": places[2], "d": places[3]}
     untrusted.trust()
+    untrusted.refresh()
     assert untrusted.told()["a"] == places[0]
 
 

@@ -149,7 +149,8 @@ async def test_screen_json_shell_and_export_name_one_figure_whatever_was_called(
             assert len(found) == 1, found
         live, session = context_json(ContextReport.of(agent))["session"], agent.conversation.info.id
         looking = Agent(parts(tmp_path, script, resume=session))
-        assert context_json(ContextReport(await looking.inspect()))["session"] == live
+        await looking.inspect()
+        assert context_json(ContextReport.of(looking))["session"] == live
         await looking.close()
         spent = sum((s.cost for s in agent.conversation.steps if s.kind != "count"), NO_COST)
         day, _ = agent.store.spending.on(day_of(agent.conversation.steps[-1].created))
