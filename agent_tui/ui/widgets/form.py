@@ -34,7 +34,7 @@ class Row:
     action: ServerAction | None = None
     opens: bool = False
     field: FormField | None = None
-    value: str = ""
+    value: str | None = None
     feedback: bool = False
 
 
@@ -57,7 +57,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "choose", "Choose", show=False),
-        *(Binding(key, f"answer('{key}')", f"Choose {key}", show=False) for key in "ysondb"),
+        *(Binding(key, f"answer('{key}')", f"Choose {key}", show=False) for key in "ysonb"),
     ]
 
     def __init__(self, asked: ServerAsked, guard: TypingGuard, typed: TakesTyped, answer: Answer) -> None:
@@ -90,7 +90,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         return spelled(f"{each.title}{' *' if each.required else ''}: {shown}", line=True)
 
     def _mark(self, choice: Choice) -> str:
-        if not isinstance(choice, Row) or self._field is None or not choice.value:
+        if not isinstance(choice, Row) or self._field is None or choice.value is None:
             return ""
         now = self._values.get(self._field.name)
         chosen = choice.value in now if isinstance(now, list) else choice.value == now
@@ -102,7 +102,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
             self._send(choice)
         elif choice.field is not None:
             self._begin(choice, choice.field)
-        elif self._field is not None and choice.value:
+        elif self._field is not None and choice.value is not None:
             self._chosen(self._field, choice.value)
         else:
             self._back()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from agent_tui.models.events import ContextChanged, Notice, ToolOutput, ToolStar
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
-from agent_tui.tools.mcp.tool import CALL, SEARCH
+from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
 from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.contexts import leaves
 from tests.support.mcp_servers import stdio
@@ -29,14 +29,14 @@ pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
 @asynccontextmanager
 async def started(
-    tmp_path: Path, script: str, *arguments: str, wait: bool = True
+    tmp_path: Path, script: str, *arguments: str, wait: bool = True, denied: Sequence[str] = ()
 ) -> AsyncIterator[tuple[Agent, Recorder]]:
     project = tmp_path / "project"
     skill = project / ".agents/skills/tidy/SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\ndescription: keeps things tidy\n---\nPut it away.")
     (project / "AGENTS.md").write_text("Use tabs.")
-    settings = Settings(permissions=PermissionsConfig(mode="auto", allow=["mcp(test.*)"]))
+    settings = Settings(permissions=PermissionsConfig(mode="auto", allow=["mcp(test.*)"], deny=list(denied)))
     settings.mcp = {"test": stdio(*arguments)}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
     assert parts.trust.accept()
@@ -106,6 +106,17 @@ async def test_what_a_server_says_of_its_use_is_a_row_that_is_sent_and_counted(t
         assert agent.runtime.request_prefix.fingerprint == before, "the cache holds"
     async with started(tmp_path / "other", CALLS) as (agent, _):
         assert "servers" not in [r.id for r in agent.context.usage().rows], "no empty row for those without"
+
+
+@pytest.mark.parametrize(
+    ("denied", "begins"), [([], "remember this"), (["mcp(test.read_resource)"], "mcp(test.read_resource) denies this")]
+)
+async def test_the_model_reads_a_resource_as_rules_allow(tmp_path: Path, denied: list[str], begins: str) -> None:
+    script = '[[step]]\ntool_calls = [{ name = "mcp_read", arguments = { server = "test", uri = "test://notes" } }]\n'
+    async with started(tmp_path, script + '[[step]]\ntext = "Done."\n', denied=denied) as (agent, _):
+        agent.turns.submit("read it")
+        await agent.turns.join()
+        assert begins in results(agent)[0]
 
 
 async def test_deferred_tools_cost_nothing_until_they_are_called(tmp_path: Path) -> None:
@@ -205,9 +216,10 @@ async def test_a_server_that_comes_later_moves_the_number_between_turns(
         after = agent.context.usage()
         assert after.total > before.total and sum(r.tokens for r in after.rows) == after.total
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
-        # While it started the model had the two tools that wait for it and reach its own.
+        # While it started the model had the two tools that wait for it and reach its own; now it can read, too.
         stood_in = sum(leaf.tokens for r in before.rows for leaf in r.leaves() if leaf.label in (SEARCH, CALL))
-        assert stood_in and after.total - before.total == server.tokens - stood_in
+        reads = sum(leaf.tokens for r in after.rows for leaf in r.leaves() if leaf.label == READ)
+        assert stood_in and 0 < reads < 70 and after.total - before.total == server.tokens + reads - stood_in
         assert recorder.of(ContextChanged)[-1].usage.total == after.total
         assert agent.project.mcp_resources() == [("test:test://notes", "Some notes.")]
         parts, problems = await agent.project.mcp_attachments("see @test:test://notes.")

@@ -89,7 +89,7 @@ async def test_deferred_tools_are_listed_with_what_they_would_cost_and_not_sent(
         async with asyncio.timeout(60):
             await extensions.mcp.settled()
         request_prefix = build_request_prefix([], extensions.tools.offered(Limits(8_000, None, None, "config")))
-        assert [t.name for t in request_prefix.tools] == ["tool_search", "mcp_call"]
+        assert [t.name for t in request_prefix.tools] == ["tool_search", "mcp_call", "mcp_read"]
         deferred = [p for p in request_prefix.fixed if p.deferred_tokens is not None]
         assert len(deferred) == 28 and {p.group for p in deferred} == {"mcp:test"}
         assert all(p.raw_tokens == 0 for p in deferred)
