@@ -95,7 +95,7 @@ def outcome(moment: PastMoment) -> str:
         if step.estimated_spread is not None:
             words += f", {'within' if abs(error) <= step.estimated_spread else 'outside'} the ±"
     if usage.cache_read is not None:
-        words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
+        words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none cached"
     if step.believed is not None:
         words += "; this report looks wrong" + (f": {DOUBTS[step.doubt]}" if step.doubt else "")
     if step.miss is not None:

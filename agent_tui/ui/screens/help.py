@@ -65,11 +65,13 @@ KEY_HELP: tuple[KeyHelp, ...] = (
 )
 
 
-LEFT = 18
+LEFT = 14
 """Cells of the column with commands and keys at most; longer ones wrap."""
 WIDE = 100
 """Cells of the dialog's rows at most: longer lines are hard to read."""
 PALETTE_LEFT = 38
+NAMES_LEFT = 16
+"""Cells of the palette's first column, at most, and what the longest command's name needs."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -218,15 +220,21 @@ class Palette(Picker[Entry, Entry]):
         super().__init__()
         self.all = palette_entries(agent)
         self._left = min(PALETTE_LEFT, max(cell_len(entry.label) for entry in self.all))
+        self._details = max(cell_len(entry.detail) for entry in self.all)
 
     def entries(self, search: str) -> Sequence[Entry]:
         by_text = {f"{e.label.lstrip('/')} {e.detail}": e for e in self.all}
         return [by_text[text] for text in match(search.lstrip("/"), list(by_text))] if search else self.all
 
     def draw(self, entry: Entry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        room = min(self._left, max(16, width // 2))
+        # What a command does says more than what it takes.
+        room, label = min(self._left, max(NAMES_LEFT, width - self._details - 2)), entry.label
+        if entry.action:
+            room = max(room, cell_len(label))
+        elif cell_len(label) > room:
+            label = f"{label.split(' ', 1)[0]} …"
         return [
-            (fit(entry.label, room), paint("primary" if here else "foreground", bold=here)),
+            (fit(label, room), paint("primary" if here else "foreground", bold=here)),
             ("  " + shorten(entry.detail, max(0, width - room - 2)), paint("muted")),
         ]
 
