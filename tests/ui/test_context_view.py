@@ -143,6 +143,8 @@ async def test_small_screens_still_show_rows(size: tuple[int, int]) -> None:
 def test_columns_fill_the_width_and_no_more(width: int, compared: bool, shares: bool) -> None:
     cells = columns(width, compared, shares)
     assert cells.label >= 10 and len(headings(cells)) <= max(width, 20)
+    unread = headings(cells, read=False)
+    assert "last request" not in unread and headings(cells).replace("last request", " " * 12).rstrip() == unread
     if width >= 58:
         assert compared == bool(cells.change) and shares == bool(cells.share)
 
