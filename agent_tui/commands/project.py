@@ -130,7 +130,8 @@ def _trust_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 async def trust(agent: Agent, args: str) -> CommandResult:
     """Trust what this folder brings along.
 
-    That is its configuration, MCP servers, skills, commands and hooks. You trust what the files say now. When they change, or another repository is at this path, you are asked again.
+    That is its configuration, MCP servers, skills, commands and hooks. You trust what the files say now. When they
+    change, or another repository is at this path, you are asked again.
     """
     if args not in ("", "show", "yes"):
         return Text("Usage: /trust [show|yes]", error=True)

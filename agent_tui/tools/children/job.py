@@ -143,7 +143,7 @@ _PAUSE = 0.01
 
 class Job:
     """Reads what ``group`` writes and waits for its end; ``at_end`` then says what else there is to tell, and
-    ``changed`` is called.
+    ``changed`` is called. ``can_stay``: it can be kept when the program ends.
 
     Like any command it ends with what it left behind.
     """
@@ -162,8 +162,9 @@ class Job:
         timeout: float | None = None,
         at_end: Callable[[], Awaitable[list[str]]] | None = None,
         changed: Callable[[Job], None],
+        can_stay: bool = True,
     ) -> None:
-        self.id, self.command = id, command
+        self.id, self.command, self.can_stay = id, command, can_stay
         self._group, self._output, self._cleaned = group, output, cleaned
         self._domain, self._network, self._jail = domain, network, jail
         self._at_end, self._changed = at_end, changed

@@ -15,12 +15,14 @@ from agent_tui.providers.secrets import Redactor
 from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Launch, Network
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network
 
 log = logging.getLogger(__name__)
 
 MAX_RUNNING = 16
 """Commands that run at the same time: a model in a loop must not fill the machine."""
+
+TOO_MANY = f"{MAX_RUNNING} commands run in the background already. Stop one first."
 
 MAX_ENDED = 30
 """Commands that have ended and can still be looked at."""
@@ -35,6 +37,7 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._left: list[JobInfo] = []
         self._ending: set[asyncio.Task[None]] = set()
+        self._waited_for: set[asyncio.Event] = set()
         self._count = 0
 
     async def start(
@@ -56,7 +59,7 @@ class Jobs:
         domain = launch.domain
         try:
             if len(self.running()) >= MAX_RUNNING:
-                raise ToolError(f"{MAX_RUNNING} commands run in the background already. Stop one first.")
+                raise ToolError(TOO_MANY)
             output = JobOutput(folder, "background", limit)
         except ToolError:
             launch.close()
@@ -68,23 +71,90 @@ class Jobs:
         except BaseException:
             output.close()
             raise
-        self._count += 1
-        job = Job(
-            f"b{self._count}",
-            command,
-            group,
-            output,
-            Cleaned(secrets),
-            domain=domain,
-            network=network,
-            jail=jail,
-            timeout=timeout,
-            at_end=at_end,
-            changed=self._over,
+        cleaned = Cleaned(secrets)
+        return self._begun(
+            Job(
+                self._next_id(),
+                command,
+                group,
+                output,
+                cleaned,
+                domain=domain,
+                network=network,
+                jail=jail,
+                timeout=timeout,
+                at_end=at_end,
+                changed=self._over,
+            )
         )
+
+    async def take_over(
+        self,
+        command: str,
+        group: ProcessGroup,
+        cleaned: Cleaned,
+        said: str,
+        folder: Path,
+        *,
+        limit: int,
+        domain: Domain,
+        jail: Jail | None,
+        network: Network | None,
+        at_end: Callable[[], Awaitable[list[str]]],
+    ) -> Job:
+        """A command that was waited for goes on in the background. ``said`` is its output until then, which the model
+        gets otherwise, and ``cleaned`` what it went through. Where its output cannot be kept it is ended, with
+        ToolError."""
+        try:
+            output = JobOutput(folder, "background", limit)
+        except ToolError:
+            await group.end()
+            group.close()
+            raise
+        output.feed(said)
+        output.take()
+        return self._begun(
+            Job(
+                self._next_id(),
+                command,
+                group,
+                output,
+                cleaned,
+                domain=domain,
+                network=network,
+                jail=jail,
+                at_end=at_end,
+                changed=self._over,
+                can_stay=False,
+            )
+        )
+
+    def _next_id(self) -> str:
+        self._count += 1
+        return f"b{self._count}"
+
+    def _begun(self, job: Job) -> Job:
         self._jobs[job.id] = job
         self._changed(job)
         return job
+
+    async def moved(self) -> None:
+        """Ends when the user wants what is waited for in the background."""
+        wanted = asyncio.Event()
+        self._waited_for.add(wanted)
+        try:
+            await wanted.wait()
+        finally:
+            self._waited_for.discard(wanted)
+
+    def move(self) -> bool:
+        """Moves the commands that are waited for into the background; False where there are none. Raises ToolError
+        where there would be too many."""
+        if len(self.running()) + len(self._waited_for) > MAX_RUNNING:
+            raise ToolError(TOO_MANY)
+        for wanted in self._waited_for:
+            wanted.set()
+        return bool(self._waited_for)
 
     def count_from(self, number: int) -> None:
         """Ids up to ``number`` were given before, by an earlier run of the program."""
@@ -118,6 +188,8 @@ class Jobs:
         job = self.get(id)
         if not job.running:
             raise ToolError(f"{id} has ended already.")
+        if not job.can_stay:
+            raise ToolError(f"{id} was moved to the background while it ran: it ends with the session.")
         job.keep(going_on)
         self._changed(job)
         return job

@@ -50,6 +50,7 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("Ctrl+G", "write in $EDITOR, also an open plan", "editor"),
     KeyHelp("Ctrl+V", "paste text or an image", "paste"),
     KeyHelp("Ctrl+O", "open or close tool output", "tools"),
+    KeyHelp("Ctrl+B", "move a running command to the background", "background"),
     KeyHelp("Ctrl+T", "show or hide reasoning", "reasoning"),
     KeyHelp("Ctrl+F", "find in the transcript", "find"),
     KeyHelp("Ctrl+P", "command palette", "palette"),
@@ -192,6 +193,7 @@ ACTIONS = (
     Entry("Find in the transcript", "Ctrl+F", action="find"),
     Entry("Show or hide reasoning", "Ctrl+T", action="toggle_reasoning"),
     Entry("Open or close tool output", "Ctrl+O", action="toggle_tools"),
+    Entry("Move a command to the background", "Ctrl+B", action="to_background"),
     Entry("Next permission mode", "Shift+Tab", action="next_mode"),
     Entry("Redraw the screen", "Ctrl+L", action="redraw"),
 )

@@ -165,7 +165,8 @@ class Activity(Lines):
         if self.warning and room >= LEAST_DETAIL:
             warning = f" · {shorten(self.warning, room)}"
             return [(f"{frame} ", paint("primary")), (phase, paint("foreground")), (warning, paint("warning"))]
-        tail = f" · {self.key_hint}" if self.key_hint and room >= len(self.key_hint) else ""
+        keys = whole_parts(self.key_hint, room) if room >= len(self.key_hint.partition(" · ")[0]) else ""
+        tail = f" · {keys}" if keys else ""
         room -= len(tail)
         if self.detail and room >= LEAST_DETAIL:
             tail += f" · {shorten(self.detail, room)}"
