@@ -361,24 +361,14 @@ class _Run:
 
     async def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
         """Hands the command to those in the background. Raises ToolError."""
+        from agent_tui.tools.children.jobs import Moved
+
         context, said = self._context, self._collector.finish().text
         assert context.jobs is not None
-        job = await context.jobs.take_over(
-            command,
-            self._group,
-            self._cleaned,
-            said,
-            context.spill_dir,
-            limit=context.config.output_limit,
-            domain=self._domain,
-            jail=context.jail,
-            network=context.network,
-            at_end=at_end,
-        )
-        more = (
-            f"[the user moved it there; its output so far:]\n{said.rstrip()}" if said else "[the user moved it there]"
-        )
-        return _told_of(job, self._domain, more)
+        about = (self._domain, context.jail, context.network, at_end)
+        moved = Moved(command, self._group, self._cleaned, said, *about)
+        job = await context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
+        return _told_of(job, self._domain, "[the user moved it there; its output so far:]", said.rstrip() or NO_OUTPUT)
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""

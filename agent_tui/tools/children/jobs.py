@@ -12,6 +12,7 @@ from types import MappingProxyType
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, PortReach
 from agent_tui.providers.secrets import Redactor
+from agent_tui.records import dataclass
 from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
@@ -26,6 +27,21 @@ TOO_MANY = f"{MAX_RUNNING} commands run in the background already. Stop one firs
 
 MAX_ENDED = 30
 """Commands that have ended and can still be looked at."""
+
+
+@dataclass(slots=True, frozen=True)
+class Moved:
+    """A command that was waited for. ``said`` is its output until then, which the model gets with the call, ``cleaned``
+    what that went through; ``at_end`` is told of its end and answers what else there is to tell."""
+
+    command: str
+    group: ProcessGroup
+    cleaned: Cleaned
+    said: str
+    domain: Domain
+    jail: Jail | None
+    network: Network | None
+    at_end: Callable[[], Awaitable[list[str]]]
 
 
 class Jobs:
@@ -88,42 +104,28 @@ class Jobs:
             )
         )
 
-    async def take_over(
-        self,
-        command: str,
-        group: ProcessGroup,
-        cleaned: Cleaned,
-        said: str,
-        folder: Path,
-        *,
-        limit: int,
-        domain: Domain,
-        jail: Jail | None,
-        network: Network | None,
-        at_end: Callable[[], Awaitable[list[str]]],
-    ) -> Job:
-        """A command that was waited for goes on in the background. ``said`` is its output until then, which the model
-        gets otherwise, and ``cleaned`` what it went through. Where its output cannot be kept it is ended, with
-        ToolError."""
+    async def take_over(self, moved: Moved, folder: Path, limit: int) -> Job:
+        """A command that was waited for goes on in the background; its log goes into ``folder``. Where that cannot be
+        made it is ended, with ToolError."""
         try:
             output = JobOutput(folder, "background", limit)
         except ToolError:
-            await group.end()
-            group.close()
+            await moved.group.end()
+            moved.group.close()
             raise
-        output.feed(said)
+        output.feed(moved.said)
         output.take()
         return self._begun(
             Job(
                 self._next_id(),
-                command,
-                group,
+                moved.command,
+                moved.group,
                 output,
-                cleaned,
-                domain=domain,
-                network=network,
-                jail=jail,
-                at_end=at_end,
+                moved.cleaned,
+                domain=moved.domain,
+                network=moved.network,
+                jail=moved.jail,
+                at_end=moved.at_end,
                 changed=self._over,
                 can_stay=False,
             )
