@@ -240,7 +240,7 @@ _WHERE = {
 
 @command("pins")
 async def pins(agent: Agent, args: str) -> CommandResult:
-    """List pinned files and messages, with sizes and prices."""
+    """List pinned files and messages, with their prices."""
     rows = []
     for each in agent.pins.all():
         id = each.label if each.state == "file" else recall_id(each.id)

@@ -27,7 +27,7 @@ def test_every_command_has_help_and_the_documented_name() -> None:
     assert list(commands) == list(registry.ORDER), "each has its place in the help, and each place its command"
     assert all(c.summary and not c.summary.endswith(".") for c in commands.values())
     # A list on a screen of 80 columns shows it whole.
-    assert {c.name: c.summary for c in commands.values() if len(c.summary) > 53} == {}
+    assert {c.name: c.summary for c in commands.values() if len(c.summary) > 52} == {}
     for alias, name in (("new", "clear"), ("undo", "rewind"), ("cost", "usage"), ("quit", "exit")):
         found = registry.find(alias)
         assert found is not None and found.name == name

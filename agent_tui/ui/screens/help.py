@@ -71,7 +71,7 @@ LEFT = 14
 WIDE = 100
 """Cells of the dialog's rows at most: longer lines are hard to read."""
 PALETTE_LEFT = 38
-NAMES_LEFT = 16
+NAMES_LEFT = 14
 """Cells of the palette's first column, at most, and what the longest command's name needs."""
 
 
