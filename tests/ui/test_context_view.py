@@ -182,10 +182,10 @@ def test_what_is_not_drawn_by_itself_has_the_colour_of_the_messages() -> None:
 
 
 def test_what_does_not_fit_is_said_shorter_or_not_at_all_and_never_cut() -> None:
-    cold = "next input: expected cold (idle for 6 min 2 s, and what was kept is gone): ~$1.51 instead of ~$0.15"
+    cold = "next input: expected uncached (idle for 6 min 2 s, and what was kept is gone): ~$1.51 instead of ~$0.15"
     text = f"demo · 11.0 % of the window · {cold} · derived"
     assert fitting(text, 9, 58) == in_lines(text, 58)
-    short = "next input: expected cold: ~$1.51 instead of ~$0.15"
+    short = "next input: expected uncached: ~$1.51 instead of ~$0.15"
     assert fitting(text, 2, 58) == ["demo · 11.0 % of the window", short]
     assert fitting(text, 1, 58) == ["demo · 11.0 % of the window · derived"]
     assert fitting(text, 0, 58) == []

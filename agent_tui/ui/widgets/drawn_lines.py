@@ -283,7 +283,7 @@ def cache_pieces(forecast: CacheForecast, tight: int, gap: str, paint: Paint) ->
     cold = forecast.cold
     if cold is None:
         return [(forecast_words(forecast), paint("faint")), (gap, paint())] if forecast.until and not tight else []
-    text = price_words(cold) if tight < 2 else short_words(cold) if tight < 5 else "cold"
+    text = price_words(cold) if tight < 2 else short_words(cold) if tight < 5 else "uncached"
     return [(text, paint("warning")), (gap, paint())]
 
 
