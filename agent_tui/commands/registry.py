@@ -282,6 +282,11 @@ def _names(agent: Agent | None, typed: str) -> list[Completion]:
             (own.name, (), "", own.description) for own in agent.project.user_commands() if own.name not in COMMANDS
         ]
     ranked: list[tuple[tuple[int, int], Completion]] = []
+    whole = typed.lower()
+    if (whole in ELSEWHERE or whole in INSTEAD) and all(name != whole for name, *_ in entries):
+        # Typed whole it is meant: Enter runs no other that its letters are in.
+        said = COMMANDS[ELSEWHERE[whole]].summary if whole in ELSEWHERE else INSTEAD[whole]
+        ranked.append(((0, 0), Completion(f"/{whole}", f"/{whole}", said)))
     for order, (name, aliases, args, summary) in enumerate(entries):
         rank = min((_rank(typed, word) for word in (name, *aliases)), default=9)
         if rank < 9:

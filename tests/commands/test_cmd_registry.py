@@ -15,7 +15,7 @@ from agent_tui.commands.info import Info, layout
 from agent_tui.commands.mentions import expand_mentions, mentions, project_files, quote_path
 from agent_tui.errors import AgentError
 from agent_tui.text import clean, numbers
-from tests.support.fake_agent import FakeAgent
+from tests.support.fake_agent import FakeAgent, UserCommand
 
 
 async def run(agent: FakeAgent, line: str) -> registry.CommandResult:
@@ -44,6 +44,12 @@ async def test_what_other_agents_call_a_command_runs_it_or_gets_a_word(tmp_path:
     ours = {*registry.load(), *(alias for c in registry.load().values() for alias in c.aliases)}
     assert not ours & {*registry.ELSEWHERE, *registry.INSTEAD}
     assert not {*registry.ELSEWHERE} & {*registry.INSTEAD} and {*registry.ELSEWHERE.values()} <= {*registry.COMMANDS}
+    for name in (*registry.ELSEWHERE, *registry.INSTEAD):
+        assert registry.complete(agent, f"/{name}")[0].insert == f"/{name}"
+        agent.project.own_commands = [UserCommand(name, "mine")]
+        assert [c.detail for c in registry.complete(agent, f"/{name}")[:1]] == ["mine"]
+        assert await run(agent, f"/{name} x") == registry.Submit(f"{name}: x")
+        agent.project.own_commands = []
     assert await run(agent, "/continue") == await run(agent, "/resume")
     assert await run(agent, "/Bashes") == await run(agent, "/jobs")
     said = await run(agent, "/Memory")

@@ -42,7 +42,9 @@ async def test_the_hint_goes_with_the_next_key_and_the_status_line_stays(tmp_pat
         assert run.app.activity._timer is None
 
 
-@pytest.mark.parametrize(("width", "said"), [(200, "uncached: ~$1.51 instead of ~$0.15"), (80, "uncached"), (60, "uncached")])
+@pytest.mark.parametrize(
+    ("width", "said"), [(200, "uncached: ~$1.51 instead of ~$0.15"), (80, "uncached"), (60, "uncached")]
+)
 def test_the_status_line_says_it_in_the_room_there_is(width: int, said: str) -> None:
     assert said in status(CacheForecast(0, 1.51, EXPIRED), width)
     assert status(CacheForecast(0, 1.51, EXPIRED), width).rstrip().endswith("$0.42")

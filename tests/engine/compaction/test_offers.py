@@ -351,7 +351,9 @@ async def test_after_a_switch_the_model_that_has_it_in_its_cache_writes_the_summ
             await agent.context.refresh()
             await agent.events.settled()
             line = offered(seen)[-1]
-            assert line.startswith("Compact now ~$") and ", uncached: ~$" in line and line.endswith(" · summary by demo")
+            assert (
+                line.startswith("Compact now ~$") and ", uncached: ~$" in line and line.endswith(" · summary by demo")
+            )
             for _ in range(2):
                 await agent.context.refresh()
                 await agent.events.settled()
