@@ -171,7 +171,7 @@ def add_flag(to: argparse._ActionsContainer, flag: Flag, default: Any = None) ->
     if flag.kind == "switch":
         kind["action"] = argparse.BooleanOptionalAction if flag.negatable else "store_true"
     else:
-        types = {"path": _path, "paths": _path, "schema": _schema, "number": int, "dollars": float}
+        types = {"path": _path, "paths": _path, "schema": _schema, "number": _number, "dollars": _dollars}
         kind |= {"metavar": flag.metavar, "type": types.get(flag.kind)}
     if flag.kind in ("texts", "paths"):
         kind |= {"action": "append", "default": []}
@@ -180,6 +180,20 @@ def add_flag(to: argparse._ActionsContainer, flag: Flag, default: Any = None) ->
     if flag.optional:
         kind |= {"nargs": "?", "const": ""}
     to.add_argument(*flag.spellings, **kind)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
+
+
+def _dollars(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
 
 
 def _path(text: str) -> Path:

@@ -43,27 +43,32 @@ _NEAREST: Mapping[str, str] = {
     "--ask-for-approval": "--permission-mode",
     "--tools": "--allow and --deny, or disabled in [tools]",
     "--append-system-prompt-file": "--append-system-prompt TEXT",
-    "--fork-session": "/fork",
+    "--fork-session": "/fork in the chat",
+    "--name": "/rename in the chat",
+    "--plugin-dir": "skills, commands, hooks or MCP servers; there are no plugins",
+    "--ide": "agent-tui acp, from the editor",
+    "--oss": "-m ollama/MODEL",
+    "--debug": "--verbose; agent-tui doctor says where the log is",
     "--json": "--output-format json or stream-json",
     "--output-last-message": "--output-format text, with standard output to a file",
     "--settings": "--config FILE",
     "--profile": "--config FILE",
-    "--effort": "/effort, or reasoning_effort in [models.NAME] of the configuration",
+    "--effort": "/thinking in the chat, or reasoning_effort in [models.NAME] of the configuration",
     "--agent": "--system-prompt-file FILE",
     "--prompt-interactive": "only the prompt",
     "--worktree": "--cd DIR",
     "--quiet": "-p, which prints only the answer",
 }
-"""What has no equal, and what is nearest."""
+"""What has no equal, and what to use instead."""
 
 _WORDS: Mapping[str, str] = {
     "login": "agent-tui auth set PROVIDER",
     "logout": "agent-tui auth remove PROVIDER",
     "resume": "agent-tui --resume",
-    "update": "the tool that installed agent-tui, e.g. pip or uv",
-    "upgrade": "the tool that installed agent-tui, e.g. pip or uv",
+    "update": "what installed agent-tui, e.g. pipx",
+    "upgrade": "what installed agent-tui, e.g. pipx",
 }
-"""Subcommands of others."""
+"""Subcommands of others, and what to use instead."""
 
 
 def in_our_flags(arguments: Sequence[str]) -> list[str]:
@@ -103,12 +108,12 @@ def _is_rules(argument: str) -> bool:
 
 
 def did_you_mean(flag: str, known: Iterable[str]) -> str:
-    """Returns the flag that one that does not exist was meant to be, in brackets after a blank; empty where nothing is
-    near."""
+    """Returns the flag that one that does not exist was meant to be, or what to use instead, in brackets after a blank;
+    empty where nothing is near."""
     name = flag.partition("=")[0]
     if nearest := _NEAREST.get(name):
-        return f" (did you mean {nearest}?)"
-    near = difflib.get_close_matches(name, [one for one in known if one.startswith("--")], n=1, cutoff=0.6)
+        return f" (use {nearest})"
+    near = difflib.get_close_matches(name, [one for one in known if one.startswith("--")], n=1, cutoff=0.7)
     # One that is known itself is another subcommand's.
     return f" (did you mean {near[0]}?)" if near and near[0] != name else ""
 
@@ -116,9 +121,5 @@ def did_you_mean(flag: str, known: Iterable[str]) -> str:
 def no_command(word: str, subcommands: Sequence[str]) -> str:
     """Why one word alone is hardly a message: it is nearly a subcommand, or one of others. Empty where it is none."""
     near = difflib.get_close_matches(word, subcommands, n=1, cutoff=0.8)
-    meant = _WORDS.get(word) or (f"agent-tui {near[0]}" if near else "")
-    return (
-        f"No such command: {word!r}. Did you mean {meant}? To send it as a message: agent-tui -- {word}"
-        if meant
-        else ""
-    )
+    hint = f"Use {_WORDS[word]}." if word in _WORDS else f"Did you mean agent-tui {near[0]}?" if near else ""
+    return f"No such command: {word!r}. {hint} To send it as a message: agent-tui -- {word}" if hint else ""

@@ -26,9 +26,9 @@ async def help_(agent: Agent, args: str) -> CommandResult:
 
 @command("copy", args="[n]")
 async def copy(agent: Agent, args: str) -> CommandResult:
-    """Copy the last answer as Markdown; /copy 2 copies the one before.
+    """Copy the last answer; /copy 2 copies the one before.
 
-    The text goes to the terminal's clipboard (OSC 52), and to the system's where there is one.
+    The Markdown goes to the terminal's clipboard (OSC 52), and to the system's where there is one.
     """
     try:
         back = int(args) if args else 1
@@ -145,9 +145,9 @@ def named_pictures(agent: Agent) -> str:
 
 @command("picture", args="[name]", choices=_names)
 async def picture(agent: Agent, args: str) -> CommandResult:
-    """Show a picture of the conversation: the newest, or one by name.
+    """Show a picture of the conversation.
 
-    Drawn as well as the terminal can: kitty graphics, iTerm2 images, sixels, or coarse blocks of colour; /doctor
-    says which. ← and → show the others.
+    The newest, or one by name. Drawn as well as the terminal can: kitty graphics, iTerm2 images, sixels, or coarse
+    blocks of colour; /doctor says which. ← and → show the others.
     """
     return OpenScreen("picture", args) if pictures_of(agent.conversation.path) else Text(NONE)

@@ -73,7 +73,7 @@ def _context_choices(agent: Agent) -> Iterable[tuple[str, str]]:
     choices=_context_choices,
 )
 async def context(agent: Agent, args: str) -> CommandResult:
-    """Show what fills the context window and when it will be compacted.
+    """Show what fills the context and when it compacts.
 
     With a word it prints that part as text: rows, row 3.2, why, step 12 (step 12 4 compares the two), cache, exact,
     export (export 12, export FILE), stats. drop ID stops sending messages (several ids, or ID..ID): it tells the
@@ -137,7 +137,7 @@ def _compact_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("compact", args="[focus] | preview | show [N] | undo", choices=_compact_choices)
 async def compact(agent: Agent, args: str) -> CommandResult:
-    """Summarise the older part of the conversation to make room.
+    """Summarise older messages to make room.
 
     A focus text tells the summary what matters most. preview shows what goes and what stays, without a model call;
     show opens the newest compaction (show 2 the one before) with its facts; undo restores exactly what the newest
@@ -176,7 +176,7 @@ def _pinnable(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("pin", args="[PATH | ID]", choices=_pinnable)
 async def pin(agent: Agent, args: str) -> CommandResult:
-    """Pin your newest message, or a file, so that compaction keeps it.
+    """Keep a message or a file through every compaction.
 
     Alone it pins your newest message: every compaction keeps it word for word. With an id it pins that message;
     with a path it sends the file with every request, read afresh each time. If that is expensive it tells the price
@@ -240,7 +240,7 @@ _WHERE = {
 
 @command("pins")
 async def pins(agent: Agent, args: str) -> CommandResult:
-    """List pinned files and messages, with sizes and prices."""
+    """List pinned files and messages, with their prices."""
     rows = []
     for each in agent.pins.all():
         id = each.label if each.state == "file" else recall_id(each.id)

@@ -24,7 +24,10 @@ def _models(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("model", args="[name]", choices=_models)
 async def model(agent: Agent, args: str) -> CommandResult:
-    """Choose the model; any LiteLLM name works, e.g. openai/gpt-5."""
+    """Choose a model, or set a key.
+
+    /model openai/gpt-5 takes any name that LiteLLM knows; /model WORDS searches the list.
+    """
     if not args or not await agent.models.named(args):
         return OpenScreen("models", args)
     if not agent.turns.busy and await agent.models.missing_key(args) is not None:
@@ -45,7 +48,7 @@ def _efforts(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("thinking", args="[off|low|medium|high]", choices=_efforts)
 async def thinking(agent: Agent, args: str) -> CommandResult:
-    """Set how much the model thinks, or see the levels and their cost."""
+    """Set how much the model thinks."""
     await agent.models.until_described()
     levels = agent.models.levels()
     wanted = args.lower()

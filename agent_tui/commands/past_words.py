@@ -77,7 +77,7 @@ def title(view: PastView, now: float | None = None) -> str:
 
 def outcome(moment: PastMoment) -> str:
     """Returns the input that was expected of the step, and what was billed: ``Expected ~21,400, billed 21,380 (−0.1 %),
-    18,000 of it read from the cache.``"""
+    18,000 cached.``"""
     step = moment.step
     expected = ""
     if step.estimated_input is not None:
@@ -95,7 +95,7 @@ def outcome(moment: PastMoment) -> str:
         if step.estimated_spread is not None:
             words += f", {'within' if abs(error) <= step.estimated_spread else 'outside'} the ±"
     if usage.cache_read is not None:
-        words += f", {usage.cache_read:,} of it read from the cache" if usage.cache_read else ", none of it cached"
+        words += f", {usage.cache_read:,} cached" if usage.cache_read else ", none cached"
     if step.believed is not None:
         words += "; this report looks wrong" + (f": {DOUBTS[step.doubt]}" if step.doubt else "")
     if step.miss is not None:

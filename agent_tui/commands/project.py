@@ -130,9 +130,10 @@ def _trust_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("trust", args="[show|yes]", choices=_trust_choices)
 async def trust(agent: Agent, args: str) -> CommandResult:
-    """Trust this folder: its config, MCP servers, skills, commands and hooks.
+    """Trust what this folder brings along.
 
-    You trust what the files say now. When they change, or another repository is at this path, you are asked again.
+    That is its configuration, MCP servers, skills, commands and hooks. You trust what the files say now. When they
+    change, or another repository is at this path, you are asked again.
     """
     if args not in ("", "show", "yes"):
         return Text("Usage: /trust [show|yes]", error=True)
@@ -263,7 +264,7 @@ _HOOK_MARKS: dict[HookState, Mark] = {"on": "ok", "waits": "", "problem": "warn"
 
 @command("hooks")
 async def hooks(agent: Agent, args: str) -> CommandResult:
-    """List the commands that run at events, with where they are from.
+    """List the commands that run at events.
 
     A ! stands before one that is not used, with the reason; hooks of a folder wait until you trust it.
     """
@@ -283,7 +284,7 @@ def _doctor_choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("doctor", aliases=("config",), args="[--forget]", choices=_doctor_choices)
 async def doctor(agent: Agent, args: str) -> CommandResult:
-    """Check model, sandbox, terminal and files, and show where they are.
+    """Check the installation, and show where things are.
 
     /doctor --forget forgets the model limits learned from servers.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -129,6 +129,48 @@ PARTS: dict[str, tuple[str, ...]] = {
 ORDER = tuple(chain.from_iterable(PARTS.values()))
 """The names in the order of the help."""
 
+ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("allowed-tools", "approvals"), "permissions"),
+    **dict.fromkeys(("bashes", "ps", "tasks"), "jobs"),
+    **dict.fromkeys(("checkpoint", "restore"), "rewind"),
+    **dict.fromkeys(("chat", "continue"), "resume"),
+    "about": "status",
+    "compress": "compact",
+    "effort": "thinking",
+    "reset": "clear",
+    "settings": "doctor",
+    "stats": "usage",
+}
+"""What other agents call our commands. Not listed anywhere: who types one gets what it means."""
+_REVIEW = "Ask for it: review my changes. A file .agent-tui/commands/review.md makes it a command."
+_UPDATE = "Update with what installed agent-tui, e.g. pipx; CHANGELOG.md lists the changes."
+_PLUGINS = "There are no plugins; see /skills, /hooks and /mcp."
+INSTEAD: Mapping[str, str] = {
+    "add-dir": "Start with --add-dir DIR, or allow the folder when you are asked.",
+    "bug": "/doctor shows what a report needs; c copies it.",
+    "diff": "Run !git diff.",
+    "extensions": _PLUGINS,
+    "feedback": "/doctor shows what a report needs; c copies it.",
+    "ide": "agent-tui acp connects Zed and other editors.",
+    "keybindings": "? on an empty prompt lists the keys; set yours under [keys] in the configuration.",
+    "login": "Choose a model with /model: it asks for the key. agent-tui auth set PROVIDER stores one.",
+    "logout": "agent-tui auth remove PROVIDER removes a stored key.",
+    "memory": "Edit AGENTS.md (or CLAUDE.md); /init has the model write it, /context shows what is sent.",
+    "mention": "Type @ and part of a file's name.",
+    "output-style": "Describe the style in AGENTS.md, or start with --append-system-prompt.",
+    "plan": "Press Shift+Tab, or run /permissions plan.",
+    "plugin": _PLUGINS,
+    "release-notes": _UPDATE,
+    "review": _REVIEW,
+    "sandbox": "/status shows the sandbox; set it under [sandbox] in the configuration.",
+    "security-review": _REVIEW,
+    "statusline": "Set status_command under [ui] in the configuration.",
+    "terminal-setup": "/doctor lists the keys this terminal can send, and how to add the others.",
+    "update": _UPDATE,
+    "upgrade": _UPDATE,
+}
+"""Commands of other agents that have no equal here, and what to do instead."""
+
 COMMANDS: dict[str, Command] = {}
 _ALIASES: dict[str, str] = {}
 
@@ -180,9 +222,17 @@ def nearest(name: str, agent: Agent | None = None) -> list[str]:
     """At most three names, those most like an unknown one, best first."""
     names = [*load(), *_ALIASES, *_own_names(agent)]
     name = name.lower()
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     starts = [n for n in names if n.startswith(name) and n not in close] if name else []
     return [*starts, *close][:3]
+
+
+def instead(name: str, agent: Agent | None = None) -> str:
+    """What to do instead of running a command that does not exist; empty where nothing comes near."""
+    if said := INSTEAD.get(name.lower()):
+        return said
+    close = nearest(name, agent)
+    return f"Did you mean {', '.join('/' + n for n in close)}?" if close else ""
 
 
 def split(line: str) -> tuple[str, str]:
@@ -210,9 +260,9 @@ async def run(agent: Agent, line: str) -> CommandResult:
     if (theirs := own(name, agent)) is not None:
         text = theirs.expand(args)
         return Submit(text if isinstance(text, str) else await text)
-    close = nearest(name, agent)
-    hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else " Run /help to list them."
-    return Text(f"Unknown command /{name}.{hint}", error=True)
+    if (same := ELSEWHERE.get(name.lower())) is not None:
+        return await COMMANDS[same].handler(agent, args)
+    return Text(f"Unknown command /{name}. {instead(name, agent) or 'Run /help to list them.'}", error=True)
 
 
 def complete(agent: Agent | None, line: str) -> list[Completion]:
@@ -237,6 +287,11 @@ def _names(agent: Agent | None, typed: str) -> list[Completion]:
             (one.name, (), "", one.description) for one in agent.project.user_commands() if one.name not in COMMANDS
         ]
     ranked: list[tuple[tuple[int, int], Completion]] = []
+    whole = typed.lower()
+    if (whole in ELSEWHERE or whole in INSTEAD) and all(name != whole for name, *_ in entries):
+        # Typed whole it is meant: Enter runs no other that its letters are in.
+        said = COMMANDS[ELSEWHERE[whole]].summary if whole in ELSEWHERE else INSTEAD[whole]
+        ranked.append(((0, 0), Completion(f"/{whole}", f"/{whole}", said)))
     for order, (name, aliases, args, summary) in enumerate(entries):
         rank = min((_rank(typed, word) for word in (name, *aliases)), default=9)
         if rank < 9:

@@ -360,8 +360,8 @@ def entry_details(entry: CacheEntry) -> str:
         f"Expected  {_count(entry.expected)}",
     ]
     if entry.miss is not None:
-        missed = _count(entry.miss.tokens)
-        lines.append(f"Missed    {missed}, {miss_words(entry.miss)}; extra {money(entry.miss.cost_usd)}")
+        lines.append(f"Missed    {_count(entry.miss.tokens)}, extra {money(entry.miss.cost_usd)}")
+        lines.append(f"Why       {miss_words(entry.miss)}")
     if entry.life is not None:
         lines.append(f"Kept      {duration(entry.life)} from the start of the call")
     if entry.diagnosis is not None:

@@ -132,14 +132,14 @@ async def write_told(text: str, path: Path) -> Path:
 
 @command("clear", aliases=("new",))
 async def clear(agent: Agent, args: str) -> CommandResult:
-    """Start a new conversation; /resume returns to this one."""
+    """Start a new session; /resume returns to this one."""
     lost = lost_text(await agent.sessions.clear())
     return Text(f"New session. {lost}") if lost else Nothing()
 
 
 @command("resume", args="[id or search]")
 async def resume(agent: Agent, args: str) -> CommandResult:
-    """Open an earlier session; search by what was said in it."""
+    """Open an earlier session, or search what was said."""
     if args and " " not in args:
         try:
             found = agent.store.sessions.get(args)
@@ -171,7 +171,7 @@ def _ways(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("rewind", aliases=("undo",), args="[back [files]]", choices=_ways)
 async def rewind(agent: Agent, args: str) -> CommandResult:
-    """Go back to a message or branch, with its files if you like.
+    """Go back to an earlier message, files too if you like.
 
     Nothing is deleted: what you rewind stays as a branch, listed where it forked. `back` returns to the branch you
     left last.
@@ -222,7 +222,7 @@ EXPORTS = {
 
 @command("export", args="[json|md|html] [PATH]", choices=lambda agent: EXPORTS.items())
 async def export(agent: Agent, args: str) -> CommandResult:
-    """Export this session as JSON (complete), Markdown or HTML.
+    """Export this session as JSON, Markdown or HTML.
 
     Without a path it goes to the exports folder. Existing files are never overwritten.
     """

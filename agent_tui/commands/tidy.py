@@ -32,7 +32,7 @@ def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("tidy", args="[drop N … | all]", choices=_choices)
 async def tidy(agent: Agent, args: str) -> CommandResult:
-    """List what is sent but no longer useful, and pick what to drop.
+    """List what is sent but useless, to drop it.
 
     Found without a model: files read again later, older todo lists, failed attempts that worked later, repeated
     results, and large ones never mentioned since. In plain mode, tidy drop 1 3 drops by number and tidy all drops

@@ -54,7 +54,7 @@ def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
 
 @command("budget", args="[turn|session|day|tokens AMOUNT|off]", choices=_choices)
 async def budget(agent: Agent, args: str) -> CommandResult:
-    """Show what is spent and left, or set a budget for this session.
+    """Show what is spent and left, or set a budget.
 
     /budget session 5 allows this session $5, /budget tokens 500k that many tokens; /budget turn off removes a
     limit. A call that could exceed a budget is asked for a shorter answer, or not made. Lasting budgets are set in
@@ -245,7 +245,7 @@ def _missed(name: str, one: MissSum) -> Row:
 
 @command("status")
 async def status(agent: Agent, args: str) -> CommandResult:
-    """Show session, model, folder, permissions and context at a glance."""
+    """Show session, model, folder and permissions."""
     usage, spec, info = agent.context.usage(), agent.models.spec, agent.conversation.info
     window = usage.window
     where = "unknown window"
@@ -279,7 +279,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
 
 @command("usage", aliases=("cost",))
 async def usage(agent: Agent, args: str) -> CommandResult:
-    """Show tokens and cost of this session, by turn and by model."""
+    """Show tokens and cost, by turn and by model."""
     conversation, totals = agent.conversation, agent.context.usage().session
     steps = conversation.steps[conversation.inherited :]
     if not totals.steps and not steps:

@@ -31,7 +31,7 @@ ANSWER_ACTIONS = ("allow", "always", "deny", "feedback")
 
 KEY_ACTIONS = (
     *("send", "newline", "steer", "escape", "cancel", "quit", "suspend", "undo", "redo", "editor", "paste", "complete"),
-    *("older", "newer", "history", "mode", "tools", "reasoning", "find", "palette", "redraw"),
+    *("older", "newer", "history", "mode", "tools", "background", "reasoning", "find", "palette", "redraw"),
     *("page_up", "page_down", "start", "end", "previous_question", "next_question"),
     *ANSWER_ACTIONS,
 )

@@ -149,18 +149,18 @@ def _until_words(forecast: CacheForecast) -> str:
 
 
 def price_words(cold: ColdRequest) -> str:
-    """``cold: ~$1.51 instead of ~$0.15``; in tokens where no price says more."""
+    """``uncached: ~$1.51 instead of ~$0.15``; in tokens where no price says more."""
     return f"{_name(cold)}: {_price(cold)}"
 
 
 def _why_and_price(cold: ColdRequest) -> str:
-    """``cold (idle for 6 min): ~$1.51 instead of ~$0.15``: why comes first, for the price is in the status line too,
-    and the end is what gets cut off."""
+    """``uncached (idle for 6 min): ~$1.51 instead of ~$0.15``: why comes first, for the price is in the status line
+    too, and the end is what gets cut off."""
     return f"{_name(cold)} ({cold.what}): {_price(cold)}"
 
 
 def _name(cold: ColdRequest) -> str:
-    return "cold" if cold.whole else "partly cold"
+    return "uncached" if cold.whole else "partly uncached"
 
 
 def _price(cold: ColdRequest) -> str:
@@ -170,8 +170,8 @@ def _price(cold: ColdRequest) -> str:
 
 
 def short_words(cold: ColdRequest) -> str:
-    """``cold ~$1.51``, for where there is little room."""
-    return f"cold ~{money(cold.usd)}" if cold.usd else f"cold {tokens(cold.tokens, approximate=True)}"
+    """``uncached ~$1.51``, for where there is little room."""
+    return f"uncached {f'~{money(cold.usd)}' if cold.usd else tokens(cold.tokens, approximate=True)}"
 
 
 def cold_words(cold: ColdRequest) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
+from agent_tui.context.trust import places
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
@@ -332,7 +333,7 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
         _search_index(parts.store),
         _log(parts.paths.log_file),
         _model(info),
-        ("ok" if trusted else "warn", "folder", f"{parts.root} ({'trusted' if trusted else 'not trusted'})"),
+        _folder(parts.root, trusted),
     ]
     for program, use in (("git", "branch and status work"), ("rg", "grep works")):
         found = shutil.which(program)
@@ -341,6 +342,13 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
     missing = ("warn", "keyring", "not installed; keys come from the environment")
     return [*rows, ("ok", "keyring", "installed") if _version("keyring") else missing]
+
+
+def _folder(root: Path, trusted: bool) -> Row:
+    """That it is not trusted matters only where it brings something along."""
+    waits = not trusted and bool(places(root))
+    told = "trusted" if trusted else "not trusted: /trust shows what it brings" if waits else "not trusted"
+    return "warn" if waits else "ok", "folder", f"{root} ({told})"
 
 
 def learned_rows(store: Store) -> list[Row]:

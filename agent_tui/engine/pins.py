@@ -162,7 +162,7 @@ class Pins:
         warm, cold = priced_call(prices, size, size, 0).usd, priced_call(prices, size, 0, 0).usd
         if warm is None or cold is None or not cold:
             return ""
-        return f" ({money(warm)} a step cached, {money(cold)} cold)"
+        return f" ({money(warm)} a step cached, {money(cold)} uncached)"
 
     async def file_price(self, path: str) -> str:
         """What has to be said before a large file is pinned; empty for any other. Raises AgentError when it cannot be

@@ -339,6 +339,11 @@ class Background:
         """The newest output. Raises ToolError when there is none of that id."""
         return self.jobs.get(id).shown
 
+    def move(self) -> bool:
+        """Moves the commands that are waited for into the background; False where there are none. Raises ToolError
+        where there would be too many."""
+        return self.jobs.move()
+
     async def stop(self, id: str) -> str:
         """Ends one; a line on how it is then. Raises ToolError when there is none of that id."""
         return (await self.jobs.stop(id, "the user")).state_line() + "."

@@ -79,12 +79,11 @@ async def expanded(agent: Agent, typed: str, piped: str) -> str:
     if (own := registry.own(name, agent)) is not None:
         text = own.expand(args)
         return text if isinstance(text, str) else await text
-    if registry.find(name) is not None:
+    if registry.find(name) is not None or name in registry.ELSEWHERE:
         raise ConfigError(f"/{name} is a chat command; -p sends a message.")
     if registry.is_command(typed or piped, agent):
-        close = registry.nearest(name, agent)
-        hint = f" Did you mean {', '.join('/' + n for n in close)}?" if close else ""
-        raise ConfigError(f"Unknown command /{name}.{hint} Put a space before it to send it as text.")
+        hint = f"{registry.instead(name, agent)} ".lstrip()
+        raise ConfigError(f"Unknown command /{name}. {hint}Put a space before it to send it as text.")
     return prompt
 
 

@@ -181,8 +181,8 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds for people: ``<0.1 s``, ``0.4 s``, ``1.2 s``, ``2 s``, ``2 min 5 s``, ``1 h 2 min``; tenths only below
-    five seconds, where they tell something."""
+    """Seconds for people: ``<0.1 s``, ``0.4 s``, ``1.2 s``, ``2 s``, ``2 min``, ``2 min 5 s``, ``1 h 2 min``; tenths
+    only below five seconds, where they tell something."""
     if seconds is None:
         return "?"
     if seconds and not round(seconds, 1):
@@ -192,7 +192,11 @@ def duration(seconds: float | None) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3_600 else f"{whole // 3_600} h {whole // 60 % 60} min"
+    if whole < 3_600:
+        larger, smaller = f"{whole // 60} min", f"{whole % 60} s"
+    else:
+        larger, smaller = f"{whole // 3_600} h", f"{whole // 60 % 60} min"
+    return larger if smaller.startswith("0 ") else f"{larger} {smaller}"
 
 
 def clock_time(then: float) -> str:

@@ -335,6 +335,9 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def action_toggle_tools(self) -> None:
         self.view.hint("Tool output open" if self.transcript.toggle_tools() else "Tool output closed")
 
+    def action_to_background(self) -> None:
+        self.chat.interrupts.to_background()
+
     def action_toggle_reasoning(self) -> None:
         self.view.hint("Reasoning shown" if self.transcript.toggle_reasoning() else "Reasoning hidden")
 

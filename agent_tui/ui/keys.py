@@ -14,6 +14,7 @@ APP_BINDINGS: list[BindingType] = [
     Binding("escape", "escape", "Interrupt or close", show=False),
     Binding("shift+tab", "next_mode", "Permission mode", show=False, priority=True, id="mode"),
     Binding("ctrl+o", "toggle_tools", "Expand tool output", show=False, id="tools"),
+    Binding("ctrl+b", "to_background", "Move a command to the background", show=False, id="background"),
     Binding("ctrl+t", "toggle_reasoning", "Show reasoning", show=False, id="reasoning"),
     Binding("ctrl+f", "find", "Find in the transcript", show=False, id="find"),
     Binding("ctrl+l", "redraw", "Redraw", show=False, id="redraw"),

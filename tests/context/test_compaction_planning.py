@@ -345,7 +345,7 @@ def test_texts() -> None:
         "2 s",
         "4.9 s",
         "8 s",
-        "1 min 0 s",
+        "1 min",
         "2 min 5 s",
         "1 h 2 min",
     ]

@@ -120,7 +120,7 @@ def test_without_prices_it_is_said_in_tokens_and_never_done_by_itself() -> None:
 def test_the_line_has_both_prices_and_fits_a_small_screen() -> None:
     world = long_talk(8, 12_000)
     until = CacheForecast(world.usage().total, None, None, NOW + 60)
-    for forecast, said in ((until, "cold from "), (cold(1), "as is, cold: "), (None, "as is: ")):
+    for forecast, said in ((until, "after "), (cold(1), "as is, uncached: "), (None, "as is: ")):
         for prices, mark in ((PRICES, "~$"), (Prices(), "~")):
             found = replace(weighed(world, forecast, prices, Pace(10, 4))[1], writer="claude-sonnet-4-6")
             line, _, writer = found.line().partition(" · ")

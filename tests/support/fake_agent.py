@@ -703,6 +703,11 @@ class FakeBackground(Background):
         self._agent = agent
         self.known: dict[str, JobInfo] = {}
         self.outputs: dict[str, str] = {}
+        self.waited_for = False
+
+    def move(self) -> bool:
+        self._agent.calls.append(("move_jobs", None))
+        return self.waited_for
 
     def infos(self) -> list[JobInfo]:
         return list(self.known.values())

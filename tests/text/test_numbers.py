@@ -173,3 +173,8 @@ def test_parts_add_up_and_stay_near_their_share(total: int, weights: list[int]) 
 def test_a_negative_count_is_refused() -> None:
     with pytest.raises(ValueError, match="Invalid token count"):
         largest_remainder(5, [1, -1])
+
+
+def test_a_duration_leaves_out_a_smaller_unit_of_none() -> None:
+    told = {59: "59 s", 60: "1 min", 61: "1 min 1 s", 300: "5 min", 3_600: "1 h", 3_660: "1 h 1 min", 36_000: "10 h"}
+    assert {seconds: duration(seconds) for seconds in told} == told

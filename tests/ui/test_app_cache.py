@@ -28,7 +28,7 @@ def publish(run: Running, cold: ColdRequest | None, until: float | None = None) 
 async def test_the_hint_goes_with_the_next_key_and_the_status_line_stays(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         publish(run, EXPIRED)
-        hint = "Next input: expected cold (idle for 6 min 2 s): ~$1.51 instead of ~$0.15"
+        hint = "Next input: expected uncached (idle for 6 min 2 s): ~$1.51 instead of ~$0.15"
         await run.until(lambda: run.app.activity.hint_text == hint)
         await run.type("x")
         await run.until(lambda: not run.app.activity.hint_text)
@@ -42,7 +42,9 @@ async def test_the_hint_goes_with_the_next_key_and_the_status_line_stays(tmp_pat
         assert run.app.activity._timer is None
 
 
-@pytest.mark.parametrize(("width", "said"), [(200, "cold: ~$1.51 instead of ~$0.15"), (80, "cold"), (60, "cold")])
+@pytest.mark.parametrize(
+    ("width", "said"), [(200, "uncached: ~$1.51 instead of ~$0.15"), (80, "uncached"), (60, "uncached")]
+)
 def test_the_status_line_says_it_in_the_room_there_is(width: int, said: str) -> None:
     assert said in status(CacheForecast(0, 1.51, EXPIRED), width)
     assert status(CacheForecast(0, 1.51, EXPIRED), width).rstrip().endswith("$0.42")
@@ -52,7 +54,7 @@ def test_what_is_cached_is_said_with_a_time_that_stays_true() -> None:
     until = 1_800_000_000.0
     assert f"cached until {clock_time(until)}" in status(CacheForecast(80_000, 0.15, None, until), 200)
     assert "cached" not in status(CacheForecast(80_000, 0.15, None, None), 200)
-    assert "partly cold: ~12k not from the cache" in status(CacheForecast(3_000, None, UNPRICED), 200)
+    assert "partly uncached: ~12k not from the cache" in status(CacheForecast(3_000, None, UNPRICED), 200)
 
 
 def status(forecast: CacheForecast, width: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.models.events import JobInfo, JobsChanged, SubagentFacts
+from agent_tui.models.events import JobInfo, JobsChanged, SubagentFacts, ToolStarted, TurnStarted
 from agent_tui.models.usage import Cost
 from agent_tui.ui.screens.text import TextRows
 from agent_tui.ui.screens.work import JobOutput, JobPicker
@@ -157,3 +157,24 @@ async def test_the_command_keeps_by_id(tmp_path: Path) -> None:
         await run.until(lambda: "b1 is kept." in run.shown())
         await run.app.close_agent()
         assert run.app.chat.holder.farewell == ["Goes on: npm run dev"]
+
+
+async def test_a_key_moves_the_command_that_runs(tmp_path: Path) -> None:
+    async with running(tmp_path, size=(120, 30)) as run:
+        await run.pilot.press("ctrl+b")
+        await run.until(lambda: "No command is running" in run.shown())
+        run.agent.background.waited_for = True
+        run.agent.publish(TurnStarted())
+        run.agent.publish(ToolStarted("c1", "bash", "npm run dev"))
+        await run.until(lambda: "Running npm run dev" in run.shown() and "Ctrl+B to background" in run.shown())
+        await run.pilot.press("ctrl+b")
+        await run.until(lambda: len(run.agent.called("move_jobs")) == 2)
+        assert "No command is running" not in run.shown()
+
+
+async def test_keys_are_named_as_far_as_there_is_room(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.publish(TurnStarted())
+        run.agent.publish(ToolStarted("c1", "bash", "x" * 40))
+        await run.until(lambda: "· Esc to interrupt " in run.shown())
+        assert "Ctrl+B" not in run.shown()

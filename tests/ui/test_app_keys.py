@@ -11,8 +11,9 @@ from agent_tui.config import Settings
 from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted, WaitingMessage
 from agent_tui.models.messages import user_message
 from agent_tui.ui.screens.help import HelpScreen, Palette
-from agent_tui.ui.screens.picker import HistoryPicker
+from agent_tui.ui.screens.picker import MARK, HistoryPicker
 from agent_tui.ui.screens.sessions import RewindPicker
+from agent_tui.ui.theme import paint_of
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent, UserCommand
 
@@ -308,6 +309,19 @@ async def test_palette_runs_commands_and_offers_the_users_own(tmp_path: Path) ->
         await run.pilot.press("enter")
         await run.until(lambda: agent.called("submit"))
         assert agent.called("submit") == [("review: ", [])]
+
+
+async def test_the_palette_says_whole_what_a_command_does_on_a_screen_of_80_columns(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    async with running(tmp_path, agent, size=(80, 24)) as run:
+        await run.pilot.press("ctrl+p")
+        await run.screen(Palette)
+        palette = run.app.screen
+        assert isinstance(palette, Palette)
+        width = palette.rows.scrollable_content_region.width - MARK - 1
+        for entry in palette.all:
+            said = "".join(text for text, _ in palette.draw(entry, width, paint_of(run.app), False))
+            assert said.startswith(entry.label.split(" ")[0]) and said.rstrip().endswith(f"  {entry.detail}")
 
 
 async def test_characters_reach_the_prompt_wherever_the_focus_is(tmp_path: Path) -> None:

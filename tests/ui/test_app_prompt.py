@@ -50,7 +50,7 @@ async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path,
         await run.pilot.press(*"/comp")
         await run.until(lambda: "/compact" in run.shown())
         row = next(line for line in run.shown().splitlines() if "/compact" in line)
-        said = "Summarise the older part of the conversation to make room"
+        said = "Summarise older messages to make room"
         assert said[: size[0] - 25] in row
         assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
 

@@ -143,6 +143,8 @@ async def test_small_screens_still_show_rows(size: tuple[int, int]) -> None:
 def test_columns_fill_the_width_and_no_more(width: int, compared: bool, shares: bool) -> None:
     cells = columns(width, compared, shares)
     assert cells.label >= 10 and len(headings(cells)) <= max(width, 20)
+    unread = headings(cells, read=False)
+    assert "last request" not in unread and headings(cells).replace("last request", " " * 12).rstrip() == unread
     if width >= 58:
         assert compared == bool(cells.change) and shares == bool(cells.share)
 
@@ -180,10 +182,10 @@ def test_what_is_not_drawn_by_itself_has_the_colour_of_the_messages() -> None:
 
 
 def test_what_does_not_fit_is_said_shorter_or_not_at_all_and_never_cut() -> None:
-    cold = "next input: expected cold (idle for 6 min 2 s, and what was kept is gone): ~$1.51 instead of ~$0.15"
+    cold = "next input: expected uncached (idle for 6 min 2 s, and what was kept is gone): ~$1.51 instead of ~$0.15"
     text = f"demo · 11.0 % of the window · {cold} · derived"
     assert fitting(text, 9, 58) == in_lines(text, 58)
-    short = "next input: expected cold: ~$1.51 instead of ~$0.15"
+    short = "next input: expected uncached: ~$1.51 instead of ~$0.15"
     assert fitting(text, 2, 58) == ["demo · 11.0 % of the window", short]
     assert fitting(text, 1, 58) == ["demo · 11.0 % of the window · derived"]
     assert fitting(text, 0, 58) == []

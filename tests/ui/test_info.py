@@ -129,7 +129,7 @@ async def test_it_is_found_in_and_copied_and_longer_answers_open_alike(
         run.app.prompt.set_text("/context why")
         await run.pilot.press("enter")
         await run.screen(TextScreen)
-        assert "/context why" in run.shown() and "/ find" in run.shown()
+        assert "/context why" in run.shown() and "c copy" in run.shown()
         for screen in (
             TextScreen("[/red] of [b]all[/b]", "text"),
             KeyScreen(run.app.chat.holder.agent, "[/b]", MissingKey("[/red] of [b]all[/b]", "KEY")),  # type: ignore[arg-type]

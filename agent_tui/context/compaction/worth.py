@@ -129,9 +129,9 @@ class Worth:
     def line(self, doing: str = "Compact now") -> str:
         """The offer in one line, with both prices; ``doing`` is how it begins. Its first part is whole at 80 cells."""
         short = [self._amount(value).removesuffix(" tokens") for value in (self.after, self.going_on)]
-        otherwise = f"as is{', cold' if self.moment == 'cold' else ''}"
+        otherwise = f"as is{', uncached' if self.moment == 'cold' else ''}"
         if self.moment == "expiring" and self.until is not None:
-            otherwise = f"cold from {clock_time(self.until)}"
+            otherwise = f"after {clock_time(self.until)}"
         line = f"{doing} {self._amount(self.call)}, next {self.pace.coming} {short[0]}; {otherwise}: {short[1]}"
         return f"{line} · summary by {self.writer}" if self.writer else line
 
@@ -142,8 +142,8 @@ class Worth:
         unit = "" if self.priced else "\nPrice unknown: the numbers are tokens written, or read without the cache."
         sign = "<" if self.compacting < self.going_on else "≥"
         first = {
-            "expiring": "cold, as the cache expires",
-            "cold": "cold",
+            "expiring": "uncached, as the cache expires",
+            "cold": "uncached",
             "warm": f"with {tokens(self.first_read, True)} from the cache",
         }[self.moment]
         if self.pace.requests > 1:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,18 +22,17 @@ from agent_tui.text.clean import pictured, pictured_line
 from agent_tui.tools.arguments import FLAG, NUMBER, TEXT, described, parameters, reject_surrogates, validate
 from agent_tui.tools.base import Intent, Keeping, ToolContext, ToolOutcome
 from agent_tui.tools.children.git_broker import GitBroker, launched
-from agent_tui.tools.children.job import Cleaned
+from agent_tui.tools.children.job import Cleaned, ending
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
-from agent_tui.tools.sandbox.policy import Launch, free
+from agent_tui.tools.sandbox.policy import Domain, Launch, free
 from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
-    from agent_tui.tools.children.job import Work
+    from agent_tui.tools.children.job import Job, Work
     from agent_tui.tools.sandbox.attempts import Attempts
     from agent_tui.tools.sandbox.jail import Jail
     from agent_tui.tools.sandbox.outputs import Outputs
-
 
 MAX_TIMEOUT = 3_600.0
 MAX_BYTES = 100_000_000
@@ -151,14 +149,18 @@ class BashTool:
         return _Line(await jail.launch(command, context.domain, cwd, context.network))
 
     async def _ran(self, args: BashArguments, line: _Line, context: ToolContext, limit: _Limit) -> ToolOutcome:
-        """Runs it to its end, or starts it in the background."""
+        """Runs it to its end, or in the background."""
         cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
             outcome = await _start_in_background(args.command, line.launch, cwd, context, args.timeout, line.over)
             line.goes_on = True
             return outcome
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
-        return await _Run(group, context, line.launch, line.attempts).outcome(limit)
+        run = _Run(group, context, line.launch, line.attempts)
+        ended = await run.outcome(limit)
+        if ended is None:
+            ended, line.goes_on = await run.moved(args.command, line.over), True
+        return ended
 
 
 class _Limit:
@@ -187,6 +189,8 @@ class _Line:
 
     async def over(self) -> list[str]:
         """It has ended: what it leaves behind is written, recorded or put back. Answers what to tell."""
+        if self.goes_on and self.attempts is not None:
+            self.attempts.end()
         told = await self.broker.over() if self.broker is not None else []
         return [*told, *(await self.keeping.after() if self.keeping is not None else [])]
 
@@ -195,7 +199,7 @@ class _Line:
         self.launch.close()
         if self.broker is not None and not self.goes_on:
             self.broker.close()
-        if self.attempts is not None:
+        if self.attempts is not None and not self.goes_on:
             self.attempts.end()
 
 
@@ -245,8 +249,6 @@ async def _start_in_background(
     at_end: Callable[[], Awaitable[list[str]]] | None = None,
 ) -> ToolOutcome:
     """Starts a command and answers at once, with its id. Raises ToolError."""
-    from agent_tui.tools.children.jobs import PORTS, STARTED
-
     if context.jobs is None:
         launch.close()
         raise ToolError("bash: nothing can run in the background here.")
@@ -262,11 +264,18 @@ async def _start_in_background(
         timeout=timeout,
         at_end=at_end,
     )
+    return _told_of(job, launch.domain)
+
+
+def _told_of(job: Job, domain: Domain, *more: str) -> ToolOutcome:
+    """What the model is told of a command that runs in the background."""
+    from agent_tui.tools.children.jobs import PORTS, STARTED
+
     lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
     if (reach := job.info.reach) in PORTS:
         lines.append(PORTS[reach])
-    display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": launch.domain}
-    return ToolOutcome("\n".join(lines), display=display)
+    display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
+    return ToolOutcome("\n".join([*lines, *more]), display=display)
 
 
 def _bash_arguments(arguments: Metadata) -> BashArguments:
@@ -302,12 +311,20 @@ class _Run:
         self._note = ""
         self._begun = time.monotonic()
 
-    async def outcome(self, limit: _Limit) -> ToolOutcome:
+    async def outcome(self, limit: _Limit) -> ToolOutcome | None:
+        """Waits for its end; None where the user moves it into the background meanwhile, and it runs on."""
         notes: list[str] = []
         reading = asyncio.ensure_future(self._read())
         waiting = asyncio.ensure_future(self._group.wait())
+        jobs = self._context.jobs
+        moving = asyncio.ensure_future(jobs.moved() if jobs is not None else asyncio.Event().wait())
+        goes_on = False
         try:
-            await asyncio.wait({reading, waiting}, timeout=limit.left, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading, waiting, moving}, timeout=limit.left, return_when=asyncio.FIRST_COMPLETED)
+            goes_on = moving.done() and not reading.done() and not waiting.done()
+            moving.cancel()
+            if goes_on:
+                return None
             if reading.done() and reading.result():
                 await asyncio.wait({waiting}, timeout=limit.left)
             if reading.done() and not reading.result():
@@ -329,16 +346,29 @@ class _Run:
             self._context.keep(self._said_so_far())
             raise
         finally:
-            reading.cancel()
-            waiting.cancel()
+            for task in (reading, waiting, moving):
+                task.cancel()
             if self._flush_later is not None:
                 self._flush_later.cancel()
             try:
-                await self._group.end()
-                await asyncio.gather(reading, waiting, return_exceptions=True)
+                if not goes_on:
+                    await self._group.end()
+                await asyncio.gather(reading, waiting, moving, return_exceptions=True)
             finally:
-                self._group.close()
+                if not goes_on:
+                    self._group.close()
                 self._collector.close()
+
+    async def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
+        """Hands the command to those in the background. Raises ToolError."""
+        from agent_tui.tools.children.jobs import Moved
+
+        context, said = self._context, self._collector.finish().text
+        assert context.jobs is not None
+        about = (self._domain, context.jail, context.network, at_end)
+        moved = Moved(command, self._group, self._cleaned, said, *about)
+        job = await context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
+        return _told_of(job, self._domain, "[the user moved it there; its output so far:]", said.rstrip() or NO_OUTPUT)
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""
@@ -374,7 +404,7 @@ class _Run:
         capped = self._collector.finish()
         ended = bool(notes)
         if not ended and code != 0:
-            notes.append(f"[exit code {code}]" if code > 0 else f"[ended by {_signal_name(-code)}]")
+            notes.append(f"[{ending(code)}]")
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.environment import missed
@@ -400,15 +430,7 @@ class _Run:
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}
         display |= capped.counted()
-        is_error = ended or code != 0
-        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=is_error, display=display, stopped=found)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        return ToolOutcome("\n".join(lines) or NO_OUTPUT, is_error=ended or code != 0, display=display, stopped=found)
 
 
 MAX_WAIT = 600.0

@@ -243,7 +243,7 @@ class Work(ABC):
 
 class Job(Work):
     """Reads what ``group`` writes and waits for its end; ``at_end`` then says what else there is to tell, and
-    ``changed`` is called.
+    ``changed`` is called. ``can_stay``: it can be kept when the program ends.
 
     Like any command it ends with what it left behind.
     """
@@ -264,8 +264,10 @@ class Job(Work):
         timeout: float | None = None,
         at_end: Callable[[], Awaitable[list[str]]] | None = None,
         changed: Callable[[Work], None],
+        can_stay: bool = True,
     ) -> None:
         super().__init__(id, command, changed)
+        self._can_stay = can_stay
         self._group, self._output, self._cleaned = group, output, cleaned
         self._domain, self._network, self._jail = domain, network, jail
         self._at_end = at_end
@@ -329,6 +331,8 @@ class Job(Work):
 
     def keep(self, going_on: bool) -> None:
         """Sets whether it goes on when the program ends, however that happens."""
+        if not self._can_stay:
+            raise ToolError(f"{self.id} was moved to the background while it ran: it ends with the session.")
         if self.running:
             self.kept = going_on
             self._group.keep(going_on)

@@ -13,10 +13,11 @@ from typing import TypeVar
 from agent_tui.errors import ToolError
 from agent_tui.models.events import JobInfo, PortReach
 from agent_tui.providers.secrets import Redactor
+from agent_tui.records import dataclass
 from agent_tui.tools.children.job import LOG_BYTES, Cleaned, Job, JobOutput, StoppedBy, Work
 from agent_tui.tools.children.process import KeptLog, ProcessGroup
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Launch, Network
+from agent_tui.tools.sandbox.policy import Domain, Launch, Network
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +26,25 @@ W = TypeVar("W", bound=Work)
 MAX_RUNNING = 16
 """Commands that run at the same time: a model in a loop must not fill the machine."""
 
+TOO_MANY = f"{MAX_RUNNING} commands run in the background already. Stop one first."
+
 MAX_ENDED = 30
 """How many that have ended can still be looked at."""
+
+
+@dataclass(slots=True, frozen=True)
+class Moved:
+    """A command that was waited for. ``said`` is its output until then, which the model gets with the call, ``cleaned``
+    what that went through; ``at_end`` is told of its end and answers what else there is to tell."""
+
+    command: str
+    group: ProcessGroup
+    cleaned: Cleaned
+    said: str
+    domain: Domain
+    jail: Jail | None
+    network: Network | None
+    at_end: Callable[[], Awaitable[list[str]]]
 
 
 class Jobs:
@@ -38,6 +56,7 @@ class Jobs:
         self._jobs: dict[str, Work] = {}
         self._left: list[JobInfo] = []
         self._ending: set[asyncio.Task[None]] = set()
+        self._waited_for: set[asyncio.Event] = set()
         self._count = 0
 
     async def start(
@@ -58,8 +77,8 @@ class Jobs:
         ``at_end``, which answers what else there is to tell. Raises ToolError."""
         domain = launch.domain
         try:
-            if sum(isinstance(job, Job) for job in self.running()) >= MAX_RUNNING:
-                raise ToolError(f"{MAX_RUNNING} commands run in the background already. Stop one first.")
+            if self._commands() >= MAX_RUNNING:
+                raise ToolError(TOO_MANY)
             output = JobOutput(folder, "background", limit)
         except ToolError:
             launch.close()
@@ -87,6 +106,33 @@ class Jobs:
             )
         )
 
+    async def take_over(self, moved: Moved, folder: Path, limit: int) -> Job:
+        """A command that was waited for goes on in the background; its log goes into ``folder``. Where that cannot be
+        made it is ended, with ToolError."""
+        try:
+            output = JobOutput(folder, "background", limit)
+        except ToolError:
+            await moved.group.end()
+            moved.group.close()
+            raise
+        output.feed(moved.said)
+        output.take()
+        return self._add(
+            Job(
+                self._next_id(Job.letter),
+                moved.command,
+                moved.group,
+                output,
+                moved.cleaned,
+                domain=moved.domain,
+                network=moved.network,
+                jail=moved.jail,
+                at_end=moved.at_end,
+                changed=self._over,
+                can_stay=False,
+            )
+        )
+
     def begin(self, make: Callable[[str, Callable[[Work], None]], W], letter: str) -> W:
         """Begins what ``make`` makes of an id and of whom to call at its end."""
         return self._add(make(self._next_id(letter), self._over))
@@ -100,6 +146,24 @@ class Jobs:
         self._changed(work)
         return work
 
+    async def moved(self) -> None:
+        """Ends when the user wants what is waited for in the background."""
+        wanted = asyncio.Event()
+        self._waited_for.add(wanted)
+        try:
+            await wanted.wait()
+        finally:
+            self._waited_for.discard(wanted)
+
+    def move(self) -> bool:
+        """Moves the commands that are waited for into the background; False where there are none. Raises ToolError
+        where there would be too many."""
+        if self._commands() + len(self._waited_for) > MAX_RUNNING:
+            raise ToolError(TOO_MANY)
+        for wanted in self._waited_for:
+            wanted.set()
+        return bool(self._waited_for)
+
     def count_from(self, number: int) -> None:
         """Ids up to ``number`` were given before, by an earlier run of the program."""
         self._count = max(self._count, number)
@@ -110,6 +174,9 @@ class Jobs:
 
     def running(self) -> list[Work]:
         return [job for job in self._jobs.values() if job.running]
+
+    def _commands(self) -> int:
+        return sum(isinstance(job, Job) for job in self.running())
 
     def get(self, id: str) -> Work:
         """Raises ToolError, naming those there are."""

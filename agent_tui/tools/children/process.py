@@ -191,10 +191,9 @@ class ProcessGroup:
         return self._status.kept
 
     async def read(self) -> bytes:
-        """The next output, at most 64 KiB; empty at its end."""
-        data = await self._output.read(_CHUNK)
+        """The next output, at most 64 KiB; empty at its end. A call that is cancelled takes nothing."""
         await asyncio.sleep(0)  # a full buffer is returned without waiting: let others run
-        return data
+        return await self._output.read(_CHUNK)
 
     async def wait(self) -> int:
         """The exit code of the command itself; negative when a signal ended it."""

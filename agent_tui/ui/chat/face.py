@@ -27,11 +27,11 @@ LOOKED_AT = 10
 DEMO_STEPS: Sequence[tuple[str, str]] = (
     ("take the tour", "see what it can do, in two minutes"),
     ("/model", "choose a model or set a key"),
-    ("/context", "see what fills the context window"),
+    ("/context", "see what fills the context"),
 )
 STEPS: Sequence[tuple[str, str]] = (
     ("explain this project", "let the model look around"),
-    ("/context", "see what fills the context window"),
+    ("/context", "see what fills the context"),
     ("/model", "choose another model or key"),
 )
 
@@ -63,7 +63,7 @@ class Face(Part):
         last = next((info for info in recent if info.messages > 1 and not info.preview.startswith("!")), None)
         self._steps = () if len(known) >= NEW_HERE else DEMO_STEPS if demo else STEPS
         self._last = last.id if last is not None and last.id != agent.conversation.info.id else ""
-        notes = ["This is the built-in demo model: no key, no network. Everything else is real."] if demo else []
+        notes = ["The built-in demo model: no key, no network. Everything else is real."] if demo else []
         block = FaceBlock(
             f"{one_line(agent.models.spec.key, 80)} in {home_as_tilde(agent.root)}",
             notes,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual import events
 
 from agent_tui.config import NEXT_MODES
+from agent_tui.errors import AgentError
 from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import PAUSE, TWICE
 
@@ -76,6 +77,15 @@ class Interrupts(Part):
             return
         if self._agent is not None and self._agent.turns.interrupt():
             self._view.activity.begin("Interrupting", "")
+
+    def to_background(self) -> None:
+        """Ctrl+B: commands that are waited for go on in the background."""
+        try:
+            moved = self._agent is not None and self._agent.background.move()
+        except AgentError as error:
+            self._view.hint(str(error))
+        else:
+            self._view.hint("" if moved else "No command is running")
 
     def cancel(self) -> None:
         """Ctrl+C: copy a selection, else interrupt, else clear, else twice quits. Keys typed before it go first."""

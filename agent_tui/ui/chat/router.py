@@ -105,10 +105,10 @@ class Router(Part):
             case StepEnded(step, message):
                 self._told.step_ended(step, message)
                 transcript.end_answer(message, step)
-            case ToolStarted(call_id, _, summary):
+            case ToolStarted(call_id, name, summary):
                 session.face.leave()
                 transcript.tool_started(call_id, summary)
-                view.phase(f"Running {one_line(summary, 60)}")
+                view.phase(f"Running {one_line(summary, 60)}", command=name == "bash")
             case ToolOutput(call_id, text):
                 transcript.tool_output(call_id, text)
             case PermissionAsked():

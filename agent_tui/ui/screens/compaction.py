@@ -141,3 +141,4 @@ class CompactionScreen(TextScreen):
         super().fit(screen)
         above = bars.fit(min(self._wide, most - FRAME - 1), room - 2)
         self.query_one("#frame").styles.height = min(self._high + above, room)
+        self.tell_keys(min(self._wide + FRAME + 1, most), self._high + above > room)

@@ -68,11 +68,12 @@ def columns(width: int, compared: bool, shares: bool = True, priced: bool = True
     return Columns(label, known, change, share, bar, cached, cost, max(0, left - bar - label))
 
 
-def headings(cells: Columns) -> str:
-    """The names of the columns, above them. The price is without any cache."""
+def headings(cells: Columns, read: bool = True) -> str:
+    """The names of the columns, above them. The price is without any cache. ``read``: what the last request read from
+    the cache is known; else its column is empty and has no name."""
     line = f"{'':<{cells.label + cells.known}}{'tokens':>{TOKENS}}"
     named = {"change": cells.change, "share": cells.share, " ": cells.bar}
-    named |= {"last request": cells.cached, "full price": cells.cost}
+    named |= {"last request" if read else "  ": cells.cached, "full price": cells.cost}
     return (line + "".join(name.rjust(size) for name, size in named.items() if size)).rstrip()
 
 
@@ -136,7 +137,7 @@ class ContextRows(RowList):
         self.shown = list(with_notes(lines, self.columns.note - 2, width - SCROLL, moment.now))
         cursor = next((i for i, s in enumerate(self.shown) if s.key == key), min(self.cursor, len(self.shown) - 1))
         self.set_count(len(self.shown), max(0, cursor))
-        return headings(self.columns)
+        return headings(self.columns, any(cached_tokens(row) is not None for row in usage.rows))
 
     def selectable(self, index: int) -> bool:
         return index < len(self.shown) and self.shown[index].kind not in ("gap", "note")

@@ -50,6 +50,7 @@ KEY_HELP: tuple[KeyHelp, ...] = (
     KeyHelp("Ctrl+G", "write in $EDITOR, also an open plan", "editor"),
     KeyHelp("Ctrl+V", "paste text or an image", "paste"),
     KeyHelp("Ctrl+O", "open or close tool output", "tools"),
+    KeyHelp("Ctrl+B", "move a running command to the background", "background"),
     KeyHelp("Ctrl+T", "show or hide reasoning", "reasoning"),
     KeyHelp("Ctrl+F", "find in the transcript", "find"),
     KeyHelp("Ctrl+P", "command palette", "palette"),
@@ -65,11 +66,13 @@ KEY_HELP: tuple[KeyHelp, ...] = (
 )
 
 
-LEFT = 18
+LEFT = 14
 """Cells of the column with commands and keys at most; longer ones wrap."""
 WIDE = 100
 """Cells of the dialog's rows at most: longer lines are hard to read."""
 PALETTE_LEFT = 38
+NAMES_LEFT = 14
+"""Cells of the palette's first column, at most, and what the longest command's name needs."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -190,6 +193,7 @@ ACTIONS = (
     Entry("Find in the transcript", "Ctrl+F", action="find"),
     Entry("Show or hide reasoning", "Ctrl+T", action="toggle_reasoning"),
     Entry("Open or close tool output", "Ctrl+O", action="toggle_tools"),
+    Entry("Move a command to the background", "Ctrl+B", action="to_background"),
     Entry("Next permission mode", "Shift+Tab", action="next_mode"),
     Entry("Redraw the screen", "Ctrl+L", action="redraw"),
 )
@@ -218,15 +222,21 @@ class Palette(Picker[Entry, Entry]):
         super().__init__()
         self.all = palette_entries(agent)
         self._left = min(PALETTE_LEFT, max(cell_len(entry.label) for entry in self.all))
+        self._details = max(cell_len(entry.detail) for entry in self.all)
 
     def entries(self, search: str) -> Sequence[Entry]:
         by_text = {f"{e.label.lstrip('/')} {e.detail}": e for e in self.all}
         return [by_text[text] for text in match(search.lstrip("/"), list(by_text))] if search else self.all
 
     def draw(self, entry: Entry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
-        room = min(self._left, max(16, width // 2))
+        # What a command does says more than what it takes.
+        room, label = min(self._left, max(NAMES_LEFT, width - self._details - 2)), entry.label
+        if entry.action:
+            room = max(room, cell_len(label))
+        elif cell_len(label) > room:
+            label = f"{label.split(' ', 1)[0]} …"
         return [
-            (fit(entry.label, room), paint("primary" if here else "foreground", bold=here)),
+            (fit(label, room), paint("primary" if here else "foreground", bold=here)),
             ("  " + shorten(entry.detail, max(0, width - room - 2)), paint("muted")),
         ]
 

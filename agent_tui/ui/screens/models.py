@@ -198,14 +198,14 @@ def _facts(entry: ModelChoice, info: ModelInfo | None) -> str:
     if info is not None:
         limits = info.limits
         facts += [
-            f"window {tokens(limits.window, False)} ({limits.origin})" if limits.window else "unknown window",
-            f"input at most {tokens(limits.max_input, False)}" if limits.max_input else "",
-            f"output at most {tokens(limits.max_output, False)}" if limits.max_output else "",
+            f"{tokens(limits.window, False)} window ({limits.origin})" if limits.window else "unknown window",
+            f"{tokens(limits.max_input, False)} input" if limits.max_input else "",
+            f"{tokens(limits.max_output, False)} output" if limits.max_output else "",
             "thinks" if info.reasoning else "",
             "sees images" if info.images else "",
         ]
     elif listed is not None and listed.most_out:
-        facts.append(f"output at most {tokens(listed.most_out, False)}")
+        facts.append(f"{tokens(listed.most_out, False)} output")
     if listed is not None and listed.ends:
         facts.append(f"retired by its provider on {listed.ends}")
     return " · ".join(filter(None, facts))

@@ -26,6 +26,8 @@ from agent_tui.ui.widgets.rows import RowList
 
 MAX_CHARS = 2_000_000
 KEYS = "↑↓ scroll · / find · c copy · Esc close"
+READING = "↑↓ scroll · / find · "
+"""Those that are named only where not everything is on the screen at once."""
 FINDING = "Enter keep · Esc all"
 NO_MATCH = "Nothing matches."
 WIDEST = 126
@@ -196,12 +198,13 @@ class TextScreen(Guarded, ModalScreen[None]):
         frame = self.query_one("#frame")
         most = room_on(screen)
         widest, high = self.rows.size_in(most.width - FRAME - 1, most.height)
-        words = max(cell_len(self.title_text), cell_len(self.keys)) + 4
+        long = high + 2 + self._below > most.height
+        words = max(cell_len(self.title_text), cell_len(self.keys_of(long))) + 4
         self._wide = max(self._wide, min(WIDEST, max(words, widest)))
         self._high = max(self._high, min(high + 2 + self._below, most.height))
         frame.styles.width = width = min(self._wide + FRAME + 1, most.width)
         frame.styles.height = min(self._high, most.height)
-        self.tell_keys(width)
+        self.tell_keys(width, long)
 
     @property
     def _below(self) -> int:
@@ -210,9 +213,13 @@ class TextScreen(Guarded, ModalScreen[None]):
         lines = sum(1 + cell_len(line) // max(1, self._wide) for line in str(said.content).splitlines())
         return int(self.has_class("-typing")) + (min(MOST_SAID, lines) if self.has_class("-said") else 0)
 
-    def tell_keys(self, width: int) -> None:
+    def keys_of(self, long: bool) -> str:
+        """The keys as they are named where the text is longer than the frame, and where it is not."""
+        return self.keys if long else self.keys.replace(READING, "")
+
+    def tell_keys(self, width: int, long: bool) -> None:
         """Says in the frame what the keys do now."""
-        keys = self.line_keys if self.has_class("-typing") else self.keys
+        keys = self.line_keys if self.has_class("-typing") else self.keys_of(long)
         self.query_one("#frame").border_subtitle = Content(fitting(keys, width - FRAME - 2))
 
     @property

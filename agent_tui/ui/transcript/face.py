@@ -11,8 +11,8 @@ from agent_tui.ui.flow.layout import Decoration, Flow
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.transcript.blocks import MARGIN, Block
 
-STEP_CELLS, STEP_GAP = 20, 3
-"""The least column of what is sent, and the cells before what it does."""
+STEP_GAP = 3
+"""Cells between what is sent and what it does."""
 
 
 class Step(NamedTuple):
@@ -54,7 +54,7 @@ class FaceBlock(Block):
         if not self.steps:
             return []
         out = []
-        column = max(STEP_CELLS, *(len(step.text) + STEP_GAP for step in self.steps))
+        column = max(len(step.text) for step in self.steps) + STEP_GAP
         for number, step in enumerate(self.steps, 1):
             text = f"{step.text:<{column}}{step.what}"
             runs = [(column, "", None), (len(text), "muted", None)]

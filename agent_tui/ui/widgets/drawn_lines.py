@@ -165,7 +165,8 @@ class Activity(Lines):
         if self.warning and room >= LEAST_DETAIL:
             warning = f" · {shorten(self.warning, room)}"
             return [(f"{frame} ", paint("primary")), (phase, paint("foreground")), (warning, paint("warning"))]
-        tail = f" · {self.key_hint}" if self.key_hint and room >= len(self.key_hint) else ""
+        keys = whole_parts(self.key_hint, room) if room >= len(self.key_hint.partition(" · ")[0]) else ""
+        tail = f" · {keys}" if keys else ""
         room -= len(tail)
         if self.detail and room >= LEAST_DETAIL:
             tail += f" · {shorten(self.detail, room)}"
@@ -282,7 +283,7 @@ def cache_pieces(forecast: CacheForecast, tight: int, gap: str, paint: Paint) ->
     cold = forecast.cold
     if cold is None:
         return [(forecast_words(forecast), paint("faint")), (gap, paint())] if forecast.until and not tight else []
-    text = price_words(cold) if tight < 2 else short_words(cold) if tight < 5 else "cold"
+    text = price_words(cold) if tight < 2 else short_words(cold) if tight < 5 else "uncached"
     return [(text, paint("warning")), (gap, paint())]
 
 

@@ -25,6 +25,8 @@ from tests.support.cli import Cli
         (("-p", "hi", "--image", "gone.png"), "--image gone.png: No such file"),
         (("-p", "hi", "--input-format", "stream-json"), "needs --output-format stream-json"),
         (("-p", "/compcat", "-m", "demo"), "Unknown command /compcat. Did you mean /compact"),
+        (("-p", "/memory", "-m", "demo"), "Unknown command /memory. Edit AGENTS.md"),
+        (("-p", "/bashes", "-m", "demo"), "/bashes is a chat command"),
         (("-p", "hi", "--session", ""), "--session ''"),
         (("--verbose",), "--verbose needs -p/--print"),
         (("one", "two"), "Two prompts"),

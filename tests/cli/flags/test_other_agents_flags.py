@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from agent_tui.cli import parse_options
+from agent_tui.cli.other_agents import _NEAREST, _WORDS
+from agent_tui.commands import registry
+from agent_tui.config import FLAGS
 from agent_tui.errors import ConfigError
 from agent_tui.tools.rules.foreign import own_rules
 from tests.support.cli import Cli, answers
@@ -80,13 +84,16 @@ def test_a_list_that_cannot_be_read_is_no_rule(given: str) -> None:
     [
         (("-p", "hi", "--bugdet", "1"), "did you mean --budget?"),
         (("-p", "hi", "--permision-mode=plan"), "did you mean --permission-mode?"),
-        (("-p", "hi", "--sandbox", "read-only"), "did you mean --permission-mode plan"),
-        (("-p", "hi", "--json"), "--output-format json"),
+        (("-p", "hi", "--sandbox", "read-only"), "use --permission-mode plan"),
+        (("-p", "hi", "--json"), "use --output-format json"),
+        (("-p", "hi", "--effort", "high"), "use /thinking in the chat"),
+        (("-p", "hi", "--max-budget-usd", "x"), "--budget: must be a number, not 'x'"),
+        (("-p", "hi", "--max-turns", "x"), "--max-turns: must be a whole number, not 'x'"),
         (("-p", "hi", "--permission-mode", "dontAsk"), "invalid choice: 'dontAsk'"),
         (("sesions",), "Did you mean agent-tui sessions?"),
         (("docter",), "Did you mean agent-tui doctor?"),
-        (("login",), "Did you mean agent-tui auth set PROVIDER?"),
-        (("resume", "abc"), "Did you mean agent-tui --resume?"),
+        (("login",), "Use agent-tui auth set PROVIDER."),
+        (("resume", "abc"), "Use agent-tui --resume."),
         (("sessions", "--serch"), "did you mean --search?"),
         (("-p", "hi", "--allowedTools", "Bahs(ls)"), "did you mean bash?"),
     ],
@@ -94,6 +101,16 @@ def test_a_list_that_cannot_be_read_is_no_rule(given: str) -> None:
 def test_the_rest_is_refused_with_what_is_near(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
     outcome = cli.run(*arguments)
     assert (outcome.code, outcome.out) == (2, "") and words in outcome.err
+
+
+def test_what_is_near_exists(cli: Cli) -> None:
+    """A flag of ours or a command of ours that is named instead of one of others is there."""
+    said = " ".join([*_NEAREST.values(), *_WORDS.values()])
+    flags = {f"--{flag.name}" for flag in FLAGS}
+    assert set(re.findall(r"--[a-z][\w-]*", said)) <= flags
+    assert all(registry.find(name) for name in re.findall(r"(?<![\w/])/([a-z]+)\b", said))
+    for flag in ("--bare", "--chrome", "--tmux", "--teleport"):
+        assert "did you mean" not in cli.run("-p", "hi", flag).err
 
 
 def test_one_word_may_be_a_message_all_the_same() -> None:

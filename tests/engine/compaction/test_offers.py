@@ -235,7 +235,7 @@ async def test_before_the_cache_expires_one_line_offers_it_and_one_word_does_it(
                 await agent.context.refresh()
                 await agent.events.settled()
             (line,) = [line for line in offered(seen)[before:] if line]
-            assert line.startswith("Compact now ~$") and "; cold from " in line and line.count("~$") == 3
+            assert line.startswith("Compact now ~$") and "; after " in line and line.count("~$") == 3
             assert not seen.of(CompactionStarted), "nothing is spent unasked"
             await agent.compaction.accept()
             assert [event.outcome for event in seen.of(CompactionEnded)] == ["done"]
@@ -334,7 +334,7 @@ async def test_why_shows_the_inequality_that_holds(tmp_path: Path) -> None:
             table.clock.moved = 400.0
             why = await agent.compaction.worth()
             assert "Compacting now: summary ~$" in why and "Going on: next 8 turns of 1 call" in why
-            assert "the first of them cold" in why
+            assert "the first of them uncached" in why
             sums = [line.rpartition("~$")[2] for line in why.splitlines()[:2]]
             assert why.splitlines()[2].startswith(f"~${sums[0]}") and f"~${sums[1]}:" in why.splitlines()[2]
 
@@ -351,7 +351,9 @@ async def test_after_a_switch_the_model_that_has_it_in_its_cache_writes_the_summ
             await agent.context.refresh()
             await agent.events.settled()
             line = offered(seen)[-1]
-            assert line.startswith("Compact now ~$") and ", cold: ~$" in line and line.endswith(" · summary by demo")
+            assert (
+                line.startswith("Compact now ~$") and ", uncached: ~$" in line and line.endswith(" · summary by demo")
+            )
             for _ in range(2):
                 await agent.context.refresh()
                 await agent.events.settled()

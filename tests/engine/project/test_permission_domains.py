@@ -191,3 +191,15 @@ async def test_an_answer_for_the_session_is_not_remembered(tmp_path: Path) -> No
         intent = Intent("edit", f"edit {name}", [tmp_path / name])
         assert (await desk.judge(ToolCallPart(name, "edit", "{}"), EditTool(), intent)).allowed
     assert [event.session for event in asked] == [["edit(./**)"]] and saved == []
+
+
+async def test_a_folder_that_brings_nothing_needs_no_trust(tmp_path: Path) -> None:
+    parts = parts_for(tmp_path / "home", tmp_path / "p")
+    async with running(parts) as (agent, _):
+
+        async def folder() -> list[str]:
+            return [state for state, what, _ in await agent.project.doctor() if what == "folder"]
+
+        assert await folder() == ["ok"]
+        (parts.root / ".mcp.json").write_text("{}")
+        assert await folder() == ["warn"]

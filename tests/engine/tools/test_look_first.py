@@ -304,3 +304,23 @@ async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
         assert made.permissions.grants("pypi.org", True) and not made.permissions.grants("example.com", False)
         assert agent.project.remove_permission_rule("network(registries)") and agent.project.permission_rules() == []
         assert not made.permissions.grants("pypi.org", True)
+
+
+async def test_one_that_is_moved_to_the_background_is_listened_to_until_its_end(
+    tmp_path: Path, project: Path, sandbox: Sandbox
+) -> None:
+    """Its calls would fail in ways of their own once nobody hears of them."""
+    command = "echo begun; while [ ! -e src/go ]; do :; done; touch new; echo over"
+    made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
+    begun = asyncio.Event()
+    async with running(made) as (agent, _):
+        agent.events.subscribe(lambda event: begun.set() if isinstance(event, ToolOutput) else None)
+        turn = asyncio.create_task(say(agent, "go"))
+        await begun.wait()
+        assert agent.background.move()
+        await turn
+        assert results(agent)[0].text.startswith("Runs in the background as b1;")
+        (project / "src/go").touch()
+        job = agent.background.jobs.get("b1")
+        assert await job.ended(60)
+        assert "new" in job.shown and job.shown.endswith("over\n") and not (project / "new").exists()

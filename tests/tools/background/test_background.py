@@ -135,6 +135,44 @@ async def test_a_command_that_took_too_long_is_told_of_the_background(context: T
     assert outcome.text == "[timed out after 0.1 s and was ended; background: true has no limit]"
 
 
+async def test_one_that_is_waited_for_is_moved_there_and_runs_on(context: ToolContext) -> None:
+    assert context.jobs is not None and not context.jobs.move()
+    os.mkfifo(context.root / "go")
+    begun = asyncio.Event()
+    context.emit = lambda _: begun.set()
+    command = "echo one; printf 'Really? '; cat go; echo two; exit 3"
+    call = asyncio.create_task(BashTool().run({"command": command, "timeout": PATIENCE}, context))
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    assert context.jobs.move()
+    outcome = await call
+    (job,) = context.jobs.all()
+    lines = outcome.text.splitlines()
+    assert lines[0] == f"Runs in the background as {job.id}; you will be told when it ends. It ends with the session."
+    assert lines[-2:] == ["[the user moved it there; its output so far:]", "one"] and not outcome.is_error
+    with pytest.raises(ToolError, match="ends with the session"):
+        context.jobs.keep(job.id)
+    assert not context.jobs.move(), "it is waited for no more"
+    await asyncio.to_thread((context.root / "go").write_text, "middle\n")
+    last = await jobs(context, job.id, wait=PATIENCE)
+    assert last.text.startswith("Really? middle\ntwo\n") and last.text.endswith(": exit code 3]")
+    assert Path(job.info.log).read_text() == "one\nReally? middle\ntwo\n" == job.shown
+
+
+async def test_one_that_cannot_be_moved_is_ended(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert context.jobs is not None
+    before = descendants(os.getpid())
+    os.mkfifo(context.root / "hold")
+    begun = asyncio.Event()
+    context.emit = lambda _: begun.set()
+    call = asyncio.create_task(BashTool().run({"command": "echo one; cat hold"}, context))
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    context.spill_dir = context.root / "hold"
+    assert context.jobs.move()
+    with pytest.raises(ToolError, match="cannot be kept"):
+        await call
+    assert descendants(os.getpid()) <= before and context.jobs.all() == []
+
+
 async def test_there_is_an_end_to_how_many_run(context: ToolContext) -> None:
     os.mkfifo(context.root / "hold")
     assert context.jobs is not None
