@@ -379,7 +379,6 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         model_key=options.model,
         run_budget=options.budget,
         is_chat=options.editor or not options.headless,
-        keep_index=not (options.headless or options.ephemeral),
         resume=options.resume or None,
         session=options.session,
         continue_newest=options.continue_newest,

@@ -169,7 +169,7 @@ def _search(query: str, project: str | None, as_json: bool) -> None:
         raise ConfigError("--search needs at least one word.")
     with open_for_reading(user_paths().database) as store:
         _tell(store.problem)
-        with closing(store.search.reader()) as reader:
+        with closing(store.search()) as reader:
             found = [hit for hit in reader.hits(query, project) if hit.session.messages]
     if as_json:
         terminal_output.say_json([hit_row(hit) for hit in found])

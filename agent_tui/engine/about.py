@@ -23,17 +23,20 @@ from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
 from agent_tui.engine.state import AgentParts, AgentState
 from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
+<<<<<<< HEAD
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import SEARCH_TOOL, AttachmentPart
+=======
+from agent_tui.models.events import SessionChanged
+from agent_tui.models.messages import AttachmentPart
+>>>>>>> 9331b409 (Search sessions in the database itself, without an index)
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.providers.catalog import shown_address
 from agent_tui.store.repair import file_problems
-from agent_tui.store.search_index import index_file
 from agent_tui.store.store import Store
-from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import plural, size
+from agent_tui.text.numbers import size
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.git.repository import version_and_commit
 from agent_tui.tools.rules.rule import checked_rules
@@ -330,7 +333,6 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     rows += [
         *_configuration(parts, trusted),
         _database(parts),
-        _search_index(parts.store),
         _log(parts.paths.log_file),
         _model(info),
         _folder(parts.root, trusted),
@@ -396,26 +398,6 @@ def _database(parts: AgentParts) -> Row:
     mode = file.stat().st_mode & 0o777
     detail = f"{file} ({size(file.stat().st_size)}, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
     return ("ok" if mode == 0o600 or os.name == "nt" else "warn", "sessions", detail)
-
-
-def _search_index(store: Store) -> Row:
-    try:
-        health = store.search.health()
-    except StoreError as error:
-        return ("warn", "search index", f"cannot be checked: {error}")
-    file, slow = index_file(store.file), "searches are slower"
-    if not health.possible:
-        return ("warn", "search index", f"the SQLite of this Python has no full-text search (FTS5): {slow}")
-    if health.problem:
-        why = one_line(health.problem, 300)
-        return ("warn", "search index", f"{why}: {slow}. The next chat rebuilds it; if that fails, remove {file}")
-    every = plural(health.total, "session")
-    if not health.size:
-        return ("ok", "search index", f"none of {every} yet; a chat builds it in the background")
-    line = f"{health.sessions:,} of {every} ({size(health.size)})"
-    if health.sessions < health.total:
-        line += "; a chat adds the rest in the background"
-    return ("ok", "search index", line)
 
 
 def _log(file: Path) -> Row:

@@ -30,9 +30,8 @@ from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.engine.waiting import Waiting
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import Event, Notice, SessionChanged, TurnEnded
+from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.models.messages import Message, ToolCallPart
-from agent_tui.store.search_reader import Filler
 from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
 
@@ -87,7 +86,6 @@ class Agent:
         """What of the conversation the user takes out of what is sent, and back in."""
         self.stops = Stops(state, context, self.turns, self.models, self.edits, self.compaction)
         """What the user can change where a turn stopped, so that it goes on."""
-        self._filler: Filler | None = None
 
     @property
     def opened(self) -> bool:
@@ -145,7 +143,6 @@ class Agent:
         for notice in parts.notices:
             self.events.publish(notice)
         self.mode.tell_reach()
-        self._keep_index()
         self._state.hooks.begin("resume" if conversation.path else "startup")
         self.turns.opened()
 
@@ -186,8 +183,6 @@ class Agent:
         await parts.backend.close()
         if self.opened:
             await self.waiting.save_rest(self.conversation)
-        if self._filler is not None:
-            await asyncio.to_thread(self._filler.close)
         opened.leave()
         if parts.jail is not None:
             parts.jail.close()
@@ -220,13 +215,6 @@ class Agent:
         part = results[0].tool_result
         return part.text if part is not None else ""
 
+<<<<<<< HEAD
     async def _subagent(self, task: Task, emit: Callable[[str], None]) -> ToolOutcome:
         return await self._subagents.run(task, emit)
-
-    def _keep_index(self) -> None:
-        """Puts what was said into the index of texts from now on, and all that was said before."""
-        if not self.parts.keep_index:
-            return
-        filler = self._filler = self.parts.store.search.filler()
-        self.events.subscribe(lambda event: filler.wake() if isinstance(event, TurnEnded | SessionChanged) else None)
-        filler.begin()

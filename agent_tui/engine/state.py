@@ -83,8 +83,6 @@ class AgentParts:
     """Dollars that may be spent in all."""
     is_chat: bool = True
     """Somebody reads what is told: a session whose model is gone goes on with another."""
-    keep_index: bool = False
-    """What is said is put into the index of texts, in the background."""
     resume: str | None = None
     """The id of a session that is there, or the beginning of one."""
     session: str | None = None

@@ -150,26 +150,3 @@ class SessionHit:
     line: str = ""
     spans: tuple[tuple[int, int], ...] = ()
     left_behind: bool = False
-
-
-@dataclass(slots=True, frozen=True)
-class IndexState:
-    """The way in which a search gets at texts: from an index of ``done`` of all messages, of which ``total`` there are,
-    or (``missing``, for the reason in ``why``) by reading them all. Both ways find the same."""
-
-    kind: Literal["whole", "building", "missing"] = "missing"
-    done: int = 0
-    total: int = 0
-    why: str = ""
-
-
-@dataclass(slots=True, frozen=True)
-class IndexHealth:
-    """The state of the index: ``sessions`` of ``total`` are in it with all that was said, in ``size`` bytes.
-    ``problem`` is why it is of no use, where a file is there and is not; ``possible``: there can be one here."""
-
-    sessions: int = 0
-    total: int = 0
-    size: int = 0
-    problem: str = ""
-    possible: bool = True

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agent_tui.plain.line_writer import LineWriter
     from agent_tui.plain.questions import Asking, Edits
     from agent_tui.plain.sending import Sender
-    from agent_tui.store.search_reader import SearchReader
+    from agent_tui.store.search import SearchReader
 
 
 MOST_SESSIONS = 500
@@ -73,7 +73,7 @@ class Lists:
         agent = self._agent
         store = agent.store
         if search.strip():
-            found = await found_by(store.search.reader(), search)
+            found = await found_by(store.search(), search)
         else:
             found = [SessionHit(info) for info in store.sessions.all()]
         listed = [hit for hit in found if hit.session.messages and hit.session.id != agent.conversation.info.id]

@@ -22,7 +22,6 @@ from agent_tui.store.database import FAULTS, Database, copied_files, explain, ne
 from agent_tui.store.locks import PassingFolder, SessionLock
 from agent_tui.store.salvage import Content, salvage, scan
 from agent_tui.store.schema import MIGRATIONS
-from agent_tui.store.search_index import remove_index
 from agent_tui.store.store import BUSY_TIMEOUT, Store
 from agent_tui.text.numbers import plural
 
@@ -331,7 +330,6 @@ def _exchange(path: Path, new: Path) -> Path:
         os.fsync(file.fileno())
     new.chmod(0o600)
     moved: list[tuple[Path, Path]] = []
-    remove_index(path)
     try:
         for suffix in (*_SIDES, ""):
             source, target = path.with_name(path.name + suffix), kept.with_name(kept.name + suffix)

@@ -1,20 +1,79 @@
 """One search: which sessions have every word in them, and where.
 
-What the index covers is asked of it, newest messages first, and each text it names is read before it counts; what it
-does not cover (yet, or at all) is read. So a search finds the same with an index, without one, and while it grows.
+SQLite looks for the words in the stored parts, newest messages first, and each text that may have them is read before
+it counts.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_tui.errors import StoreError
 from agent_tui.models.session import SessionHit, SessionInfo
+from agent_tui.store.database import FAULTS, explain
 from agent_tui.store.rows import COLUMNS, encode, infos_of
-from agent_tui.store.search_index import SEARCHED, created_of, found_line, match, text_of
-from agent_tui.text.search import contains, fold
+from agent_tui.text.clean import clean_line
+from agent_tui.text.search import Span, contains, fold, search_words, spans
+
+_SEARCHED = "m.in_tree AND m.role IN ('user', 'assistant')"
+"""Which rows of ``message AS m`` are."""
+
+_LEAD = 40
+"""Characters of a line that are kept ahead of what was found in it."""
+
+_TEXT_PART = '"type":"text"'
+
+
+def text_of(connection: sqlite3.Connection, n: int) -> str:
+    """The text of the message in row ``n``; of a damaged one, what can be read."""
+    texts: list[str] = []
+    rows = connection.execute("SELECT data FROM part WHERE message = ? ORDER BY position", (n,))
+    for (data,) in rows:
+        if isinstance(data, str) and _TEXT_PART in data:
+            part = _object(data)
+            if part.get("type") == "text" and isinstance(part.get("text"), str):
+                texts.append(part["text"])
+    return "\n".join(texts)
+
+
+def created_of(data: str) -> float:
+    """Returns when a message was said, from the fields that have no column."""
+    created = _object(data).get("created")
+    return float(created) if isinstance(created, (int, float)) else 0.0
+
+
+def found_line(text: str, words: Sequence[str], width: int = 240) -> tuple[str, list[Span]]:
+    """The line of a text that has most of ``search_words``, without control characters and cut around the first of
+    them, with their places in it."""
+    best, most = "", -1
+    for line in text.splitlines():
+        if line.strip():
+            folded = fold(line)
+            count = sum(contains(folded, word) for word in words)
+            if count > most:
+                best, most = line, count
+            if count == len(words):
+                break
+    shown = clean_line(best).strip()
+    first = next(iter(spans(shown, words)), (0, 0))[0]
+    if first > _LEAD and len(shown) > width:
+        shown = "…" + shown[first - _LEAD :]
+    if len(shown) > width:
+        shown = shown[: width - 1] + "…"
+    return shown, spans(shown, words)
+
+
+def _object(data: str) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 class Called(NamedTuple):
@@ -76,6 +135,16 @@ _WAY = """WITH RECURSIVE way (n, parent_id) AS (
 """The rows of a conversation from its end back to row ``?2``; a parent's number is lower than its child's."""
 
 
+def _may(words: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Returns the condition for messages that may have all of the folded words, and its values. Parts are stored as
+    JSON in ASCII: one without an escaped character has an ASCII word as it was typed, but for its case."""
+    parts = dict.fromkeys(part for word in words for part in word.split())
+    needles = {f"part{k}": json.dumps(part)[1:-1] if part.isascii() else "\\u" for k, part in enumerate(parts)}
+    has = "(instr(lower(p.data), :{}) OR instr(p.data, '\\u'))"
+    exists = "EXISTS (SELECT 1 FROM part AS p WHERE p.message = m.n AND {})"
+    return " AND ".join(exists.format(has.format(name)) for name in needles), needles
+
+
 class Search:
     """Of one query, in one project or all. ``found`` are sessions told already; ``had`` the words that were seen in
     each of the others, as a number with a bit for each word, ``called`` those in what they are called."""
@@ -92,7 +161,6 @@ class Search:
         self._words = words
         self._names = names
         self._stopped = stopped
-        self._indexed = False
         self._all = (1 << len(words)) - 1
         self._where = "s.kind <> 'subagent'" + ("" if project is None else " AND s.project = :project")
         self._values: dict[str, Any] = {} if project is None else {"project": encode(project)}
@@ -100,8 +168,7 @@ class Search:
         self._had: dict[str, int] = {}
         self._called: dict[str, int] = {}
 
-    def run(self, indexed: bool) -> Iterator[SessionHit]:
-        self._indexed = indexed
+    def run(self) -> Iterator[SessionHit]:
         yield from self._by_name()
         for row in self._candidates():
             self._go_on()
@@ -122,8 +189,6 @@ class Search:
         bits = [(1 << k, word) for k, word in enumerate(self._words)]
         everywhere = not self._values
         for session_id, name, project in self._names:
-            if session_id in self._found:
-                continue
             had = sum([bit for bit, word in bits if word in name])
             if had == self._all:
                 self._go_on()
@@ -146,34 +211,10 @@ class Search:
 
     def _candidates(self) -> Iterator[Any]:
         """Messages that may have all words in them, the newest first."""
-        low, high = self._reach()
-        yield from self._read("m.n > :high", high=high)
-        if low <= high:
-            if self._waiting():
-                yield from self._read("m.n IN (SELECT n FROM search.waits)")
-            yield from self._connection.execute(
-                f"SELECT {_ROW} FROM search.grams AS g CROSS JOIN message AS m ON m.n = g.rowid "
-                f"CROSS JOIN session AS s ON s.id = m.session_id "
-                f"WHERE g.grams MATCH :match AND {SEARCHED} AND {self._where} ORDER BY g.rowid DESC",
-                {**self._values, "match": match(self._words)},
-            )
-        if low > 0:
-            yield from self._read("m.n < :low AND m.n <= :high", low=low, high=high)
-
-    def _reach(self) -> tuple[int, int]:
-        if not self._indexed:
-            return 0, -1
-        low, high = self._connection.execute("SELECT low, high FROM search.reach").fetchone()
-        return low, high
-
-    def _waiting(self) -> bool:
-        return self._connection.execute("SELECT 1 FROM search.waits LIMIT 1").fetchone() is not None
-
-    def _read(self, which: str, **values: int) -> Iterator[Any]:
-        """Messages of which nothing is known but their text."""
+        may, values = _may(self._words)
         return self._connection.execute(
             f"SELECT {_ROW} FROM message AS m CROSS JOIN session AS s ON s.id = m.session_id "
-            f"WHERE {which} AND {SEARCHED} AND {self._where} ORDER BY m.n DESC",
+            f"WHERE {_SEARCHED} AND {self._where} AND {may} ORDER BY m.n DESC",
             {**self._values, **values},
         )
 
@@ -186,7 +227,7 @@ class Search:
         if self._is_on_way(session_id, n):
             return self._hit(session_id, message_id, role, data, text, left_behind=False)
         for other in self._connection.execute(
-            f"{_WAY} SELECT {_ROW} FROM way JOIN message AS m ON m.n = way.n WHERE {SEARCHED} ORDER BY m.n DESC",
+            f"{_WAY} SELECT {_ROW} FROM way JOIN message AS m ON m.n = way.n WHERE {_SEARCHED} ORDER BY m.n DESC",
             (session_id, 0),
         ).fetchall():
             said = text_of(self._connection, other[0])
@@ -209,16 +250,15 @@ class Search:
         may: dict[str, int] = dict(self._called)
         for session_id, bits in self._had.items():
             may[session_id] = may.get(session_id, 0) | bits
-        low, high = self._reach()
-        if low <= high and len(self._words) > 1:
-            for k, word in enumerate(self._words):
-                rows = self._connection.execute(
-                    "SELECT DISTINCT m.session_id FROM search.grams AS g CROSS JOIN message AS m ON m.n = g.rowid "
-                    f"CROSS JOIN session AS s ON s.id = m.session_id WHERE g.grams MATCH :match AND {self._where}",
-                    {**self._values, "match": match([word])},
-                )
-                for (session_id,) in rows:
-                    may[session_id] = may.get(session_id, 0) | 1 << k
+        for k, word in enumerate(self._words if len(self._words) > 1 else ()):
+            has, values = _may([word])
+            rows = self._connection.execute(
+                "SELECT DISTINCT m.session_id FROM message AS m CROSS JOIN session AS s ON s.id = m.session_id "
+                f"WHERE {_SEARCHED} AND {self._where} AND {has}",
+                {**self._values, **values},
+            )
+            for (session_id,) in rows:
+                may[session_id] = may.get(session_id, 0) | 1 << k
         for session_id, *_ in self._names:
             if may.get(session_id) != self._all or session_id in self._found:
                 continue
@@ -236,7 +276,7 @@ class Search:
         """A session that may have all words in it, read; shown is the newest message with most of them."""
         way = {n for (n,) in self._connection.execute(f"{_WAY} SELECT n FROM way", (session_id, 0))}
         rows = self._connection.execute(
-            f"SELECT {_ROW} FROM message AS m WHERE m.session_id = ? AND {SEARCHED} ORDER BY m.n DESC", (session_id,)
+            f"SELECT {_ROW} FROM message AS m WHERE m.session_id = ? AND {_SEARCHED} ORDER BY m.n DESC", (session_id,)
         ).fetchall()
         had, best, most = self._called.get(session_id, 0), None, (-1, False)
         for row in rows:
@@ -264,3 +304,52 @@ class Search:
             return None
         line, marks = found_line(text, self._words)
         return SessionHit(info, message_id, role, created_of(data), line, tuple(marks), left_behind)
+
+
+class SearchReader:
+    """Reads for searches, one after the other, over a connection of its own. For one thread at a time, which need not
+    be the one it was made in; ``stop`` may be called from any."""
+
+    def __init__(self, database: Path | None) -> None:
+        """``database`` is None where nothing is stored."""
+        self._path = database
+        self._connection: sqlite3.Connection | None = None
+        self._names: Names | None = None
+
+    def stop(self) -> None:
+        """Ends what runs at the moment, of a search whose ``stopped`` says so by now."""
+        connection = self._connection  # its own thread may close it meanwhile
+        if connection is not None:
+            with contextlib.suppress(sqlite3.ProgrammingError):
+                connection.interrupt()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def hits(
+        self, query: str, project: str | None = None, stopped: Callable[[], bool] = lambda: False
+    ) -> Iterator[SessionHit]:
+        """Sessions, each once, that have all ``search_words`` of a query in their title, project, id and texts: those
+        that have them in what they are called, then those with a message that has all of them, then those that have
+        them here and there; the newest first in each. Raises ``StoreError``, soon when ``stopped`` becomes true."""
+        words = search_words(query)
+        connection = self._opened()
+        if connection is None or not words:
+            return
+        assert self._path is not None and self._names is not None
+        try:
+            yield from Search(connection, words, project, self._names.read(project), stopped).run()
+        except FAULTS as error:
+            raise StoreError(STOPPED) if stopped() else explain(error, self._path) from error
+
+    def _opened(self) -> sqlite3.Connection | None:
+        if self._path is not None and self._connection is None:
+            uri = f"{self._path.absolute().as_uri()}?mode=ro"
+            try:
+                connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+            except FAULTS as error:
+                raise explain(error, self._path) from error
+            self._connection, self._names = connection, Names(connection)
+        return self._connection

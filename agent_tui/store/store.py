@@ -22,8 +22,7 @@ from agent_tui.store.locks import Locks, PassingFolder
 from agent_tui.store.messages import Messages, Waiting
 from agent_tui.store.rows import read_row
 from agent_tui.store.salvage import Content, salvage
-from agent_tui.store.search_index import SearchIndex
-from agent_tui.store.search_reader import SessionSearch
+from agent_tui.store.search import SearchReader
 from agent_tui.store.sessions import SessionRows
 from agent_tui.store.steps import Compactions, Spending, Steps
 
@@ -67,7 +66,6 @@ class Store:
         self.trust = Trust(database)
         self.rules = Rules(database)
         self.offers = Offers(database)
-        self.search = SessionSearch(database)
         self.locks = Locks(database.path.parent / "locks", self.sessions)
         self.problem = problem
         self.damaged = damaged
@@ -134,6 +132,11 @@ class Store:
     def file(self) -> Path:
         """The database file."""
         return self.database.path
+
+    def search(self) -> SearchReader:
+        """Searches all sessions, in a thread of its own; to be closed."""
+        (file,) = self.database.one("SELECT file FROM pragma_database_list WHERE name = 'main'")
+        return SearchReader(Path(file) if file else None)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -243,9 +246,7 @@ class Store:
         session_id = self.sessions.get(session_id).id
         mine = self.locks.held(session_id)
         lock = mine or self.locks.take(session_id)
-        index: SearchIndex | None = None
         try:
-            index = self.search.forget(session_id)
             self.database.run("PRAGMA secure_delete = ON")
             with self.database.writing():
                 self.database.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
@@ -257,16 +258,12 @@ class Store:
                 self.database.run(
                     "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
                 )
-            if index is not None:
-                self.search.overwrite(index)
         except BaseException:
             if mine is None:
                 lock.release()
             raise
         finally:
             self.database.run("PRAGMA secure_delete = OFF")
-            if index is not None:
-                index.close()
         lock.remove()
         self.database.run("PRAGMA wal_checkpoint(TRUNCATE)")
 

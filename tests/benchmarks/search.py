@@ -1,13 +1,12 @@
-"""Searching 10 000 sessions: what the index costs, and what one waits for while typing.
+"""Searching 10 000 sessions: what one waits for while typing.
 
     python tests/benchmarks/search.py [--sessions N] [--folder FOLDER] [--json]
 
 Each session has eight questions and answers (3.6 kB of words as frequent as in prose) and four outputs of tools. With
-``--folder`` the database is kept there and used again. ``fill`` is the index made from nothing, ``first`` the time to
-the first hit and ``all`` to the last of at most 500, for words of which few, some and most sessions have one, in CPU
-once the names are known (``names``, with the first search of a picker); ``scan`` the same without an index. ``echo`` is
-from a key to the letter in the search line while searches run, beside the same in a picker that filters titles in
-memory, and while the index is filled; ``shown`` from the last key to the hits, by the clock and in CPU.
+``--folder`` the database is kept there and used again. ``first`` is the time to the first hit and ``all`` to the last
+of at most 500, for words of which few, some and most sessions have one, in CPU once the names are known (``names``,
+with the first search of a picker). ``echo`` is from a key to the letter in the search line while searches run, beside
+the same in a picker that filters titles in memory; ``shown`` from the last key to the hits, by the clock and in CPU.
 
 10 000 sessions (80 000 questions and answers, 38 MB, in a database of 278 MB), two cores shared with seven others: the
 index takes 29 MB and 45 s of CPU. The first hit of a word of one session, of 103 or of all takes 10 to 12 ms, of words
@@ -26,7 +25,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -37,8 +35,7 @@ from textual import events
 
 from agent_tui.models.messages import Message, TextPart, ToolResultPart, new_id
 from agent_tui.models.session import SessionHit
-from agent_tui.store.search_index import SearchIndex, index_file, remove_index
-from agent_tui.store.search_reader import SearchReader
+from agent_tui.store.search import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.screens.sessions import SessionPicker
@@ -157,31 +154,12 @@ def p95(values: list[float]) -> float:
 
 def measure(path: Path) -> dict[str, float]:
     out: dict[str, float] = {}
-    remove_index(path)
     with Store.open(path) as store:
-        print("without an index", file=sys.stderr)
-        with closing(store.search.reader()) as reader:
-            for name in ("few", "most"):
-                out[f"scan {name}: all ms"] = searched(reader, QUERIES[name])[1]
-        print("typing while the index is filled", file=sys.stderr)
-        filler = store.search.filler()
-        filler.begin()
-        times = [t for _ in range(3) for t in asyncio.run(typing(store, True, "parser42 lexer"))[0]]
-        out["echo while filling p95 ms"] = p95(times)
-        filler.close()
-        remove_index(path)
-        print("filling", file=sys.stderr)
-        begun, used = time.perf_counter(), time.process_time()
-        with closing(SearchIndex(path)) as index:
-            while index.step():
-                pass
-        out["fill s"], out["fill CPU s"] = time.perf_counter() - begun, time.process_time() - used
         out["database MB"] = path.stat().st_size / 1e6
-        out["index MB"] = index_file(path).stat().st_size / 1e6
         rows = store.database.all('SELECT data FROM part WHERE instr(data, \'"type":"text"\')')
         out["text MB"] = sum(len(json.loads(data)["text"]) for (data,) in rows) / 1e6
         del rows
-        reader = store.search.reader()
+        reader = store.search()
         out["names ms"] = searched(reader, "nothing-like-it")[1]
         for name, query in QUERIES.items():
             runs = [searched(reader, query) for _ in range(5)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import tomllib
-from contextlib import closing
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +13,8 @@ import pytest
 from agent_tui.commands.bookkeeping import report_text
 from agent_tui.commands.report import ContextReport
 from agent_tui.engine.agent import Agent
-from agent_tui.models.messages import user_message
 from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import LearnedLimit
-from agent_tui.store.search_index import SearchIndex, index_file
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running
 from tests.support.cli import Cli
@@ -220,29 +217,6 @@ def test_doctor_reports(cli: Cli) -> None:
     assert outcome.code == 0
     assert {line.split()[0] for line in outcome.out.splitlines()} <= {"ok", "warn"}
     assert "demo: 16,000 tokens" in outcome.out
-
-
-def test_doctor_says_how_the_search_index_is_and_what_to_do_when_it_is_broken(cli: Cli) -> None:
-    def row() -> str:
-        (found,) = [line for line in cli.run("doctor").out.splitlines() if " search index " in line]
-        return " ".join(found.split())
-
-    assert row() == "ok search index none of 0 sessions yet; a chat builds it in the background"
-    database = cli.paths.database
-    with Store.open(database) as store:
-        info = store.sessions.create(cli.project, "demo")
-        store.messages.add(info.id, user_message("the zebra"))
-        with closing(SearchIndex(database)) as index:
-            index.step()
-    assert row().startswith("ok search index 1 of 1 session (")
-    cli.run("-p", "and the quagga", "-m", "demo")
-    assert "1 of 2 sessions" in row() and "a chat adds the rest in the background" in row()
-    index_file(database).write_bytes(b"no database at all" * 500)
-    file = index_file(database)
-    assert row() == (
-        f"warn search index {file} is damaged: searches are slower. "
-        f"The next chat rebuilds it; if that fails, remove {file}"
-    )
 
 
 def test_config_init_writes_the_example_once(cli: Cli) -> None:

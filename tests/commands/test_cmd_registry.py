@@ -77,7 +77,7 @@ async def test_doctor_says_what_to_do_at_the_end_of_a_long_line(
     detail = f"{'why it is so, ' * 30}where that fails, remove it"
 
     async def doctor() -> list[tuple[str, str, str]]:
-        return [("warn", "search index", detail)]
+        return [("warn", "sessions", detail)]
 
     monkeypatch.setattr(agent.project, "doctor", doctor)
     answer = await run(agent, "/doctor")

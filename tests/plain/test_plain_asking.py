@@ -18,7 +18,7 @@ from agent_tui.plain.commands import found_by
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.questions import Asking, StopQuestion
 from agent_tui.plain.run import look_now_and_then
-from agent_tui.store.search_reader import SearchReader
+from agent_tui.store.search import SearchReader
 from tests.support.waiting import PATIENCE
 
 

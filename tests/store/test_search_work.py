@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,13 +10,8 @@ import pytest
 
 from agent_tui.errors import StoreError
 from agent_tui.store import search as look
-from agent_tui.store import search as names
-from agent_tui.store import search_index as texts_module
-from agent_tui.store.search_index import index_file
-from agent_tui.store.search_reader import SearchReader
 from agent_tui.store.store import Store
-from agent_tui.text import search as text_search
-from tests.store.test_search import fill, said
+from tests.store.test_search import said
 
 FEW, MANY = 8, 80
 
@@ -26,7 +20,7 @@ FEW, MANY = 8, 80
 def texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of the messages whose text was read."""
     read: list[int] = []
-    real = texts_module.text_of
+    real = look.text_of
 
     def text_of(connection: sqlite3.Connection, n: int) -> str:
         read.append(n)
@@ -40,13 +34,13 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def folded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was folded of what sessions are called."""
     seen: list[str] = []
-    real = text_search.fold
+    real = look._flat
 
-    def fold(text: str) -> str:
+    def flat(text: str) -> str:
         seen.append(text)
         return real(text)
 
-    monkeypatch.setattr(names, "fold", fold)
+    monkeypatch.setattr(look, "_flat", flat)
     return seen
 
 
@@ -55,7 +49,6 @@ def filled(path: Path, count: int) -> Store:
     store = Store.open(path / f"sessions-{count}.db")
     for number in range(count):
         said(store, "about parsers", "and lexers", "on zebras", project="/home/work", title=f"Talk {number}")
-    fill(store)
     return store
 
 
@@ -65,7 +58,7 @@ def test_the_first_hit_of_many_sessions_costs_what_it_costs_of_few(
 ) -> None:
     costs = []
     for count in (FEW, MANY):
-        with filled(tmp_path, count) as store, closing(store.search.reader()) as reader:
+        with filled(tmp_path, count) as store, closing(store.search()) as reader:
             texts.clear()
             assert next(reader.hits(query)).session.project == "/home/work"
             costs.append(len(texts))
@@ -74,7 +67,7 @@ def test_the_first_hit_of_many_sessions_costs_what_it_costs_of_few(
 
 
 def test_a_letter_more_reads_no_name_again(tmp_path: Path, folded: list[str]) -> None:
-    with filled(tmp_path, FEW) as store, closing(store.search.reader()) as reader:
+    with filled(tmp_path, FEW) as store, closing(store.search()) as reader:
         assert len(list(reader.hits("tal"))) == FEW
         folded.clear()
         assert len(list(reader.hits("talk"))) == FEW
@@ -82,7 +75,7 @@ def test_a_letter_more_reads_no_name_again(tmp_path: Path, folded: list[str]) ->
 
 
 def test_what_a_session_is_called_meanwhile_is_found(tmp_path: Path) -> None:
-    with filled(tmp_path, FEW) as store, closing(store.search.reader()) as reader:
+    with filled(tmp_path, FEW) as store, closing(store.search()) as reader:
         assert list(reader.hits("quagga")) == []
         info = store.sessions.all()[-1]
         info.title = "Quaggas"
@@ -92,13 +85,10 @@ def test_what_a_session_is_called_meanwhile_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("query", ["parsers", "parsers zebras", "nothing of it"])
-@pytest.mark.parametrize("indexed", [True, False])
 def test_a_search_that_is_stopped_reads_no_further_and_the_next_one_goes_on(
-    tmp_path: Path, texts: list[int], query: str, indexed: bool
+    tmp_path: Path, texts: list[int], query: str
 ) -> None:
-    with filled(tmp_path, MANY) as store, closing(store.search.reader()) as reader:
-        if not indexed:
-            index_file(store.file).unlink()
+    with filled(tmp_path, MANY) as store, closing(store.search()) as reader:
         told: list[int] = []
 
         def stopped() -> bool:
@@ -106,36 +96,10 @@ def test_a_search_that_is_stopped_reads_no_further_and_the_next_one_goes_on(
             return len(told) > 3
 
         texts.clear()
-        if query == "nothing of it" and indexed:
+        if query == "nothing of it":
             assert list(reader.hits(query, stopped=stopped)) == []
         else:
             with pytest.raises(StoreError, match="stopped"):
                 list(reader.hits(query, stopped=stopped))
             assert len(texts) <= 15
         assert len(list(reader.hits("zebras"))) == MANY
-
-
-@pytest.fixture
-def reader(tmp_path: Path) -> Iterator[tuple[SearchReader, list[str], Path]]:
-    """A reader of an index whose middle is nonsense, and what it told of it."""
-    told: list[str] = []
-    with filled(tmp_path, MANY) as store:
-        path = store.file
-        with closing(sqlite3.connect(index_file(path))) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            connection.execute("UPDATE grams_data SET block = x'00ff00ff00ff' WHERE id > 10")
-            connection.commit()
-        with closing(SearchReader(path, lambda: told.append("gone"))) as made:
-            yield made, told, path
-
-
-def test_damage_that_a_search_meets_costs_it_nothing_but_the_index(
-    reader: tuple[SearchReader, list[str], Path], caplog: pytest.LogCaptureFixture
-) -> None:
-    made, told, path = reader
-    assert len(list(made.hits("parsers"))) == MANY
-    assert (told, index_file(path).exists()) == (["gone"], False)
-    assert [r.getMessage() for r in caplog.records] == [
-        f"The search index {index_file(path)} was damaged, and is made anew."
-    ]
-    assert len(list(made.hits("lexers"))) == MANY

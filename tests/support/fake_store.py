@@ -7,11 +7,10 @@ from pathlib import Path
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
-from agent_tui.models.session import IndexState, SessionHit, SessionInfo
+from agent_tui.models.session import SessionHit, SessionInfo
 from agent_tui.store.messages import Messages
 from agent_tui.store.salvage import Content
-from agent_tui.store.search_index import found_line
-from agent_tui.store.search_reader import SearchReader, SessionSearch
+from agent_tui.store.search import SearchReader, found_line
 from agent_tui.store.sessions import SessionRows
 from agent_tui.store.store import Store
 from agent_tui.text.search import fold, search_words
@@ -28,7 +27,9 @@ class FakeStore(Store):
         self.said: dict[str, str] = {}
         self.sessions = FakeSessions(self)
         self.messages = FakeMessages(self)
-        self.search = FakeSearch(self)
+
+    def search(self) -> SearchReader:
+        return FakeReader(self)
 
     def whole(self, session_id: str) -> tuple[SessionInfo, Content]:
         return SessionInfo(session_id, "/project", title="Exported", model="demo"), Content()
@@ -70,14 +71,6 @@ class FakeMessages(Messages):
         return info.messages
 
 
-class FakeSearch(SessionSearch):
-    def __init__(self, store: FakeStore) -> None:
-        self._store = store
-
-    def reader(self) -> SearchReader:
-        return FakeReader(self._store)
-
-
 class FakeReader(SearchReader):
     """Searches titles, and texts that a test gives."""
 
@@ -97,6 +90,3 @@ class FakeReader(SearchReader):
             if all(word in fold(f"{info.title} {text}") for word in words):
                 role: Role | None = "user" if text else None
                 yield SessionHit(info, f"msg_{info.id}" if text else None, role, info.updated, line, tuple(marks))
-
-    def state(self) -> IndexState:
-        return IndexState("whole")

@@ -4,7 +4,6 @@
 write returned; a text is given as its ``mark``, so that the lines are short and the pipe never holds the writer up.
 With ``hold`` after it: only takes the lock, says ``held`` and waits for a line on stdin.
 ``python store_child.py DATABASE PROJECT create N``: makes N sessions with a message each.
-``python store_child.py DATABASE - index``: fills the index of texts a few messages at a time, with a line for each.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from __future__ import annotations
 import json
 import sys
 import zlib
-from contextlib import closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, new_id, user_message
 from agent_tui.models.steps import Step
-from agent_tui.store.search_index import SearchIndex
 from agent_tui.store.store import BUSY_TIMEOUT, Store
 
 
@@ -67,27 +64,11 @@ def create(store: Store, project: str, count: int) -> None:
         print(info.id, flush=True)
 
 
-def fill_index(path: Path) -> None:
-    seen = 0
-
-    def stopped() -> bool:
-        nonlocal seen
-        seen += 1
-        print(seen, flush=True)
-        return seen % 9 == 0
-
-    with closing(SearchIndex(path)) as index:
-        while index.step(stopped):
-            pass
-
-
 def main() -> None:
     path, subject, *rest = sys.argv[1:]
     with Store.open(Path(path), write_timeout=BUSY_TIMEOUT) as store:
         if rest[:1] == ["create"]:
             create(store, subject, int(rest[1]))
-        elif rest[:1] == ["index"]:
-            fill_index(Path(path))
         elif rest[:1] == ["hold"]:
             store.locks.take(subject)
             print("held", flush=True)

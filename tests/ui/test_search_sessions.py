@@ -16,9 +16,9 @@ from textual.widgets import Input
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, TextPart, new_id
-from agent_tui.models.session import IndexState, SessionHit
+from agent_tui.models.session import SessionHit
 from agent_tui.paths import user_paths
-from agent_tui.store.search_reader import SearchReader
+from agent_tui.store.search import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.transcript import Transcript
 from tests.support.real_app import Chat, Home, make_home
@@ -162,13 +162,13 @@ async def test_a_search_that_fails_is_told_and_the_next_one_is_made(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(home, "Animals", ["the zebra"])
-    real = SearchReader.state
+    real = SearchReader.hits
 
-    def state(self: SearchReader) -> IndexState:
-        monkeypatch.setattr(SearchReader, "state", real)
+    def hits(self: SearchReader, *_: object) -> Iterator[SessionHit]:
+        monkeypatch.setattr(SearchReader, "hits", real)
         raise RuntimeError("a fault of the program")
 
-    monkeypatch.setattr(SearchReader, "state", state)
+    monkeypatch.setattr(SearchReader, "hits", hits)
     async with home.chat() as chat:
         await chat.say("/resume zebr")
         await chat.shows("this project · failed", "the search failed; see the log")

@@ -20,11 +20,11 @@ from agent_tui.commands.sessions import branch_text, files_text, first_words, he
 from agent_tui.context.accounting.lost import lost_text
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message
-from agent_tui.models.session import Branch, IndexState, SessionHit
+from agent_tui.models.session import Branch, SessionHit
 from agent_tui.records import dataclass
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import clean, one_line
-from agent_tui.text.numbers import age, plural, tokens, whole_percent
+from agent_tui.text.numbers import age, plural, tokens
 from agent_tui.text.search import search_words
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.screens.picker import Picker
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.style import Style
 
     from agent_tui.engine.agent import Agent
-    from agent_tui.store.search_reader import SearchReader
+    from agent_tui.store.search import SearchReader
 
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
 
         number: int
         hits: list[SessionHit]
-        state: IndexState
         ended: bool = False
         problem: str = ""
 
@@ -122,7 +121,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._waits = True
         self._say(" · searching…")
         if self._reader is None:
-            self._reader = self.agent.store.search.reader()
+            self._reader = self.agent.store.search()
             Thread(target=self._serve, args=(self._reader,), name="search", daemon=True).start()
         self._wanted.put(Search(self._searches, text, None if self.everywhere else self.project))
 
@@ -145,15 +144,13 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
 
     def _look(self, reader: SearchReader, number: int, text: str, project: str | None) -> None:
         """In the thread: one search from its beginning to its end."""
-        state = IndexState()
         found: list[SessionHit] = []
         count, told = 0, time.monotonic()
 
         def tell(**more: object) -> None:
-            self.post_message(self.Found(number, found, state, **more))  # type: ignore[arg-type]
+            self.post_message(self.Found(number, found, **more))  # type: ignore[arg-type]
 
         try:
-            state = reader.state()
             for hit in reader.hits(text, project, lambda: number != self._searches):
                 if not hit.session.messages:
                     continue
@@ -192,7 +189,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         if event.problem:
             self._say(f" · {plural(count, 'session')}, then {one_line(event.problem, 80)}" if count else " · failed")
         elif not event.ended:
-            self._say(f" · {plural(count, 'session')}…{_how(event.state)}")
+            self._say(f" · {plural(count, 'session')}…")
         else:
             self._say(f" · the first {count:,}" if count >= MOST else f" · {plural(count, 'session')}")
         if self._entered and self.shown:
@@ -274,12 +271,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     def action_all(self) -> None:
         self.everywhere = not self.everywhere
         self.search(self.search_text)
-
-
-def _how(state: IndexState) -> str:
-    if state.kind == "building" and state.total:
-        return f" (the index has {whole_percent(state.done, state.total)} so far)"
-    return " (without an index)" if state.kind == "missing" else ""
 
 
 def _marked(line: str, spans: Sequence[tuple[int, int]], room: int, style: Style, paint: Paint) -> list[Piece]:
