@@ -124,30 +124,29 @@ def _flat(text: str) -> str:
 
 STOPPED = "the search was stopped"
 
-_ROW = "m.n, m.id, m.session_id, m.role, m.data"
 _INFO = ", ".join(f"s.{name}" for name in COLUMNS.split(", "))
-_WAY = """WITH RECURSIVE way (n, parent_id) AS (
+_WAY = f"""WITH RECURSIVE way (n, parent_id) AS (
     SELECT m.n, m.parent_id FROM session AS s JOIN message AS m ON m.session_id = s.id AND m.id = s.head_id
     WHERE s.id = ?1
     UNION
-    SELECT m.n, m.parent_id FROM way JOIN message AS m ON m.session_id = ?1 AND m.id = way.parent_id WHERE way.n > ?2
-)"""
-"""The rows of a conversation from its end back to row ``?2``; a parent's number is lower than its child's."""
+    SELECT m.n, m.parent_id FROM way JOIN message AS m ON m.session_id = ?1 AND m.id = way.parent_id
+)
+SELECT m.n FROM way JOIN message AS m ON m.n = way.n WHERE {_SEARCHED} ORDER BY m.n DESC"""
+"""The rows of what is searched of a conversation, from its end back."""
 
 
-def _may(words: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Returns the condition for messages that may have all of the folded words, and its values. Parts are stored as
-    JSON in ASCII: one without an escaped character has an ASCII word as it was typed, but for its case."""
-    parts = dict.fromkeys(part for word in words for part in word.split())
-    needles = {f"part{k}": json.dumps(part)[1:-1] if part.isascii() else "\\u" for k, part in enumerate(parts)}
-    has = "(instr(lower(p.data), :{}) OR instr(p.data, '\\u'))"
-    exists = "EXISTS (SELECT 1 FROM part AS p WHERE p.message = m.n AND {})"
-    return " AND ".join(exists.format(has.format(name)) for name in needles), needles
+def _may(word: str) -> tuple[str, list[str]]:
+    """Returns the condition for messages that may have a folded word, and its values. Parts are stored as JSON in
+    ASCII: one without an escaped character has an ASCII word as it was typed, but for its case."""
+    needles = [json.dumps(part)[1:-1] if part.isascii() else "\\u" for part in word.split()]
+    has = "(instr(lower(p.data), ?) OR instr(p.data, '\\u'))"
+    exists = f"EXISTS (SELECT 1 FROM part AS p WHERE p.message = m.n AND {has})"
+    return f"({' AND '.join([exists] * len(needles))})", needles
 
 
 class Search:
-    """Of one query, in one project or all. ``found`` are sessions told already; ``had`` the words that were seen in
-    each of the others, as a number with a bit for each word, ``called`` those in what they are called."""
+    """Of one query, in one project or all. ``found`` are sessions told already; ``may`` the words that each of the
+    others may have, as a number with a bit for each word, ``called`` those in what they are called."""
 
     def __init__(
         self,
@@ -162,20 +161,20 @@ class Search:
         self._names = names
         self._stopped = stopped
         self._all = (1 << len(words)) - 1
-        self._where = "s.kind <> 'subagent'" + ("" if project is None else " AND s.project = :project")
-        self._values: dict[str, Any] = {} if project is None else {"project": encode(project)}
+        self._project = project
         self._found: set[str] = set()
-        self._had: dict[str, int] = {}
         self._called: dict[str, int] = {}
+        self._may: dict[str, int] = {}
 
     def run(self) -> Iterator[SessionHit]:
         yield from self._by_name()
-        for row in self._candidates():
+        self._may = dict(self._called)
+        for n, session_id, had in self._messages():
             self._go_on()
-            if row[2] not in self._found:
-                hit = self._looked(row)
-                if hit is not None:
-                    self._found.add(row[2])
+            if had and session_id not in self._found:
+                self._may[session_id] = self._may.get(session_id, 0) | had
+                if had == self._all and (hit := self._looked(n, session_id)) is not None:
+                    self._found.add(session_id)
                     yield hit
         if len(self._words) > 1 or self._called:
             yield from self._here_and_there()
@@ -187,7 +186,7 @@ class Search:
     def _by_name(self) -> Iterator[SessionHit]:
         """Sessions that are called so. Of a project's name, which so many have, just the words are kept."""
         bits = [(1 << k, word) for k, word in enumerate(self._words)]
-        everywhere = not self._values
+        everywhere = self._project is None
         for session_id, name, project in self._names:
             had = sum([bit for bit, word in bits if word in name])
             if had == self._all:
@@ -209,58 +208,34 @@ class Search:
         line, marks = found_line(name, self._words)
         return SessionHit(info, line=line, spans=tuple(marks))
 
-    def _candidates(self) -> Iterator[Any]:
-        """Messages that may have all words in them, the newest first."""
-        may, values = _may(self._words)
+    def _messages(self) -> Iterator[Any]:
+        """All messages, the newest first, each with the words that it may have."""
+        conditions = [_may(word) for word in self._words]
+        had = " | ".join(f"({condition} << {k})" for k, (condition, _) in enumerate(conditions))
+        where = "" if self._project is None else " AND s.project = ?"
+        values: list[str | bytes] = [needle for _, needles in conditions for needle in needles]
         return self._connection.execute(
-            f"SELECT {_ROW} FROM message AS m CROSS JOIN session AS s ON s.id = m.session_id "
-            f"WHERE {_SEARCHED} AND {self._where} AND {may} ORDER BY m.n DESC",
-            {**self._values, **values},
+            f"SELECT m.n, m.session_id, {had} FROM message AS m CROSS JOIN session AS s ON s.id = m.session_id "
+            f"WHERE {_SEARCHED} AND s.kind <> 'subagent'{where} ORDER BY m.n DESC",
+            [*values, *([] if self._project is None else [encode(self._project)])],
         )
 
-    def _looked(self, row: Any) -> SessionHit | None:
-        """The hit, if the text has all words; remembers those it has."""
-        n, message_id, session_id, role, data = row
+    def _looked(self, n: int, session_id: str) -> SessionHit | None:
+        """The hit, if the text has all words: the newest on the conversation's way, else the message itself."""
         text = text_of(self._connection, n)
-        if self._bits(session_id, text) != self._all:
+        if self._in(text) != self._all:
             return None
-        if self._is_on_way(session_id, n):
-            return self._hit(session_id, message_id, role, data, text, left_behind=False)
-        for other in self._connection.execute(
-            f"{_WAY} SELECT {_ROW} FROM way JOIN message AS m ON m.n = way.n WHERE {_SEARCHED} ORDER BY m.n DESC",
-            (session_id, 0),
-        ).fetchall():
-            said = text_of(self._connection, other[0])
-            if self._bits(session_id, said) == self._all:
-                return self._hit(session_id, other[1], other[3], other[4], said, left_behind=False)
-        return self._hit(session_id, message_id, role, data, text, left_behind=True)
-
-    def _bits(self, session_id: str, text: str) -> int:
-        bits = self._in(text)
-        if bits:
-            self._had[session_id] = self._had.get(session_id, 0) | bits
-        return bits
-
-    def _is_on_way(self, session_id: str, n: int) -> bool:
-        query = f"{_WAY} SELECT 1 FROM way WHERE n = ?2"
-        return self._connection.execute(query, (session_id, n)).fetchone() is not None
+        way = [row for (row,) in self._connection.execute(_WAY, (session_id,))]
+        for other in () if n in way else way:
+            said = text_of(self._connection, other)
+            if self._in(said) == self._all:
+                return self._hit(session_id, other, said, left_behind=False)
+        return self._hit(session_id, n, text, left_behind=n not in way)
 
     def _here_and_there(self) -> Iterator[SessionHit]:
         """Sessions that have the words, but in no one place."""
-        may: dict[str, int] = dict(self._called)
-        for session_id, bits in self._had.items():
-            may[session_id] = may.get(session_id, 0) | bits
-        for k, word in enumerate(self._words if len(self._words) > 1 else ()):
-            has, values = _may([word])
-            rows = self._connection.execute(
-                "SELECT DISTINCT m.session_id FROM message AS m CROSS JOIN session AS s ON s.id = m.session_id "
-                f"WHERE {_SEARCHED} AND {self._where} AND {has}",
-                {**self._values, **values},
-            )
-            for (session_id,) in rows:
-                may[session_id] = may.get(session_id, 0) | 1 << k
         for session_id, *_ in self._names:
-            if may.get(session_id) != self._all or session_id in self._found:
+            if self._may.get(session_id) != self._all or session_id in self._found:
                 continue
             self._go_on()
             if self._called.get(session_id) == self._all:
@@ -274,34 +249,29 @@ class Search:
 
     def _read_whole(self, session_id: str) -> SessionHit | None:
         """A session that may have all words in it, read; shown is the newest message with most of them."""
-        way = {n for (n,) in self._connection.execute(f"{_WAY} SELECT n FROM way", (session_id, 0))}
+        way = {row for (row,) in self._connection.execute(_WAY, (session_id,))}
         rows = self._connection.execute(
-            f"SELECT {_ROW} FROM message AS m WHERE m.session_id = ? AND {_SEARCHED} ORDER BY m.n DESC", (session_id,)
+            f"SELECT m.n FROM message AS m WHERE m.session_id = ? AND {_SEARCHED} ORDER BY m.n DESC", (session_id,)
         ).fetchall()
-        had, best, most = self._called.get(session_id, 0), None, (-1, False)
-        for row in rows:
-            text = text_of(self._connection, row[0])
-            bits = self._bits(session_id, text)
+        had, best, most = self._called.get(session_id, 0), (0, ""), (0, False)
+        for (n,) in rows:
+            text = text_of(self._connection, n)
+            bits = self._in(text)
             had |= bits
-            worth = (bits.bit_count(), row[0] in way)
-            if bits and worth > most:
-                best, most = (row, text), worth
-        if had != self._all:
-            return None
-        assert best is not None
-        (_, message_id, _, role, data), text = best
-        return self._hit(session_id, message_id, role, data, text, left_behind=not most[1])
+            if bits and (worth := (bits.bit_count(), n in way)) > most:
+                best, most = (n, text), worth
+        return self._hit(session_id, *best, left_behind=not most[1]) if had == self._all else None
 
     def _info(self, session_id: str) -> SessionInfo | None:
         row = self._connection.execute(f"SELECT {_INFO} FROM session AS s WHERE s.id = ?", (session_id,)).fetchone()
         return None if row is None else infos_of([row])[0]
 
-    def _hit(
-        self, session_id: str, message_id: str, role: Any, data: str, text: str, *, left_behind: bool
-    ) -> SessionHit | None:
+    def _hit(self, session_id: str, n: int, text: str, *, left_behind: bool) -> SessionHit | None:
         info = self._info(session_id)
-        if info is None:
+        row = self._connection.execute("SELECT id, role, data FROM message WHERE n = ?", (n,)).fetchone()
+        if info is None or row is None:
             return None
+        message_id, role, data = row
         line, marks = found_line(text, self._words)
         return SessionHit(info, message_id, role, created_of(data), line, tuple(marks), left_behind)
 

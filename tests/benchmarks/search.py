@@ -9,10 +9,9 @@ with the first search of a picker). ``echo`` is from a key to the letter in the 
 the same in a picker that filters titles in memory; ``shown`` from the last key to the hits, by the clock and in CPU.
 
 10 000 sessions (80 000 questions and answers, 38 MB, in a database of 278 MB), two cores shared with seven others: the
-index takes 29 MB and 45 s of CPU. The first hit of a word of one session, of 103 or of all takes 10 to 12 ms, of words
-that stand apart (a project's and one that was said) 73 ms, 500 hits 0.1 to 0.3 s; without the index 1.7 s. In the
-picker the hits are drawn 30 to 45 ms of CPU after the last key, by the clock 77 to 236 ms under a load of 13. ``echo``
-95 %: 19 ms, over titles in memory 24 ms (under a load of 12: 193 and 225).
+first hit of a word of 103 sessions or of all takes 10 ms, of one session 0.35 s, of words that stand apart (a project's
+and one that was said) 0.5 s, 500 hits 0.1 to 0.6 s. In the picker the hits are drawn 31 ms of CPU after the last key.
+``echo`` 95 %: 152 ms, over titles in memory 117 ms, under a load of 12.
 """
 
 from __future__ import annotations
