@@ -13,14 +13,13 @@ from operator import attrgetter
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.models.codec import dumps, from_dict, part_from_dict, to_dict
-from agent_tui.models.messages import JSON, PART_TYPES, Message, Metadata, Part
+from agent_tui.models.messages import JSON, Message, Metadata, Part
 from agent_tui.models.requests import Effort
 from agent_tui.models.session import BUDGETS, SessionInfo, SessionKind, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
 
 T = TypeVar("T")
 _YEAR_9999 = 253_370_764_800
-Load = Callable[[Any], Any]
 
 MESSAGE_COLUMNS = ("id", "role", "status", "parent_id", "raw_tokens", "counts")
 STEP_COLUMNS = ("id", "status", "message_id")
@@ -61,13 +60,7 @@ def load_json(texts: Iterable[str]) -> list[Any]:
 
 
 def load_part(data: dict[str, Any]) -> Part:
-    try:
-        part: Part = PART_TYPES[data["type"]](**data)
-    except TypeError:
-        # A newer version wrote a field this one does not know.
-        part = part_from_dict(data)
-    check_fields(part)
-    return part
+    return _checked(part_from_dict(data))
 
 
 def dump_counts(counts: Sequence[int] | None) -> str | None:
@@ -80,21 +73,18 @@ def load_counts(text: str | None) -> tuple[int, ...] | None:
 
 
 def load_message(data: dict[str, Any]) -> Message:
-    message: Message = _loader(Message)(data)
-    return message
+    return _checked(from_dict(Message, data))
 
 
 def load_step(data: dict[str, Any]) -> Step:
-    runs = data.get("sent_reasoning")
-    if runs:
-        data["sent_reasoning"] = [tuple(run) for run in runs]
-    step: Step = _loader(Step)(data)
-    return step
+    """``fixed`` in ``data`` are parts already."""
+    step = from_dict(Step, {**data, "fixed": ()})
+    step.fixed = data["fixed"]
+    return _checked(step)
 
 
 def load_record(data: dict[str, Any]) -> CompactionRecord:
-    record: CompactionRecord = _loader(CompactionRecord)(data)
-    return record
+    return _checked(from_dict(CompactionRecord, data))
 
 
 def require_time(seconds: float) -> None:
@@ -105,42 +95,22 @@ def require_time(seconds: float) -> None:
 
 def load_fixed(text: str, sets: FixedSets) -> tuple[FixedPart, ...]:
     """A set of fixed parts, one of ``sets`` from now on."""
-    return sets.one(_loader(FixedPart)(data) for data in json.loads(text))
+    return sets.one(_checked(from_dict(FixedPart, data)) for data in json.loads(text))
 
 
 def dump_fixed(fixed: Sequence[FixedPart]) -> str:
     return dumps(list(fixed))
 
 
-@cache
-def _loader(cls: type) -> Load:
-    """A function that makes ``cls`` of its dict (which it may change), doing per field only what the field needs.
-    Fields that already hold instances are left alone."""
-    hints = get_type_hints(cls)
-    names = frozenset(f.name for f in dataclasses.fields(cls))
-    check = _checker(cls)
-    made_here = (tuple, *PART_TYPES.values())
-    nested = {n: build for n in names if (build := _value_loader(hints[n])) is not None}
-
-    def load(data: dict[str, Any]) -> Any:
-        for name, build in nested.items():
-            value = data.get(name)
-            if isinstance(value, dict) or (isinstance(value, list) and not (value and isinstance(value[0], made_here))):
-                data[name] = build(value)
-        try:
-            made = cls(**data)
-        except TypeError:
-            made = cls(**{k: v for k, v in data.items() if k in names})
-        check(made)
-        return made
-
-    return load
-
-
 def check_fields(made: Any) -> None:
-    """Raises TypeError for a dataclass that holds what its fields cannot hold."""
+    """Raises TypeError for a dataclass that holds, itself or in another, what its fields cannot hold."""
     cls: Any = type(made)
     _checker(cls)(made)
+
+
+def _checked(made: T) -> T:
+    check_fields(made)
+    return made
 
 
 @cache
@@ -151,6 +121,7 @@ def _checker(cls: Any) -> Callable[[Any], None]:
     names = [f.name for f in dataclasses.fields(cls) if f.init]
     allowed = tuple(_allowed(hints[name]) for name in names)
     choices = [(name, frozenset(get_args(hints[name]))) for name in names if get_origin(hints[name]) is Literal]
+    inner = [name for name in names if any(map(dataclasses.is_dataclass, _allowed(hints[name])))]
     values = attrgetter(*names)
 
     def check(made: Any) -> None:
@@ -160,6 +131,9 @@ def _checker(cls: Any) -> Callable[[Any], None]:
         for name, choice in choices:
             if getattr(made, name) not in choice:
                 raise TypeError(f"{name} of {cls.__name__} is none of its values")
+        for name in inner:
+            if (value := getattr(made, name)) is not None:
+                check_fields(value)
 
     return check
 
@@ -174,33 +148,6 @@ def _allowed(hint: Any) -> tuple[type, ...]:
         return (float, int)
     found = origin or hint
     return (found,) if isinstance(found, type) else (object,)
-
-
-def _value_loader(hint: Any) -> Load | None:
-    """None when JSON's own value is already right."""
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return _loader(hint)
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        options = [a for a in get_args(hint) if a is not type(None)]
-        loads = [load for a in options if (load := _value_loader(a)) is not None]
-        if not loads:
-            return None
-        return loads[0] if len(options) == 1 else _through_codec(hint)
-    if origin is list:
-        item = _value_loader(get_args(hint)[0])
-        return None if item is None else _each(item)
-    if origin is tuple:
-        return _through_codec(hint)
-    return None
-
-
-def _through_codec(hint: Any) -> Load:
-    return lambda value: from_dict(hint, value)
-
-
-def _each(item: Load) -> Load:
-    return lambda values: [item(value) for value in values]
 
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
