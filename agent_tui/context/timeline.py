@@ -6,7 +6,6 @@ from __future__ import annotations
 import bisect
 import itertools
 import operator
-import threading
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -57,10 +56,6 @@ class Column:
 
 
 PRICED = 50
-MOVING = 8
-"""The newest steps, which may still change."""
-SOON = 1_000
-"""So many steps are added up at once."""
 NOW = 0
 """The number of the next request's column."""
 
@@ -70,77 +65,50 @@ what they cost."""
 
 
 class Timeline:
-    """The columns of one session. It follows the list of its steps, which may grow; ended steps are looked at once."""
+    """The columns of one session, whose steps and compactions these are."""
 
     def __init__(self, steps: Sequence[Step], records: Sequence[CompactionRecord]) -> None:
         self._steps = steps
         self._records = records
-        self._looked = 0
-        self._turns: list[Step] = []
-        self._totals: list[int] = []
-        self._sums: list[Sums] = [(0, 0, 0.0, 0)]
-        self._adding = threading.Lock()
         self._exact: dict[int, Stack] = {}
 
     @property
     def count(self) -> int:
         """The number of steps: the model calls of the turns."""
-        self._follow()
-        return len(self._turns)
+        return len(self._turns())
 
     @property
     def peak(self) -> int:
         """Tokens of the highest column."""
-        self._follow()
-        return max(self._totals, default=0)
-
-    def is_of(self, steps: Sequence[Step], records: Sequence[CompactionRecord]) -> bool:
-        """True where these are the lists that it follows."""
-        return self._steps is steps and self._records is records
+        return max(self._totals(self._turns()), default=0)
 
     @property
     def priced(self) -> bool:
         """True where it is known of the newest steps what they cost, and it is something."""
-        self._follow()
-        return any(step.cost_usd for step in self._turns[-PRICED:])
+        return any(step.cost_usd for step in self._turns()[-PRICED:])
 
-    def _follow(self) -> None:
-        new = self._steps[self._looked :]
-        self._looked += len(new)
-        self._turns += [step for step in new if step.kind == "turn"]
-        # The newest may still run, and what has ended be counted late.
-        settled = max(0, len(self._totals) - MOVING)
-        self._totals[settled:] = [_total(step) or 0 for step in self._turns[settled:]]
-        for number in self._exact.keys() & range(settled + 1, len(self._totals) + 1):
-            self._totals[number - 1] = sum(size for _, size in self._exact[number])
+    def _turns(self) -> list[Step]:
+        return [step for step in self._steps if step.kind == "turn"]
 
-    @property
-    def added_up(self) -> bool:
-        """True where it is known what was read and paid at each step, or nearly: the rest takes no time."""
-        return self.count - len(self._sums) < SOON
-
-    def add_up(self) -> None:
-        """Adds up what was read and paid at each step: columns of several steps say it then. May be called in another
-        thread."""
-        with self._adding:
-            settled = max(0, len(self._sums) - 1 - MOVING)
-            self._sums[settled + 1 :] = _added(self._sums[settled], self._turns[settled:])
+    def _totals(self, turns: Sequence[Step]) -> list[int]:
+        totals = [_total(step) or 0 for step in turns]
+        for number, stack in self._exact.items():
+            totals[number - 1] = sum(size for _, size in stack)
+        return totals
 
     def made_again(self, number: int, usage: ContextUsage) -> None:
         """What the time machine shows at a step: its column has these numbers from now on, should they differ from what
         was stored with it."""
         self._exact[number] = stack_of(usage.stack())
-        if number <= len(self._totals):
-            self._totals[number - 1] = usage.total
 
     def columns(self, most: int, path: Container[str]) -> list[Column]:
         """At most ``most`` columns (at least one) of all the steps; ``path`` are the ids of the messages of the
         conversation as it is now."""
-        count = self.count
+        turns = self._turns()
+        count = len(turns)
         if not count:
             return []
-        if self.added_up:
-            self.add_up()
+        totals, sums = self._totals(turns), _added(turns)
         most = max(1, min(most, count))
         bounds = [place * count // most for place in range(most + 1)]
         folds = self.folds()
@@ -150,33 +118,27 @@ class Timeline:
             here = at
             while at < len(folds) and folds[at].step <= end:
                 at += 1
-            found.append(self._column(start, end, path, tuple(folds[here:at])))
+            # Of those that are as high as each other the newest.
+            place = max(range(start, end), key=lambda each: (totals[each], each))
+            sent, read, cost, priced = map(operator.sub, sums[end], sums[start])
+            step, stack = turns[place], self._exact.get(place + 1) or stack_of_step(turns[place])
+            column = Column(
+                start + 1,
+                end,
+                place + 1,
+                sum(size for _, size in stack) if stack else _total(step),
+                stack,
+                min(1.0, read / sent) if sent else None,
+                (step.cost_usd if end == start + 1 else cost) if priced else None,
+                _left(step, path),
+                tuple(folds[here:at]),
+            )
+            found.append(column)
         return found
-
-    def _column(self, start: int, end: int, path: Container[str], folds: tuple[Folded, ...]) -> Column:
-        totals = self._totals[start:end]
-        totals.reverse()  # of those that are as high as each other the newest
-        place = end - 1 - totals.index(max(totals))
-        step = self._turns[place]
-        known = end < len(self._sums)
-        sent, read, cost, priced = map(operator.sub, self._sums[end], self._sums[start]) if known else (0, 0, 0.0, 0)
-        stack = self._exact.get(place + 1) or stack_of_step(step)
-        total = sum(size for _, size in stack) if stack else _total(step)
-        return Column(
-            start + 1,
-            end,
-            place + 1,
-            total,
-            stack,
-            min(1.0, read / sent) if sent else None,
-            (step.cost_usd if end == start + 1 else cost) if priced else None,
-            _left(step, path),
-            folds,
-        )
 
     def folds(self) -> list[Folded]:
         """The compactions in the order of time, those that were undone among them."""
-        self._follow()
+        turns = self._turns()
         by_operation: dict[str, list[CompactionRecord]] = {}
         for record in self._records:
             if record.created:
@@ -186,7 +148,7 @@ class Timeline:
             before = next((r.before_tokens for r in records if r.before_tokens is not None), None)
             after = next((r.after_tokens for r in reversed(records) if r.after_tokens is not None), None)
             created = records[0].created
-            step = bisect.bisect_left(self._turns, created, key=lambda step: step.created) + 1
+            step = bisect.bisect_left(turns, created, key=lambda step: step.created) + 1
             undone = not any(record.active for record in records)
             rough = records[0].before_estimated
             found.append((created, Folded(operation, step, before, after, rough, undone, _done(records))))
@@ -250,9 +212,10 @@ def _total(step: Step) -> int | None:
     return None if step.counted is None else step.counted.input
 
 
-def _added(sums: Sums, steps: Iterable[Step]) -> list[Sums]:
-    """The sums with each of these steps added in turn; one loop, for there may be ten thousand."""
-    (sent, read, cost, priced), found = sums, list[Sums]()
+def _added(steps: Iterable[Step]) -> list[Sums]:
+    """What was read and paid until each of the steps, and behind the last of them."""
+    sent, read, cost, priced = 0, 0, 0.0, 0
+    found: list[Sums] = [(sent, read, cost, priced)]
     for step in steps:
         usage = step.believed or step.usage
         if usage is not None and usage.cache_read is not None and usage.input:

@@ -185,7 +185,6 @@ class ContextControl:
         self._tools_stale = False
         self._forecaster: CacheForecaster | None = None
         self._foretold = ""
-        self._timeline: Timeline | None = None
         self._unsettled = False
         self._draft: Callable[[], Draft | None] = lambda: None
         self.metrics = TokenCounterMetrics()
@@ -233,11 +232,8 @@ class ContextControl:
         return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
 
     def timeline(self) -> Timeline:
-        """The session's steps side by side. It is kept, so that looking at it again costs what is new."""
-        c = self._state.conversation
-        if self._timeline is None or not self._timeline.is_of(c.steps, c.every_record):
-            self._timeline = Timeline(c.steps, c.every_record)
-        return self._timeline
+        """The session's steps side by side."""
+        return Timeline(self._state.conversation.steps, self._state.conversation.every_record)
 
     def around(self, operation_id: str) -> list[ContextInputs]:
         """What the calculator was given right before a compaction, and right after it; nothing where that is not known

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.timeline import NOW, Timeline, in_words, projected, stack_of_step, timeline_json
 from agent_tui.models.rows import STACKED
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step, StepStatus
+from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from tests.support.usages import sample_usage
 
@@ -51,21 +51,6 @@ def test_every_step_has_one_column_which_shows_the_highest_of_them(
         assert column.left == (column.number >= 30)
     shown = [each for column in [*columns, timeline.now(sample_usage())] for each in column.folds]
     assert [each.step for each in shown] == sorted(min(after, len(sizes)) + 1 for after in folded)
-
-
-@given(st.lists(st.integers(0, 9), max_size=30))
-def test_a_timeline_that_grows_is_the_one_that_is_made_anew(kinds: list[int]) -> None:
-    steps: list[Step] = []
-    timeline, status = Timeline(steps, []), ("running", "complete", "failed")
-    for number, kind in enumerate(kinds):
-        if steps and steps[-1].status == "running":
-            ended: StepStatus = "complete"
-            steps[-1].status, steps[-1].usage = ended, TokenUsage(50, 1, cache_read=kind)
-            steps[-1].estimated_input, steps[-1].estimated_rows = 50 + kind, {"messages": 50 + kind}
-        made = step(number, {"messages": 10 * kind}, status=status[kind % 3])
-        made.kind = "subagent" if kind == 7 else "turn"
-        steps.append(made)
-        assert timeline.columns(9, ()) == Timeline(list(steps), []).columns(9, ())
 
 
 def test_steps_of_versions_before_have_their_prefix_and_the_rest_is_messages() -> None:

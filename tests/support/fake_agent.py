@@ -236,7 +236,6 @@ class FakeContext(ContextControl):
         self.pinned = []
         self.exact: int | None = 84_211
         self.in_flight = 0
-        self._timeline = None
 
     def usage(self) -> ContextUsage:
         return self._agent.usage
@@ -251,10 +250,7 @@ class FakeContext(ContextControl):
         return History(Session({}, [], [], {}))
 
     def timeline(self) -> Timeline:
-        conversation = self._agent.conversation
-        if self._timeline is None or not self._timeline.is_of(conversation.steps, conversation.own_records):
-            self._timeline = Timeline(conversation.steps, conversation.own_records)
-        return self._timeline
+        return Timeline(self._agent.conversation.steps, self._agent.conversation.own_records)
 
     def pin(self, path: str) -> None:
         self.pinned.append(path)

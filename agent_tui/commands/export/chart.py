@@ -33,7 +33,6 @@ def chart(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Cont
     """The figure; empty where fewer than two steps say how large they were. ``path`` are the ids of the conversation's
     messages."""
     timeline = Timeline(steps, records)
-    timeline.add_up()
     columns = timeline.columns(MOST_COLUMNS, path)
     totals = [column.total for column in columns if column.total]
     if len(totals) < 2:

@@ -52,17 +52,12 @@ class Travel:
         number, usage = self._last
         return usage if number == self.history.count else None
 
-    def prepare(self) -> bool:
-        """Makes ready what ← shows next, what now is compared with, and what the strips of a long session need: True
-        where that was still to do. To be called in another thread."""
-        long = not self.timeline.added_up
-        if long:
-            self.timeline.add_up()
+    def prepare(self) -> None:
+        """Makes ready what ← shows next, and what now is compared with. To be called in another thread."""
         count = self.history.count
         self.history.prepare(count if self.at is None else self.at)
         if count and self._last[0] != count:
             self._last = (count, self.history.moment(count).usage)
-        return long
 
     def go(self, by: int) -> str:
         """Goes ``by`` steps further; behind the last step is now. A line for the user where there is nowhere to go."""
@@ -217,8 +212,6 @@ class ContextScreen(Guarded, Screen[None]):
             return
         if self.travel.at is None and self.view.moment.before is not self.travel.before:
             self._show()
-        elif event.worker.result:
-            self.view.rebuild()
 
     @on(TimelineView.Picked)
     def _picked(self, event: TimelineView.Picked) -> None:
