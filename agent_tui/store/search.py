@@ -84,34 +84,16 @@ class Called(NamedTuple):
     project: str
 
 
-class Names:
-    """For one connection that only reads."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._version: int | None = None
-        self._known: dict[str | None, list[Called]] = {}
-
-    def read(self, project: str | None) -> list[Called]:
-        """The sessions of a project or of all, those last worked on first; as they are in the database now."""
-        # Another connection's commit makes it another number.
-        (version,) = self._connection.execute("PRAGMA main.data_version").fetchone()
-        if version != self._version:
-            self._version = version
-            self._known.clear()
-        if project not in self._known:
-            self._known[project] = self._read(project)
-        return self._known[project]
-
-    def _read(self, project: str | None) -> list[Called]:
-        where, values = ("", ()) if project is None else (" AND s.project = ?", (encode(project),))
-        rows = self._connection.execute(
-            "SELECT s.id, CASE WHEN s.title = x'' THEN s.preview ELSE s.title END, s.project FROM session AS s "
-            f"WHERE s.kind <> 'subagent'{where} ORDER BY s.updated DESC, s.id DESC",
-            values,
-        ).fetchall()
-        places = {row[2]: _flat(_text(row[2])) for row in rows}
-        return [Called(row[0], _flat(f"{_text(row[1])} {row[0]}"), places[row[2]]) for row in rows]
+def called(connection: sqlite3.Connection, project: str | None) -> list[Called]:
+    """The sessions of a project or of all, those last worked on first."""
+    where, values = ("", ()) if project is None else (" AND s.project = ?", (encode(project),))
+    rows = connection.execute(
+        "SELECT s.id, CASE WHEN s.title = x'' THEN s.preview ELSE s.title END, s.project FROM session AS s "
+        f"WHERE s.kind <> 'subagent'{where} ORDER BY s.updated DESC, s.id DESC",
+        values,
+    ).fetchall()
+    places = {row[2]: _flat(_text(row[2])) for row in rows}
+    return [Called(row[0], _flat(f"{_text(row[1])} {row[0]}"), places[row[2]]) for row in rows]
 
 
 def _text(value: bytes | str) -> str:
@@ -284,7 +266,6 @@ class SearchReader:
         """``database`` is None where nothing is stored."""
         self._path = database
         self._connection: sqlite3.Connection | None = None
-        self._names: Names | None = None
 
     def stop(self) -> None:
         """Ends what runs at the moment, of a search whose ``stopped`` says so by now."""
@@ -308,9 +289,9 @@ class SearchReader:
         connection = self._opened()
         if connection is None or not words:
             return
-        assert self._path is not None and self._names is not None
+        assert self._path is not None
         try:
-            yield from Search(connection, words, project, self._names.read(project), stopped).run()
+            yield from Search(connection, words, project, called(connection, project), stopped).run()
         except FAULTS as error:
             raise StoreError(STOPPED) if stopped() else explain(error, self._path) from error
 
@@ -321,5 +302,5 @@ class SearchReader:
                 connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
             except FAULTS as error:
                 raise explain(error, self._path) from error
-            self._connection, self._names = connection, Names(connection)
+            self._connection = connection
         return self._connection

@@ -30,20 +30,6 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return read
 
 
-@pytest.fixture
-def folded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was folded of what sessions are called."""
-    seen: list[str] = []
-    real = look._flat
-
-    def flat(text: str) -> str:
-        seen.append(text)
-        return real(text)
-
-    monkeypatch.setattr(look, "_flat", flat)
-    return seen
-
-
 def filled(path: Path, count: int) -> Store:
     """Sessions of one project, each with the same few words in its title, its texts, or apart."""
     store = Store.open(path / f"sessions-{count}.db")
@@ -64,14 +50,6 @@ def test_the_first_hit_of_many_sessions_costs_what_it_costs_of_few(
             costs.append(len(texts))
             assert len(list(reader.hits(query))) == count
     assert costs[1] <= costs[0] <= 5
-
-
-def test_a_letter_more_reads_no_name_again(tmp_path: Path, folded: list[str]) -> None:
-    with filled(tmp_path, FEW) as store, closing(store.search()) as reader:
-        assert len(list(reader.hits("tal"))) == FEW
-        folded.clear()
-        assert len(list(reader.hits("talk"))) == FEW
-        assert folded == []
 
 
 def test_what_a_session_is_called_meanwhile_is_found(tmp_path: Path) -> None:
