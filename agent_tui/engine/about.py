@@ -260,7 +260,7 @@ class Project:
         self._pictures = detail
 
     def tell_drawing(self, problem: str) -> None:
-        """Keeps what of the installed Textual cannot be used, as told by whoever draws with it."""
+        """Keeps why Textual draws, as told by whoever should draw."""
         self._drawing = problem
 
     async def doctor(self) -> list[Row]:
@@ -397,7 +397,7 @@ def _database(parts: AgentParts) -> Row:
         return ("fail", "sessions", f"{file} is damaged ({problems[0][:120]}): run agent-tui sessions repair")
     mode = file.stat().st_mode & 0o777
     detail = f"{file} ({size(file.stat().st_size)}, mode {mode:04o}, SQLite {sqlite3.sqlite_version})"
-    return ("ok" if mode == 0o600 or os.name == "nt" else "warn", "sessions", detail)
+    return ("ok" if mode == 0o600 else "warn", "sessions", detail)
 
 
 def _log(file: Path) -> Row:

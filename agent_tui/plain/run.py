@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -283,8 +282,6 @@ def run_plain(
 
     Raises AgentError for what the user has to mend.
     """
-    if os.name != "posix":
-        raise AgentError("Plain mode needs a POSIX system; agent-tui -p PROMPT works everywhere.")
 
     async def chat() -> int:
         session = Session(make_agent, options, settings, paths, root, why)

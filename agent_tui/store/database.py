@@ -226,7 +226,7 @@ def _make_private_file(path: Path) -> None:
         # SQLite gives the log files beside it the mode of the database itself.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if os.name == "posix" and os.fstat(descriptor).st_mode & 0o077:
+            if os.fstat(descriptor).st_mode & 0o077:
                 os.fchmod(descriptor, 0o600)
         finally:
             os.close(descriptor)
