@@ -309,7 +309,6 @@ def _doctor(values: argparse.Namespace) -> int:
     if values.forget:
         _forget_limits()
         return EXIT_OK
-    from agent_tui.ui.textual_private.names import missing, problem
 
     async def check() -> list[tuple[str, str, str]]:
         agent = await make_agent(Options(config=values.config), looking=True)
@@ -317,7 +316,6 @@ def _doctor(values: argparse.Namespace) -> int:
             agent.project.tell_pictures(
                 (await asyncio.to_thread(ask_terminal, agent.settings.ui.images, os.environ)).detail
             )
-            agent.project.tell_drawing(problem(missing()))
             return await agent.project.doctor()
         finally:
             await agent.close()

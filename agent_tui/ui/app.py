@@ -27,8 +27,8 @@ from agent_tui.ui.first_frame import OWN_CHOICE, FirstFrame, keep_background, th
 from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
-from agent_tui.ui.textual_private.names import Drawing, missing, problem
 from agent_tui.ui.textual_private.terminal import AnswersErrors, tell_server, wear_first
+from agent_tui.ui.textual_private.who_draws import Drawing
 from agent_tui.ui.theme import start_theme
 
 if TYPE_CHECKING:
@@ -254,11 +254,8 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self._tell_drawing()
 
     def _tell_drawing(self) -> None:
-        """The agent's own checks can say who draws, and what else the installed Textual has not."""
-        if self.chat.holder.agent is None:
-            return
-        others = problem([name for name in missing() if not name.draws])
-        if told := "; ".join(filter(None, (self.drawing.problem, others))):
+        """The agent's own checks can say that Textual draws."""
+        if self.chat.holder.agent is not None and (told := self.drawing.problem):
             log.warning("Textual: %s", told, exc_info=self.drawing.error)
             self.chat.holder.agent.project.tell_drawing(told)
 

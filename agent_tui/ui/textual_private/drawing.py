@@ -1,5 +1,5 @@
-"""Draws as soon as something changed, only that, and what a key did first; where a private name that this needs is gone
-or fails, Textual draws from then on."""
+"""Draws as soon as something changed, only that, and what a key did first; where that fails, Textual draws from then
+on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_tui.ui.screen_buffer import through
-from agent_tui.ui.textual_private.names import Drawing
+from agent_tui.ui.textual_private.who_draws import Drawing
 
 
 class DrawsFrames(App[int]):

@@ -1,4 +1,4 @@
-"""Draws only what changed, in rows. Imported only where Textual has all of the names that this needs."""
+"""Draws only what changed, in rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from textual.geometry import Offset
 
     from agent_tui.ui.screen_buffer import Cells, Frame
-    from agent_tui.ui.textual_private.names import Drawing
+    from agent_tui.ui.textual_private.who_draws import Drawing
 
 
 class FrameUpdate(CompositorUpdate):

@@ -1,4 +1,4 @@
-"""Uses of what is private to Textual beside drawing: the driver, errors, the first theme. Each use does without."""
+"""Uses of what is private to Textual beside drawing: the driver, errors, the first theme."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def driver_of(app: App[Any]) -> Driver | None:
     """Returns the driver, once there is one."""
-    return getattr(app, "_driver", None)
+    return app._driver
 
 
 def write_to_terminal(app: App[Any], sequence: str) -> None:
@@ -48,8 +48,7 @@ def tell_server(app: App[Any], kind: str, **facts: object) -> None:
 def wrap_output(driver: Driver, wrapper: Callable[[TextIO], object]) -> None:
     """Puts ``wrapper(file)`` in place of the file that the driver writes to."""
     inner = cast(Any, driver)
-    if hasattr(inner, "_file"):
-        inner._file = wrapper(inner._file)
+    inner._file = wrapper(inner._file)
 
 
 class Hears(Protocol):
@@ -66,10 +65,7 @@ def listening(listeners: Sequence[Hears]) -> Iterator[None]:
     from textual.drivers import linux_driver
 
     module = cast(Any, linux_driver)
-    known = getattr(module, "XTermParser", None)
-    if known is None:
-        yield
-        return
+    known = module.XTermParser
 
     class Parser(known):  # type: ignore[misc, valid-type]
         def feed(self, data: str) -> Iterator[Message]:
@@ -101,10 +97,8 @@ class _Sequence:
 
 def teach_keys() -> None:
     """Alt+Enter, which terminals without a key protocol send as Esc and Enter: Textual takes it for Enter."""
-    try:
-        from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
-    except ImportError:
-        return
+    from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+
     cast(dict[str, object], ANSI_SEQUENCES_KEYS)["\x1b\r"] = (_Sequence("alt+enter"),)
 
 
@@ -121,9 +115,7 @@ def messages_of(text: str) -> Iterator[Message]:
     """The keys that a terminal means by ``text``."""
     from textual.drivers import linux_driver
 
-    parser = getattr(linux_driver, "XTermParser", None)
-    if parser is not None:
-        yield from parser().feed(text)
+    yield from cast(Any, linux_driver).XTermParser().feed(text)
 
 
 class SurvivesHandlers(MessagePump):
@@ -154,9 +146,6 @@ class AnswersErrors(App[int]):
 
 def wear_first(app: App[Any], theme: str) -> None:
     """Starts with a registered theme; setting it later styles everything twice."""
-    if not hasattr(app, "_filters"):
-        app.theme = theme
-        return
     from textual.filter import ANSIToTruecolor, Monochrome, NoColor
 
     app.set_reactive(App.theme, theme)
