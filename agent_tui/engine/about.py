@@ -23,19 +23,15 @@ from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
 from agent_tui.engine.state import AgentParts, AgentState
 from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
-<<<<<<< HEAD
-from agent_tui.errors import AgentError, StoreError
+from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import SEARCH_TOOL, AttachmentPart
-=======
-from agent_tui.models.events import SessionChanged
-from agent_tui.models.messages import AttachmentPart
->>>>>>> 9331b409 (Search sessions in the database itself, without an index)
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.providers.catalog import shown_address
 from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
+from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.git.repository import version_and_commit

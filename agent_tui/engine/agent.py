@@ -215,6 +215,5 @@ class Agent:
         part = results[0].tool_result
         return part.text if part is not None else ""
 
-<<<<<<< HEAD
     async def _subagent(self, task: Task, emit: Callable[[str], None]) -> ToolOutcome:
         return await self._subagents.run(task, emit)
