@@ -42,7 +42,8 @@ class SpendingBudget:
     """One a session. What was spent on any of its branches counts; what a fork inherits was
     spent by the session it was forked from. The limits are those of the configuration, and what the user said for
     this session over them. ``run_usd`` holds for the whole run of the program, whatever sessions it goes through:
-    for the calls since this one was opened, and for those of ``before``, the budget of the session it was in last."""
+    for the calls since this one was opened, and for those of ``before``, the budget of the session it was in last.
+    That of a subagent is ``within`` another one."""
 
     def __init__(
         self,
@@ -50,6 +51,8 @@ class SpendingBudget:
         config: BudgetConfig,
         run_usd: float | None = None,
         before: SpendingBudget | None = None,
+        within: SpendingBudget | None = None,
+        subagent: tuple[str, float | None] = ("", None),
     ) -> None:
         self.conversation = conversation
         self._config = config
@@ -59,10 +62,28 @@ class SpendingBudget:
         self._elsewhere = (spent.spent, spent.held) if spent is not None else (NO_COST, 0.0)
         self._run_from = self._turn_from = len(conversation.steps)
         self._totals = Followed(Sums())
-        self._told: set[str] = set()
-        self.one_by_one = asyncio.Lock()
+        self._told: set[str] = set() if within is None else within._told
+        self.one_by_one: asyncio.Lock = asyncio.Lock() if within is None else within.one_by_one
         """Held while a call is measured against what is left and begun."""
-        self._given_back = asyncio.Event()
+        self._given_back: asyncio.Event = asyncio.Event() if within is None else within._given_back
+        self._within, self._subagent_usd = within, subagent[1]
+        self._subagents: set[str] = set()
+        self._include(subagent[0])
+
+    def of_subagent(self, agent_id: str, usd: float | None) -> SpendingBudget:
+        """Returns the budget of a subagent: this one, and at most ``usd`` by itself and by those it starts."""
+        return SpendingBudget(self.conversation, self._config, within=self, subagent=(agent_id, usd))
+
+    def _include(self, agent_id: str) -> None:
+        """The calls of this subagent count in the budget of one."""
+        self._subagents.add(agent_id)
+        if self._within is not None:
+            self._within._include(agent_id)
+
+    @property
+    def _own(self) -> list[Step]:
+        """The calls of the subagent, and of those it started."""
+        return [s for s in self.conversation.steps if s.agent is not None and s.agent.id in self._subagents]
 
     def begin_turn(self, *, anew: bool) -> None:
         """Begins a turn: what is spent from here on is the turn's; one that is not begun ``anew`` goes on."""
@@ -75,6 +96,8 @@ class SpendingBudget:
 
     def limit(self, name: BudgetName) -> float | None:
         """Returns the most that may be spent; None where no limit is set."""
+        if self._within is not None:
+            return self._subagent_usd if name == "subagent" else self._within.limit(name)
         said = self.conversation.info.state.budget
         if name in said:
             return said[name]
@@ -90,6 +113,9 @@ class SpendingBudget:
 
     def lines(self) -> list[BudgetLine]:
         """All budgets, with what was spent of them."""
+        if self._within is not None:
+            own = dollars_of("subagent", self._subagent_usd, session_totals(self._own))
+            return [own, *self._within.lines()]
         steps, limit = self.conversation.steps, self.limit
         whole = self._totals.follow(steps[self.conversation.inherited :]).totals()
         today, held = self._today()
@@ -147,7 +173,8 @@ class SpendingBudget:
 
     def _under_way(self, name: BudgetName) -> float:
         """Dollars, or tokens, held back for this session's calls that run."""
-        running = [step for step in self.conversation.steps if step.status == "running"]
+        steps = self._own if name == "subagent" else self.conversation.steps
+        running = [step for step in steps if step.status == "running"]
         return sum(step.held_tokens if name == "tokens" else step.held_usd for step in running)
 
     def longest(self, call: ExpectedCall, most: int | None) -> tuple[int | None, BudgetLine | None]:
@@ -182,34 +209,3 @@ class SpendingBudget:
             return None
         self._told.add(model)
         return Notice("warning", unpriced_text(model, names), "budget_unpriced")
-
-
-class SubagentBudget(SpendingBudget):
-    """That of a subagent: the budget of those it works for, and at most ``usd`` by itself and by those it starts."""
-
-    def __init__(self, whole: SpendingBudget, agent_id: str, usd: float | None) -> None:
-        self.conversation, self.one_by_one = whole.conversation, whole.one_by_one
-        self._whole, self._usd = whole, usd
-        self._told, self._given_back = whole._told, whole._given_back
-        self._ids: set[str] = set()
-        self._include(agent_id)
-
-    def _include(self, agent_id: str) -> None:
-        self._ids.add(agent_id)
-        if isinstance(self._whole, SubagentBudget):
-            self._whole._include(agent_id)
-
-    @property
-    def _own(self) -> list[Step]:
-        return [s for s in self.conversation.steps if s.agent is not None and s.agent.id in self._ids]
-
-    def limit(self, name: BudgetName) -> float | None:
-        return self._usd if name == "subagent" else self._whole.limit(name)
-
-    def lines(self) -> list[BudgetLine]:
-        return [dollars_of("subagent", self._usd, session_totals(self._own)), *self._whole.lines()]
-
-    def _under_way(self, name: BudgetName) -> float:
-        if name != "subagent":
-            return super()._under_way(name)
-        return sum(step.held_usd for step in self._own if step.status == "running")

@@ -636,6 +636,9 @@ class FakeProject(Project):
     def skills(self) -> list[tuple[str, str, str]]:
         return [("pdf", "reads PDF files", "/skills/pdf/SKILL.md")]
 
+    def agent_types(self) -> list[tuple[str, str, str]]:
+        return [("explorer", "finds things · tools: read, grep", ".agent-tui/agents")]
+
     def tools(self) -> list[tuple[str, str, str, int | None, bool]]:
         return [("read", "builtin", "Reads a file", 180, True), ("issue", "mcp:github", "Shows an issue", 220, True)]
 

@@ -13,7 +13,6 @@ from functools import partial
 
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.context.agents import AgentType
-from agent_tui.engine.budget import SubagentBudget
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.models import facts_of, recalled_calibration, recalled_rule, refused_before
@@ -137,7 +136,7 @@ class Subagents:
                 parent.info.project, info.spec.key, parent=parent.info.id, kind="subagent"
             )
         )
-        session.title = f"↳ {task.title}"[:80]
+        session = replace(session, title=f"↳ {task.title}"[:80])
         await patiently(lambda: parent.store.sessions.save(session))
         ref = SubagentRef(session.id, kind.name if kind is not None else GENERAL, plain_line(task.title, 80))
         whole = runtime.budget if within is None else within.runtime.budget
@@ -153,7 +152,7 @@ class Subagents:
             calibration=runtime.calibration if same else recalled_calibration(parts.store, info),
             parent=parent,
             agent=ref,
-            budget=None if whole is None else SubagentBudget(whole, ref.id, parts.settings.agent.subagent_usd),
+            budget=None if whole is None else whole.of_subagent(ref.id, parts.settings.agent.subagent_usd),
             replay=runtime.replay if same else recalled_rule(parts.store, info),
             left_out=left_out,
         )
@@ -347,7 +346,8 @@ class BackgroundSubagent(Work):
             self._stopped_by = self._stopped_by or "the end of the session"
         elif (error := task.exception()) is not None:
             log.error("Subagent %s failed", self.id, exc_info=error)
-            self._outcome.text = f"The subagent failed: {one_line(str(error), 300) or type(error).__name__}"
+            why = one_line(str(error), 300) or type(error).__name__
+            self._outcome = ToolOutcome(f"The subagent failed: {why}", is_error=True)
         else:
             self._outcome = task.result()
         secrets, config = self._context.secrets, self._context.config
@@ -355,7 +355,7 @@ class BackgroundSubagent(Work):
             text = cap(secrets.mask(self._outcome.text), config.output_limit, self._context.spill_dir, "subagent").text
         except ToolError as error:
             text = str(error)
-        self._outcome.text = text
+        self._outcome = replace(self._outcome, text=text)
         self._count_down()
         self._end()
 
