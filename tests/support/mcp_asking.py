@@ -77,18 +77,30 @@ async def pester(ctx: Asking, times: int) -> str:
     return json.dumps({action: answers.count(action) for action in set(answers)})
 
 
+GO = asyncio.Event()
+
+
+@server.tool()
+async def let_go() -> str:
+    """Has the two below go on."""
+    GO.set()
+    return "gone on"
+
+
 @server.tool()
 async def die_asking(ctx: Asking) -> str:
     """Asks and is gone before there is an answer."""
-    asyncio.get_running_loop().call_later(0.3, os.kill, os.getpid(), signal.SIGKILL)
-    return (await ctx.elicit("Still there?", Trip)).action
+    asked = asyncio.create_task(ctx.elicit("Still there?", Trip))
+    await GO.wait()
+    os.kill(os.getpid(), signal.SIGKILL)
+    return (await asked).action
 
 
 @server.tool()
 async def give_up_asking(ctx: Asking) -> str:
     """Asks and goes on without an answer."""
     asked = asyncio.create_task(ctx.elicit("Anybody?", Trip))
-    await asyncio.wait([asked], timeout=0.3)
+    await GO.wait()
     asked.cancel()
     return "went on"
 

@@ -137,33 +137,37 @@ async def test_sampling_is_off_unless_it_is_switched_on(tmp_path: Path) -> None:
         assert answers.asked == []
 
 
-async def test_a_server_that_dies_or_gives_up_takes_its_question_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["die_asking", "give_up_asking"])
+async def test_a_server_that_dies_or_gives_up_takes_its_question_along(tmp_path: Path, tool: str) -> None:
     answers = Answers()
     async with connected(tmp_path, answers) as manager:
+        assert await used(manager, tmp_path, "where"), "by now it is connected as one that asks"
+        task = asyncio.create_task(used(manager, tmp_path, tool))
+        await answers.came.wait()
+        await asyncio.gather(used(manager, tmp_path, "let_go"), return_exceptions=True)
+        await answers.gone.wait()
+        if tool == "give_up_asking":
+            assert await task == "went on"
+            return
         with pytest.raises(ToolError, match="the server exited"):
-            await used(manager, tmp_path, "die_asking")
-        await answers.gone.wait()
-        await state(manager, "asks", "connected")
-        answers.gone.clear()
-        assert await used(manager, tmp_path, "give_up_asking") == "went on"
-        await answers.gone.wait()
+            await task
+        assert "embedded words" in await used(manager, tmp_path, "found"), "it is connected again"
 
 
-async def test_the_time_that_the_user_takes_is_not_the_servers(tmp_path: Path) -> None:
-    patience, done = Patience(), asyncio.Event()
-
-    async def ask() -> None:
-        async with patience.limit(0.05):
-            with patience.paused():
-                await done.wait()
-
-    task = asyncio.create_task(ask())
-    loop = asyncio.get_running_loop()
-    loop.call_later(0.2, done.set)
-    await task
-    assert patience.waited >= 0.1
+async def test_the_time_that_the_user_takes_is_not_the_servers() -> None:
+    patience = Patience()
+    async with patience.limit(60):
+        (outer,) = patience._left
+        with patience.paused(), patience.paused():
+            assert outer.when() is None
+            async with patience.limit(0.0):
+                # It begins when the user has answered.
+                assert all(limit.when() is None for limit in patience._left)
+        assert outer.when() is not None and patience.waited >= 0
     with pytest.raises(TimeoutError):
-        async with patience.limit(0.05):
+        async with patience.limit(0.0):
+            with patience.paused():
+                pass
             await asyncio.Event().wait()
 
 
@@ -243,6 +247,7 @@ async def test_many_questions_at_once_are_refused_but_for_a_few(tmp_path: Path) 
         assert await task == "30" and answers.most == 5
 
 
+@pytest.mark.slow
 async def test_a_server_that_breaks_everything_harms_nothing(tmp_path: Path) -> None:
     heard: list[str] = []
     answers = Answers(Elicited("accept", {"a": "b"}))
