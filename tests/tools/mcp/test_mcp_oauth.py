@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import stat
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,12 +11,13 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from mcp.client.auth import OAuthClientProvider
 
 from agent_tui.config import McpServer
 from agent_tui.errors import AgentError
 from agent_tui.tools.mcp import oauth
 from agent_tui.tools.mcp.manager import McpManager
-from agent_tui.tools.mcp.oauth import SignIn
+from agent_tui.tools.mcp.oauth import Bearer, SignIn, _Asking
 from agent_tui.tools.mcp.tokens import Tokens
 from tests.support.mcp_managers import call, detail, running, states
 from tests.support.oauth_server import OAuthServer, browse, browse_elsewhere, oauth_server
@@ -57,6 +59,17 @@ def kept(home: Path) -> dict[str, object]:
     return found
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("name", [n for cls in (Bearer, _Asking) for n in vars(cls) if n[1:2] != "_" and n[0] == "_"])
+def test_what_is_used_of_the_sdk_is_there(name: str) -> None:
+    own = ("_refused", "_usable", "_take_refreshed")
+    assert name in own or hasattr(OAuthClientProvider, name), "the SDK calls it otherwise now"
+    assert "_auth_flow" in inspect.getsource(OAuthClientProvider.async_auth_flow), "our flow would not be used"
+    used = ("_refresh_token", "_handle_refresh_response", "_get_token_endpoint", "_add_auth_header")
+    assert [one for one in used if not hasattr(OAuthClientProvider, one)] == []
+
+
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("server", "path", "kind"),
     [("mcp", "mcp", "http"), ("mcp", "mcp", ""), ("sse", "sse", "sse"), ("sse", "sse", "")],
@@ -84,6 +97,7 @@ async def test_signing_in_and_out(
         assert await manager.sign_out("docs") == "You are not signed in to docs."
 
 
+@pytest.mark.slow
 async def test_a_sign_in_holds_over_a_restart_and_is_refreshed(server: OAuthServer, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     server.seconds = 0
@@ -105,6 +119,7 @@ async def test_a_sign_in_holds_over_a_restart_and_is_refreshed(server: OAuthServ
         assert [answer.text for answer in answers] == ["0", "1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 async def test_two_programs_refresh_once(server: OAuthServer, tmp_path: Path) -> None:
     async with running(tmp_path, docs(server)) as manager:
         await manager.settled()
@@ -116,6 +131,7 @@ async def test_two_programs_refresh_once(server: OAuthServer, tmp_path: Path) ->
     assert server.refreshed == 1
 
 
+@pytest.mark.slow
 async def test_a_refresh_that_is_refused_asks_for_a_new_sign_in(
     server: OAuthServer, tmp_path: Path, home: Path
 ) -> None:
