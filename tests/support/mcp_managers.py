@@ -54,6 +54,14 @@ async def state(manager: McpManager, name: str, *wanted: str) -> None:
         await told.wait()
 
 
+async def known(manager: McpManager, tool: str) -> None:
+    """Waits until the tool host has told of a tool."""
+    while not any(t.schema.name == tool for t in manager.tools()):
+        told = asyncio.Event()
+        manager._waiters.append(told)
+        await told.wait()
+
+
 class Changes:
     """What a manager calls when its tools change."""
 

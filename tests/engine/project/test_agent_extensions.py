@@ -14,13 +14,14 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.calls import next_call
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.models.context import ContextRow
-from agent_tui.models.events import ContextChanged, Notice, ToolOutput, ToolStarted
+from agent_tui.models.events import ContextChanged, Notice, QuestionAsked, ToolOutput, ToolStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
 from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
 from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.contexts import leaves
+from tests.support.mcp_managers import known
 from tests.support.mcp_servers import stdio
 from tests.support.waiting import Bell
 
@@ -324,3 +325,30 @@ async def test_tools_are_deferred_by_the_window_that_is_known(tmp_path: Path) ->
         await agent.context.ready()
         (server,) = [c for c in row(agent, "tools").children if c.id == "mcp:test"]
         assert server.tokens > 3_000 and not server.deferred_tokens
+
+
+GROWS = """
+[[step]]
+tool_calls = [{ name = "mcp__test__grow", arguments = {} }]
+[[step]]
+tool_calls = [{ name = "ask", arguments = { question = "Go on?", choices = ["yes", "no"] } }]
+[[step]]
+text = "Done."
+[[step]]
+text = "Next."
+"""
+
+
+async def test_a_tool_that_comes_in_a_turn_is_sent_with_the_next_message(tmp_path: Path) -> None:
+    async with started(tmp_path, GROWS) as (agent, recorder):
+        assert agent.parts.extensions is not None
+        agent.turns.submit("grow")
+        await recorder.until(lambda: recorder.of(QuestionAsked))
+        # The turn stands still until the server's new tool is known here.
+        await known(agent.parts.extensions.mcp, "mcp__test__extra")
+        agent.questions.answer_question(recorder.of(QuestionAsked)[0].request_id, ["yes"])
+        await agent.turns.join()
+        agent.turns.submit("and now")
+        await agent.turns.join()
+        sent = [{part.label for part in step.fixed} for step in agent.conversation.steps if step.kind == "turn"]
+        assert ["mcp__test__extra" in labels for labels in sent] == [False, False, False, True]
