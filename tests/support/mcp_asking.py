@@ -118,6 +118,13 @@ async def plan_again(ctx: Asking) -> str | InputRequiredResult:
 
 
 @server.tool()
+async def never_again(ctx: Asking) -> str | InputRequiredResult:
+    """Asks whatever the answers are."""
+    page = types.ElicitRequestURLParams(message="Pay there.", url=PAGE)
+    return InputRequiredResult(input_requests={"pay": ElicitRequest(params=page)}, request_state="s1")
+
+
+@server.tool()
 async def pay_again(ctx: Asking) -> str | InputRequiredResult:
     """Has something paid, asking in the place of a result."""
     if ctx.input_responses and "pay" in ctx.input_responses:

@@ -370,11 +370,18 @@ class BackgroundSubagent(Work):
             self._started,
             0,
             "",
-            one_line(self._last, 200),
+            self._last_line,
             code,
             self._finished,
             agent=facts,
         )
+
+    @property
+    def _last_line(self) -> str:
+        """What it says now, else the tool that it used last."""
+        newest = self._subagent.conversation.path[-1:]
+        said = newest[0].text.strip() if newest and newest[0].role == "assistant" else ""
+        return one_line(said.rpartition("\n")[2] or self._last, 200)
 
     @property
     def failed(self) -> bool:

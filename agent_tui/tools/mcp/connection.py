@@ -131,6 +131,9 @@ ERROR_LIMIT = 2_000
 INSTRUCTIONS_READ = 20_000
 """Characters of a server's instructions that are looked at."""
 
+ROUNDS = "InputRequiredRoundsExceededError"
+"""The SDK's error where a server answers a request with questions too often; it has no public name."""
+
 NO_WAY_BACK = "no back-channel"
 """What a server says that asks by a request although the protocol of 2026 is spoken."""
 
@@ -421,6 +424,8 @@ class Connection:
                 raise CallFailed(f"The MCP server {self.name} failed: {reason}.") from error
             raise CallFailed(f"{self.name}: {_in_its_words(error)}") from error
         except Exception as error:
+            if type(error).__name__ == ROUNDS:
+                raise CallFailed(f"{self.name} asked again and again, and was given up.") from error
             self._verify(client)
             raise CallFailed(f"The MCP server {self.name} failed: {link.reason(error)}.") from error
 

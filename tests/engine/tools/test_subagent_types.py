@@ -138,7 +138,7 @@ async def test_one_in_the_background_answers_at_once_and_tells_its_result_later(
         assert line.startswith("a1 ended after") and "done, 2 steps" in line and "general-purpose: find it" in line
         info = job(agent)
         assert info.agent is not None and (info.state, info.code, info.agent.steps) == ("ended", 0, 2)
-        assert info.agent.tokens > 0 and info.agent.cost.known > 0
+        assert info.agent.tokens > 0 and info.agent.cost.known > 0 and info.last_line == "in a.py."
         shown = agent.background.output("a1")
         assert "▸ bash" in shown and "looked" in shown and "It is\nin a.py." in shown
         await say(agent, "and?")

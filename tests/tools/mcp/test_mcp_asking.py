@@ -129,6 +129,15 @@ async def test_a_page_that_has_to_be_opened_first_is_asked_about(tmp_path: Path)
             await used(manager, tmp_path, "needs_page")
 
 
+async def test_a_request_that_is_answered_with_questions_alone_is_given_up(tmp_path: Path) -> None:
+    answers = Answers(Elicited("accept"))
+    async with connected(tmp_path, answers) as manager:
+        with pytest.raises(ToolError, match="asks asked again and again, and was given up"):
+            await used(manager, tmp_path, "never_again")
+        assert 1 < len(answers.asked) <= 20
+        assert states(manager) == {"asks": "connected"}
+
+
 async def test_sampling_is_off_unless_it_is_switched_on(tmp_path: Path) -> None:
     answers = Answers(sampled=Sampled("no", "no"))
     async with connected(tmp_path, answers) as manager:
