@@ -19,15 +19,15 @@ LONG_FILE = 500
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 418,
-    "lines of the program": 102_188,
+    "files of the program": 434,
+    "lines of the program": 106_334,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
-    "private names of Textual": 16,
-    "files entered from Agent.submit to the provider": 59,
-    "files entered by one Anthropic call in the worker": 16,
-    "lines of tests/support": 14_595,
+    "private names of Textual": 17,
+    "files entered from Agent.submit to the provider": 64,
+    "files entered by one Anthropic call in the worker": 19,
+    "lines of tests/support": 15_351,
 }
 
 

@@ -188,7 +188,7 @@ _SERVER = (
 
 @command("mcp", args="[reconnect|login|logout NAME]", choices=_mcp_choices)
 async def mcp(agent: Agent, args: str) -> CommandResult:
-    """Show MCP servers and their state; sign in to one and out of it.
+    """Show MCP servers and their state; sign in and out.
 
     /mcp login NAME opens the browser. Where that is on another machine, /mcp login NAME ADDRESS takes the address it
     ended on.
@@ -242,7 +242,7 @@ async def _mcp_login(agent: Agent, name: str) -> CommandResult:
 
 @command("agents")
 async def agents(agent: Agent, args: str) -> CommandResult:
-    """List the types of subagents, with their tools and models."""
+    """List the types of subagents."""
     sections: dict[str, list[Row]] = {}
     for name, what, folder in agent.project.agent_types():
         sections.setdefault(folder, []).append(Row(one_line(name, 300), one_line(what, LONGEST)))

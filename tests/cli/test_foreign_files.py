@@ -57,7 +57,7 @@ def test_the_check_lists_what_was_found_and_what_of_it_means_nothing(project: Cl
 AGENT = """---
 name: reviewer
 description: Use this agent to review. Examples:\\n\\n<example>Long talk</example>
-tools: Read, Grep, WebSearch
+tools: Read, Grep, SlashCommand
 model: sonnet
 color: blue
 ---
@@ -82,7 +82,8 @@ def test_types_of_subagents_are_told_to_the_model_listed_and_copied(project: Cli
     assert "Subagents    1, $0: reviewer: x · " in project.run("context").out
     lines = project.run("doctor").out.splitlines()
     assert any(
-        ".claude/agents" in one and "1 subagent type; not used: color (1), tool WebSearch (1)" in one for one in lines
+        ".claude/agents" in one and "1 subagent type; not used: color (1), tool SlashCommand (1)" in one
+        for one in lines
     )
     assert any("not used" in one and "broken.md: line 1" in one for one in lines)
     assert project.run("import", "--yes").code == 0

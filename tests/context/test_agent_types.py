@@ -61,7 +61,7 @@ def test_files_are_read_again_when_they_change(tmp_path: Path) -> None:
         ("Read, Grep, Glob", "read grep glob", "bash edit write subagent mcp_call", ()),
         ("[Read, 'Bash']", "read bash", "edit", ()),
         ("\n- Read\n- Edit", "read edit apply_patch", "write bash", ()),
-        ("Read, WebSearch, Nonsense", "read", "bash", ("tool WebSearch", "tool Nonsense")),
+        ("Read, SlashCommand, Nonsense", "read", "bash", ("tool SlashCommand", "tool Nonsense")),
         ("Bash(git diff:*), Read", "read", "bash", ("tool Bash(git diff:*)",)),
         ("mcp__github__search, mcp__linear", "github__search linear__any", "github__other read", ()),
         ("*", "read bash github__search", "", ()),

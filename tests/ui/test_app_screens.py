@@ -18,6 +18,7 @@ from agent_tui.models.events import (
     CompactionEnded,
     ContextChanged,
     Notice,
+    PermissionAnswered,
     PermissionAsked,
     RetryWaiting,
     TurnEnded,
@@ -90,7 +91,7 @@ async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path
         await run.until(lambda: run.agent.called("answer_permission"))
 
 
-async def test_several_permissions_come_one_after_the_other_and_end_with_the_turn(tmp_path: Path) -> None:
+async def test_several_permissions_come_one_after_the_other_and_close_with_their_call(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
         run.agent.publish(asked())
@@ -99,7 +100,7 @@ async def test_several_permissions_come_one_after_the_other_and_end_with_the_tur
         run.clock.now += 1
         await run.pilot.press("y")
         await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
-        run.agent.publish(TurnEnded("interrupted"))
+        run.agent.publish(PermissionAnswered("r2", False))
         await run.until(lambda: not run.app.view.screen.query("PermissionPanel"))
 
 

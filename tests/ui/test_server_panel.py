@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.models.events import Event, QuestionClosed, ServerAsked, TurnEnded
+from agent_tui.models.events import Event, QuestionClosed, ServerAsked
 from agent_tui.models.forms import Choice, FormField
 from agent_tui.ui.widgets.question import QuestionPanel, WholeInput
 from tests.support.app import Running, running
@@ -130,12 +130,11 @@ async def test_a_servers_text_is_only_drawn(tmp_path: Path) -> None:
             await run.pilot.pause()
 
 
-@pytest.mark.parametrize("ending", [QuestionClosed("srv_1"), TurnEnded("interrupted")])
-async def test_a_question_that_waits_no_more_goes_away(tmp_path: Path, ending: Event) -> None:
+async def test_a_question_that_waits_no_more_goes_away(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, form())
         run.agent.turns.busy = False
-        run.agent.publish(ending)
+        run.agent.publish(QuestionClosed("srv_1"))
         await run.until(lambda: not run.app.view.screen.query("ServerPanel"))
         assert not run.agent.called("answer_server") and run.app.prompt.has_focus
 

@@ -68,7 +68,7 @@ async def test_a_response_that_searched_the_web(worker: WorkerClient, server: Lo
     search = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search"}}
     item = responses.other(search, "web_search_call.searching", "web_search_call.completed", "brand_new.event")
     got = await _respond(worker, server, responses.answer(item, responses.message("msg_1", "found")))
-    assert [part[:2] for part in got.parts] == [("text", "found")]
+    assert [part[:2] for part in got.parts] == [("search", ""), ("text", "found")]
     assert got.usage is not None
     assert not got.usage.context
 
