@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -142,4 +141,6 @@ def _shown(entry: Mapping[str, Any]) -> str:
 
 def _plain(text: str) -> str:
     """Without the tags with which some mark the words that were found."""
+    import html  # most runs search nothing
+
     return pictured(" ".join(html.unescape(_TAG.sub("", text[: 4 * LONGEST_SNIPPET])).split()))
