@@ -108,7 +108,7 @@ class ServerDesk:
         """The user's word; a no without a question where nobody can be asked, or too much is."""
         server, events = asked.server, self._state.events
         if not self._state.parts.permissions.can_ask:
-            what = "a call of the model" if asked.kind == "sampling" else "input"
+            what = "a model call" if asked.kind == "sampling" else "input"
             self._say_once(f"MCP server {server} asked for {what}; nobody can answer here, so it was declined.")
             return ServerAnswer("decline")
         self._asked[server] += 1

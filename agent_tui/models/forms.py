@@ -175,7 +175,7 @@ def problem_of(fields: Sequence[FormField], values: Metadata) -> str:
     for each in fields:
         if (value := values.get(each.name)) is None:
             if each.required:
-                return f"{each.title} is needed."
+                return f"{each.title} is required."
             continue
         try:
             each.check(value)

@@ -13,7 +13,7 @@ from agent_tui.text.clean import spelled
 
 Answer = Callable[[ServerAction, Metadata], None]
 
-_ASKS = {"form": "asks for input", "url": "asks you to open an address", "sampling": "asks for a call of the model"}
+_ASKS = {"form": "asks for input", "url": "asks you to open an address", "sampling": "asks for a model call"}
 _YES = {
     "form": "Fill in the form",
     "url": "Yes: open the address yourself, now or later",
@@ -80,7 +80,7 @@ class ServerQuestion(Question):
             self.writer.say(f"{spelled(str(error), line=True)}.", "Note")
             return "again"
         if field.required and field.name not in self._values:
-            self.writer.say("an answer is needed here.", "Note")
+            self.writer.say("an answer is required here.", "Note")
             return "again"
         self._go_to((self._at or 0) + 1)
         return "again"

@@ -42,7 +42,7 @@ def test_a_form_is_filled_in_line_by_line_and_sent_once_it_was_shown() -> None:
     asked.type("1")
     assert asked.question.prompt == "City (at least 2 characters): "
     asked.type("", "R", "Rome", "", "yes")
-    assert "an answer is needed here" in asked.said and "must be at least 2 characters" in asked.said
+    assert "an answer is required here" in asked.said and "must be at least 2 characters" in asked.said
     assert asked.question.prompt == "Seat (an empty line keeps Window): "
     asked.type("2", "1, dinner")
     assert "  Meals: Breakfast, Dinner" in asked.said and not asked.answers

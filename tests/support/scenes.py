@@ -19,15 +19,18 @@ from textual.strip import Strip
 
 from agent_tui.engine.stops import OTHER_MODEL, STOP
 from agent_tui.models.events import (
+    Event,
     JobsChanged,
     PartDelta,
     PermissionAsked,
+    ServerAsked,
     StepStarted,
     StopAsked,
     ToolOutput,
     ToolStarted,
     Way,
 )
+from agent_tui.models.forms import Choice, FormField
 from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Delta
 from agent_tui.models.steps import CacheMiss, Step
@@ -137,15 +140,6 @@ async def selected(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     app.screen.selections = {transcript: Selection(Offset(0, 0), Offset(1 << 30, last))}
 
 
-async def permission(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.publish(showcase.question())
-
-
-async def permission_long(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    """A question about a diff that is longer than the panel."""
-    agent.publish(long_question())
-
-
 def long_question(lines: int = 60) -> PermissionAsked:
     """A permission for a diff of so many changed lines."""
     changed = "".join(f"-    {n}: 'old word {n}',\n+    {n}: 'new word {n}',\n" for n in range(lines // 2))
@@ -154,21 +148,27 @@ def long_question(lines: int = 60) -> PermissionAsked:
     return PermissionAsked("req_2", "c8", "edit", "edit src/words.py", display, ["edit(src/**)"], "Edits ask here.")
 
 
-async def plan(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.publish(showcase.plan())
-
-
-async def question(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    agent.publish(showcase.choice())
-
-
 def stopped(question: str, *ways: Way) -> Scene:
     """The question after a turn that stopped."""
+    return publishing(StopAsked("ask_1", question, (*ways, OTHER_MODEL, STOP)))
 
+
+def publishing(event: Event) -> Scene:
     async def scene(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-        agent.publish(StopAsked("ask_1", question, (*ways, OTHER_MODEL, STOP)))
+        agent.publish(event)
 
     return scene
+
+
+_TRIP = (
+    FormField("city", "City", "text", "Where the train goes.", required=True),
+    FormField("days", "Days", "integer", default=3),
+    FormField(
+        "seat", "Seat", "choice", default="window", choices=(Choice("window", "Window"), Choice("aisle", "Aisle"))
+    ),
+)
+_PAGE = "https://pay.example.com/start?id=1"
+_SIZE = "demo: ~1.2k tokens in, at most 500 out, at most $0.01"
 
 
 async def jobs(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -187,11 +187,6 @@ async def find_none(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     await pilot.press("ctrl+f")
     await _until(pilot, lambda: app.screen.query("FindBar Input"))
     await pilot.press(*"zebra", "enter")
-
-
-async def several(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
-    """A question of the model's with several answers."""
-    agent.publish(showcase.choice(True))
 
 
 async def job_output(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -278,9 +273,9 @@ SCENES: dict[str, Scene] = {
     "queue": queue,
     "selected": selected,
     "completions": completions,
-    "permission": permission,
-    "permission-long": permission_long,
-    "plan": plan,
+    "permission": publishing(showcase.question()),
+    "permission-long": publishing(long_question()),
+    "plan": publishing(showcase.plan()),
     "stopped-budget": stopped(
         "The session's budget of $0.50 is too small: $0.42 spent, the next call may take $0.21",
         Way("y", "Raise it to $2.00 and continue"),
@@ -302,7 +297,14 @@ SCENES: dict[str, Scene] = {
         Way("c", "Compact now and continue"),
         Way("d", "Drop the result of bash (~41k tokens) and continue"),
     ),
-    "question": question,
+    "question": publishing(showcase.choice()),
+    "server-form": publishing(ServerAsked("srv_1", "trips", "form", "Where do you want to go?", _TRIP)),
+    "server-address": publishing(
+        ServerAsked("srv_1", "trips", "url", "Pay for the tickets there.", url=_PAGE, about="pay.example.com")
+    ),
+    "server-sampling": publishing(
+        ServerAsked("srv_1", "trips", "sampling", "user: Sum up the timetable.", about=_SIZE)
+    ),
     "context": opening("context"),
     "context-open": context_open,
     "timeline": timeline,
@@ -324,7 +326,7 @@ SCENES: dict[str, Scene] = {
     "jobs": jobs,
     "find": find,
     "find-none": find_none,
-    "several": several,
+    "several": publishing(showcase.choice(True)),
     "job-output": job_output,
     "picture": picture,
     "mcp": saying("/mcp"),

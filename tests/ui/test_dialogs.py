@@ -162,7 +162,7 @@ async def test_a_text_to_read_is_framed_as_large_as_it_is(tmp_path: Path) -> Non
             await pilot.press("escape")
 
 
-@pytest.mark.parametrize("scene", ["completions", "permission", "question", "plan", "find", "queue"])
+@pytest.mark.parametrize("scene", ["completions", "permission", "question", "server-form", "plan", "find", "queue"])
 async def test_what_opens_beside_the_conversation_does_not_make_it_narrower(tmp_path: Path, scene: str) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=(80, 24)) as pilot:

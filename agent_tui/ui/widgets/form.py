@@ -45,7 +45,7 @@ _YES = {
     "url": (OPEN, Row("o", "Yes, I open it myself", "accept")),
     "sampling": (Row("y", "Yes, this once", "accept"),),
 }
-_TITLES = {"form": "asks for input", "url": "asks you to open an address", "sampling": "asks for a call of the model"}
+_TITLES = {"form": "asks for input", "url": "asks you to open an address", "sampling": "asks for a model call"}
 
 
 class ServerPanel(QuestionPanel[ServerAsked]):
@@ -66,7 +66,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         self._field: FormField | None = None
         who = f"{shorten(spelled(asked.server, line=True), NAME)} {_TITLES[asked.kind]}"
         needed = any(each.required for each in asked.fields)
-        self._hint = f"at {asked.about}" if asked.url else f"{'* is needed · ' if needed else ''}Esc cancels"
+        self._hint = f"at {asked.about}" if asked.url else f"{'* required · ' if needed else ''}Esc cancels"
         self._title = Title(who, self._hint)
         super().__init__(
             asked,

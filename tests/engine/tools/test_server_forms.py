@@ -67,7 +67,7 @@ def test_what_a_field_does_not_take_is_said(name: str, text: str) -> None:
     [
         ({"name": "Anna", "days": ["mo"]}, ""),
         ({"name": "Anna", "days": ["mo"], "age": 40, "share": 1, "news": False}, ""),
-        ({"days": ["mo"]}, "Your name is needed."),
+        ({"days": ["mo"]}, "Your name is required."),
         ({"name": 7, "days": ["mo"]}, "Your name: is not"),
         ({"name": "Anna", "days": "mo"}, "days: is not several"),
         ({"name": "Anna", "days": ["su"]}, "days: is none of the choices"),

@@ -73,7 +73,7 @@ async def test_values_that_do_not_fit_leave_the_question_open(tmp_path: Path) ->
         task = asyncio.create_task(agent.servers.reply(FORM))
         await recorder.until(lambda: recorder.of(ServerAsked))
         name = recorder.of(ServerAsked)[0].request_id
-        with pytest.raises(AgentError, match=r"city is needed\."):
+        with pytest.raises(AgentError, match=r"city is required\."):
             agent.servers.answer(name, "accept")
         with pytest.raises(AgentError, match="no field town"):
             agent.servers.answer(name, "accept", {"city": "Rome", "town": "x"})
