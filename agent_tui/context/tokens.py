@@ -35,7 +35,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, Target
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId
-from agent_tui.models.search import search_tokens
+from agent_tui.models.search import search_tokens, searches_go_back
 from agent_tui.models.steps import FixedPart
 from agent_tui.providers.catalog import dialect_of, family_record, sees
 from agent_tui.records import dataclass
@@ -114,7 +114,7 @@ class Family:
     char_factor: float = 1.0
     media: Media = ALL_MEDIA
     """What is sent as it is; in the place of other pictures and files a line."""
-    target: Target | None = None  # who is sent it
+    target: Target | None = None  # who gets its own searches
 
 
 UNKNOWN = Family("unknown", UNSURE, 10, 8, 4)
@@ -161,9 +161,10 @@ _CODE = re.compile(r"code|coder")
 CODE_FACTOR = 0.9
 
 
-def family_seen(model: ModelInfo) -> Family:
-    """The constants for a model, as far as it takes what it is shown."""
-    return replace(family_of(model.target), media=sees(model), target=model.target)
+def family_seen(model: ModelInfo, fixed: Iterable[FixedPart] = ()) -> Family:
+    """The constants for a model, as far as it takes what it is shown, beside the prefix ``fixed``."""
+    searches = model.target if searches_go_back(model.target, fixed) else None
+    return replace(family_of(model.target), media=sees(model), target=searches)
 
 
 @cache
@@ -386,7 +387,7 @@ def estimate_fixed(part: FixedPart, family: Family) -> tuple[Content, bool]:
         return _uncounted(tokens), part.chars > 0
     if part.row == "tools":
         # Providers write definitions in their own way: what they are made of says less than how long they are.
-        content = Content(plain=part.added, squares=content.squares, rough=(ROUGH * part.added) ** 2)
+        content = Content(plain=part.added or 0, squares=content.squares, rough=(ROUGH * (part.added or 0)) ** 2)
         content.terms[SCHEMAS] = float(part.raw_tokens or 0)
     return content, False
 
@@ -402,8 +403,7 @@ def spread(total: int, weights: Iterable[tuple[MessageRowId, float]]) -> tuple[t
     return tuple(zip(kinds, largest_remainder(total, [sums[k] for k in kinds]), strict=True))
 
 
-GOOD_HIT_RATE = 85.0
-LOW_HIT_RATE = 70.0
+GOOD_HIT_RATE, LOW_HIT_RATE = 85.0, 70.0
 MANY_RECALCULATIONS = 20
 LARGE_MESSAGE = 5_000
 """Thresholds of the token-counting document: percent, percent, per session, tokens."""

@@ -84,7 +84,8 @@ class RequestPrefix:
 
     def add_tool(self, tool: OfferedTool) -> None:
         part = self._part("tools", tool.group, tool.schema.name, tool.schema.text, None)
-        part = replace(part, added=tool.schema.tokens)
+        if tool.schema.provider is not None:
+            part = replace(part, added=tool.schema.tokens)
         if tool.deferred:
             part = replace(part, raw_tokens=0, chars=0, ascii_chars=0, deferred_tokens=0)
         else:

@@ -23,6 +23,7 @@ from agent_tui.models.events import (
     ServerAction,
     ServerAnswer,
     ServerAsked,
+    SessionChanged,
     TurnEnded,
     TurnStarted,
 )
@@ -44,8 +45,8 @@ _URL = 4_000
 
 
 class ServerDesk:
-    """Puts what servers ask to the user, as events, and waits. What is still open when a turn ends is cancelled with
-    it. ``counted`` is called when a call has ended and its cost is known."""
+    """Puts what servers ask to the user, as events, and waits. What is still open when a turn is interrupted, or the
+    session is left, is cancelled. ``counted`` is called when a call has ended and its cost is known."""
 
     def __init__(self, state: AgentState, counted: Callable[[], None]) -> None:
         self._state = state
@@ -72,12 +73,13 @@ class ServerDesk:
         future.set_result(ServerAnswer(action, given if action == "accept" else {}))
 
     def _heard(self, event: Event) -> None:
-        if isinstance(event, TurnStarted):
-            self._asked.clear()
-        elif isinstance(event, TurnEnded):
-            for _, future in self._open.values():
-                if not future.done():
-                    future.set_result(ServerAnswer("cancel"))
+        match event:
+            case TurnStarted():
+                self._asked.clear()
+            case TurnEnded("interrupted") | SessionChanged(_, True):
+                for _, future in self._open.values():
+                    if not future.done():
+                        future.set_result(ServerAnswer("cancel"))
 
     def _say(self, level: str, text: str, code: str = "mcp") -> None:
         self._state.events.publish(Notice("warning" if level == "warning" else "info", text, code))

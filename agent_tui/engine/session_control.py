@@ -198,7 +198,7 @@ class SessionControl:
     async def clear(self) -> LostReasoning | None:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
         await self._look("start a new session", leaves="clear")
-        await self._background.jobs.end_subagents()
+        await self._end_subagents("start a new session")
         before = self._state.runtime.inputs()
         lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
         conversation = self.opened.open_new()
@@ -213,7 +213,7 @@ class SessionControl:
         await self._look("resume a session", leaves="resume")
         before = self._state.conversation
         if self._state.parts.store.sessions.get(session_id).id != before.info.id:
-            await self._background.jobs.end_subagents()
+            await self._end_subagents("resume a session")
         conversation = self.opened.open(session_id)
         changed = conversation is not before
         self._bind(conversation)
@@ -228,7 +228,7 @@ class SessionControl:
     async def fork(self, message_id: str | None = None) -> None:
         """Continues in a copy of the session, up to and including ``message_id``."""
         self._runner.need_idle("fork")
-        await self._background.jobs.end_subagents()
+        await self._end_subagents("fork")
         before = self._state.runtime
         self._bind(self.opened.fork(message_id))
         self._state.runtime.expect(before.output_schema, before.output_due)
@@ -238,6 +238,11 @@ class SessionControl:
         self._runner.need_idle(what)
         await self._state.hooks.end(leaves)
         await asyncio.to_thread(self._state.parts.workspace.look)
+        self._runner.need_idle(what)
+
+    async def _end_subagents(self, what: str) -> None:
+        """They end before their session is left; a turn may have begun meanwhile, and the session stays."""
+        await self._background.jobs.end_subagents()
         self._runner.need_idle(what)
 
     def _bind(self, conversation: Conversation) -> None:

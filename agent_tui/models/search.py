@@ -22,6 +22,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import Target
+from agent_tui.models.steps import FixedPart
 from agent_tui.text.numbers import plural
 
 MOST_SOURCES = 50
@@ -80,13 +81,19 @@ def search_text(part: SearchPart) -> str:
     return "\n".join(filter(None, [str(_of(part).get("query") or ""), result.text if result is not None else ""]))
 
 
+def searches_go_back(target: Target, fixed: Iterable[FixedPart]) -> bool:
+    """Returns whether a request with this prefix sends a model its searches: most take them only beside their tool."""
+    return target.api == "responses" or any(part.added is not None for part in fixed)
+
+
 def is_by(origin: Origin, target: Target) -> bool:
     return (origin.provider, origin.api, origin.model) == (target.provider, target.api, target.model)
 
 
 def search_tokens(part: SearchPart, origin: Origin | None, target: Target | None) -> int:
-    """What it has as input of a model, roughly: another one than that which made it does not get it."""
-    if origin is not None and target is not None and not is_by(origin, target):
+    """What it has as input of a model, roughly: nothing of it goes to another one than that which made it, nor where
+    ``target`` is None."""
+    if target is None or (origin is not None and not is_by(origin, target)):
         return 0
     tokens = _of(part).get("tokens")
     return tokens if isinstance(tokens, int) and search_item(part) is not None else 0

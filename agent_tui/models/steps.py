@@ -174,8 +174,8 @@ class FixedPart:
     text: str | None = None
     """What was sent of a memory or pinned file, so that another process can send the same bytes once the file is
     another; None of everything else."""
-    added: int = 0
-    """Tokens, roughly, that its provider adds for it."""
+    added: int | None = None
+    """Tokens, roughly, that its provider adds for a tool that runs there."""
     counts: tuple[int, ...] | None = None
     """Its o200k_base count by kind (``models.calibration.KINDS``), of a deferred tool what it would be; None until it
     is counted."""

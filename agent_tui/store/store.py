@@ -83,6 +83,9 @@ class Store:
         """
         database = Database.open(path, busy_timeout)
         database.wait_for_lock(write_timeout)
+        for end in ("", "-wal", "-shm"):  # the search had a file of its own once, with what was said in it
+            with contextlib.suppress(OSError):
+                path.with_name(f"{path.stem}-search.db{end}").unlink()
         return cls(database)
 
     @classmethod

@@ -97,6 +97,31 @@ async def test_another_model_gets_the_words_alone_and_it_is_said_why(
     assert row["tokens"] == 0 and row["replay"] == "not resent: other model"
 
 
+async def test_without_its_tool_nothing_of_a_search_is_sent_or_counted(
+    worker: WorkerClient, tmp_path: Path, server: Loopback
+) -> None:
+    server.serve(
+        "*",
+        anthropic.answer(CALL, FOUND, anthropic.text("Found."), usage=SUMMED),
+        anthropic.answer(anthropic.text("More."), usage={"input_tokens": 12_000, "output_tokens": 5}),
+        anthropic.answer(anthropic.text("Less."), usage={"input_tokens": 4_000, "output_tokens": 5}),
+    )
+    made = product(tmp_path, worker, server)
+    await made.run("Search.")
+    await made.run("And?")
+    anchored = await made.context()
+    assert anchored["total"] > 12_000 and anchored["basis"] == "derived"
+    made.web_search = "off"
+    context = await made.context()
+    assert sum(row["tokens"] for row in rows(context) if row["label"].startswith("web_search")) == 0
+    assert context["total"] < anchored["total"] - 5_000 and context["basis"] == "estimated", (
+        "the step before had the search in it"
+    )
+    await made.run("Without.")
+    sent = [block["type"] for block in calls(server)[-1].json["messages"][1]["content"]]
+    assert sent == ["text"]
+
+
 @pytest.mark.parametrize("change", [{"deny": ["web_search"]}, {"disabled": ["web_search"]}, {"web_search": "off"}])
 async def test_it_is_not_offered_where_the_user_does_not_want_it(
     worker: WorkerClient, tmp_path: Path, server: Loopback, change: dict[str, Any]

@@ -31,6 +31,7 @@ from agent_tui.context.view import for_model, is_gone, whole_view
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.messages import RECALL_TOOL, Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
+from agent_tui.models.search import searches_go_back, searches_in
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.providers.catalog import retention
 from agent_tui.providers.dialects.shared import ReplayStatus
@@ -383,6 +384,11 @@ def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimat
     """The chain up to the step that the next input is built on: the newest, unless prefix parts came or went since
     whose size nobody measured. Then an older one may be surer, with more messages to estimate, or none at all."""
     now, view, known = inputs.fixed, inputs.compared, inputs.calibration or family.beginning
+    target, searches = inputs.model.target, family.target is not None
+    turned = bool(chain) and searches_go_back(target, chain[-1].fixed) != searches
+    if turned and any(searches_in(item.message.parts) for item in view):
+        # With the searches in it a request measures nothing of one without them, nor the other way round.
+        chain = [step for step in chain if searches_go_back(target, step.fixed) == searches]
     if not chain or not differ(now, chain[-1].fixed):
         return chain
     changes = _changes(inputs)
@@ -416,7 +422,7 @@ def surest(inputs: ContextInputs, chain: Sequence[Step], family: Family, estimat
 def ground_of(inputs: ContextInputs) -> Ground:
     """The ground of one calculation, from nothing."""
     model, view, steps = inputs.model, inputs.compared, inputs.steps
-    target, family, whole = model.target, family_seen(model), view is not inputs.view
+    target, family, whole = model.target, family_seen(model, inputs.fixed), view is not inputs.view
     prefixes, results = prefixes_of(view), ResultStates(inputs.records, view)
     rule = rule_of(inputs, prefixes_of(inputs.view) if whole else prefixes, results)
     comparable = aligned(steps, prefixes, results) if whole else steps

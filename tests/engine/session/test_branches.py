@@ -42,6 +42,32 @@ def users(agent: Agent) -> list[str]:
     return [m.text for m in agent.conversation.path if m.role == "user"]
 
 
+@pytest.mark.parametrize("leaving", ["fork", "clear", "resume"])
+async def test_a_session_is_not_left_when_a_turn_began_while_its_subagents_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaving: str
+) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
+        await say(agent, "one")
+        first = agent.conversation.info.id
+        await agent.sessions.clear()
+        await say(agent, "two")
+        stays = agent.conversation
+
+        async def ended_late() -> None:
+            agent.turns.submit("three")
+
+        monkeypatch.setattr(agent.background.jobs, "end_subagents", ended_late)
+        with pytest.raises(AgentError, match="while the model works"):
+            if leaving == "resume":
+                await agent.sessions.resume(first)
+            elif leaving == "clear":
+                await agent.sessions.clear()
+            else:
+                await agent.sessions.fork()
+        assert agent.conversation is stays
+        await agent.turns.join()
+
+
 async def test_a_branch_that_was_left_is_one_step_away_and_counts_as_it_did(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         for text in ("one", "two", "three"):

@@ -210,6 +210,16 @@ async def test_what_the_model_does_not_take_is_not_sent(tmp_path: Path) -> None:
         assert isinstance(await agent.servers.reply(seen), Sampled)
 
 
+async def test_a_question_outlives_another_turn_but_not_its_session(tmp_path: Path) -> None:
+    async with open_agent(tmp_path, '[[step]]\ntext = "Hi."\n') as (agent, recorder):
+        asking = asyncio.create_task(agent.servers.reply(FORM))
+        await recorder.until(lambda: recorder.of(ServerAsked))
+        await say(agent, "go")
+        assert not asking.done() and not recorder.of(QuestionClosed)
+        await agent.sessions.clear()
+        assert await asking == Elicited("cancel")
+
+
 ASK = """
 [[step]]
 tool_calls = [{ name = "mcp__asks__plan_again", arguments = {} }]
