@@ -401,7 +401,7 @@ async def test_a_command_in_the_background_is_listed_told_and_kept(home: Home) -
         await ask(chat, "start it")
         await chat.shows("1 in background", "in the background: echo waiting")
         await chat.say("/jobs")
-        await chat.shows("Background commands", "running", "waiting")
+        await chat.shows("In the background", "running", "waiting")
         await chat.press("ctrl+y")
         await chat.shows("b1 keeps running", "Stop it with")
         await chat.press("ctrl+y", "enter")

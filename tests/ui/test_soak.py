@@ -26,4 +26,7 @@ async def test_turns_and_compactions_leave_nothing_behind_but_their_messages(
     assert after.messages == before.messages + 32
     lines = (before.things.pop("laid out lines"), after.things.pop("laid out lines"))
     assert lines[1] <= 4_000
+    # A set more may be held just then, uncounted or of what is prepared; a leak would hold one more for each turn.
+    parts = (before.things.pop("fixed parts"), after.things.pop("fixed parts"))
+    assert parts[1] <= 2 * parts[0]
     assert {name: count for name, count in after.things.items() if count > before.things[name]} == {}
