@@ -351,13 +351,16 @@ class BackgroundSubagent(Work):
         else:
             self._outcome = task.result()
         secrets, config = self._context.secrets, self._context.config
+        text = secrets.mask(self._outcome.text)
         try:
-            text = cap(secrets.mask(self._outcome.text), config.output_limit, self._context.spill_dir, "subagent").text
+            self._outcome = replace(
+                self._outcome, text=cap(text, config.output_limit, self._context.spill_dir, "subagent").text
+            )
         except ToolError as error:
-            text = str(error)
-        self._outcome = replace(self._outcome, text=text)
-        self._count_down()
-        self._end()
+            self._outcome = replace(self._outcome, text=str(error))
+        finally:  # whoever stops it waits for this
+            self._count_down()
+            self._end()
 
     @property
     def info(self) -> JobInfo:

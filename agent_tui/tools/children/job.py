@@ -131,9 +131,12 @@ class JobOutput:
 
     def close(self) -> None:
         """Writes nothing more to the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                os.close(file)
+            except OSError as error:  # some disks say only here that they are full
+                log.warning("The end of a background command's output is not saved: %s", error)
 
 
 _DRAIN_SECONDS = 1.0

@@ -18,6 +18,7 @@ from agent_tui.models.messages import NEWS, AttachmentPart, Message, ToolResultP
 from agent_tui.models.steps import Step
 from tests.support.agents import Recorder, parts_for, results, running, say
 from tests.support.scripts import step
+from tests.support.tool_context import fill_disk
 
 DEMO = ModelConfig(model="demo", prices={"input": 1_000.0, "output": 1_000.0})
 
@@ -217,6 +218,18 @@ async def test_its_question_stays_open_when_a_turn_ends_and_keeps_no_other_call_
         agent.permissions.answer(asked.request_id, True)
         await seen.until(lambda: any(n.code == "background" for n in seen.of(Notice)))
         assert (agent.root / "found.txt").read_text() == "x"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+async def test_one_whose_answer_cannot_be_saved_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = scripted("^Find it", "word " * 8_000)
+    async with running(agent_parts(tmp_path, BEGIN + scripted("^go", "Ok.") + long)) as (agent, seen):
+        fill_disk(monkeypatch)
+        await say(agent, "go")
+        await seen.until(lambda: any(n.code == "background" for n in seen.of(Notice)))
+        assert job(agent).state == "ended" and "No space" in agent.background.jobs.get("a1").news
 
 
 async def test_a_question_goes_with_the_subagent_that_asks_it(tmp_path: Path) -> None:
