@@ -157,9 +157,18 @@ class BashTool:
             return outcome
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
         run = _Run(group, context, line.launch, line.attempts)
-        ended = await run.outcome(limit)
-        if ended is None:
-            ended, line.goes_on = await run.moved(args.command, line.over), True
+        try:
+            ended = await run.outcome(limit)
+            if ended is None:
+                ended, line.goes_on = run.moved(args.command, line.over), True
+        except BaseException as error:
+            # Nobody else has it, also where it was about to be moved.
+            said = run.said_so_far()
+            if isinstance(error, asyncio.CancelledError):
+                context.keep(said)
+            await group.end()
+            group.close()
+            raise
         return ended
 
 
@@ -341,10 +350,6 @@ class _Run:
             await self._group.end()
             await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
             return self._finish(await self._group.wait(), notes)
-        except asyncio.CancelledError:
-            reading.cancel()
-            self._context.keep(self._said_so_far())
-            raise
         finally:
             for task in (reading, waiting, moving):
                 task.cancel()
@@ -357,17 +362,16 @@ class _Run:
             finally:
                 if not goes_on:
                     self._group.close()
-                self._collector.close()
 
-    async def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
-        """Hands the command to those in the background. Raises ToolError."""
+    def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
+        """Hands the command to those in the background. Raises ToolError where it stays here."""
         from agent_tui.tools.children.jobs import Moved
 
         context, said = self._context, self._collector.finish().text
         assert context.jobs is not None
         about = (self._domain, context.jail, context.network, at_end)
         moved = Moved(command, self._group, self._cleaned, said, *about)
-        job = await context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
+        job = context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
         return _told_of(job, self._domain, "[the user moved it there; its output so far:]", said.rstrip() or NO_OUTPUT)
 
     async def _read(self) -> bool:
@@ -392,7 +396,8 @@ class _Run:
         live, self._live = self._live, ""
         self._context.emit(live)
 
-    def _said_so_far(self) -> str:
+    def said_so_far(self) -> str:
+        """Its output until now, and there is no more."""
         try:
             self._take(b"", last=True)
             return self._collector.finish().text.rstrip("\n")

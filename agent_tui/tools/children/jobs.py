@@ -106,15 +106,10 @@ class Jobs:
             )
         )
 
-    async def take_over(self, moved: Moved, folder: Path, limit: int) -> Job:
-        """A command that was waited for goes on in the background; its log goes into ``folder``. Where that cannot be
-        made it is ended, with ToolError."""
-        try:
-            output = JobOutput(folder, "background", limit)
-        except ToolError:
-            await moved.group.end()
-            moved.group.close()
-            raise
+    def take_over(self, moved: Moved, folder: Path, limit: int) -> Job:
+        """A command that was waited for goes on in the background; its log goes into ``folder``. Raises ToolError where
+        that cannot be made: it is the caller's then."""
+        output = JobOutput(folder, "background", limit)
         output.feed(moved.said)
         output.take()
         return self._add(

@@ -23,7 +23,7 @@ from agent_tui.tools.children.job import TAIL, JobOutput
 from agent_tui.tools.children.jobs import MAX_RUNNING, Jobs
 from agent_tui.tools.children.process import descendants
 from tests.support.cli import REPOSITORY
-from tests.support.tool_context import make_context
+from tests.support.tool_context import fill_disk, make_context
 from tests.support.waiting import PATIENCE, ended
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -171,6 +171,56 @@ async def test_one_that_cannot_be_moved_is_ended(context: ToolContext, monkeypat
     with pytest.raises(ToolError, match="cannot be kept"):
         await call
     assert descendants(os.getpid()) <= before and context.jobs.all() == []
+
+
+async def held_up(context: ToolContext, command: str) -> asyncio.Task[ToolOutcome]:
+    """A call of a command that has said something and holds."""
+    os.mkfifo(context.root / "hold")
+    begun = asyncio.Event()
+    context.emit = lambda _: begun.set()
+    call = asyncio.create_task(BashTool().run({"command": f"{command}; cat hold"}, context))
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    return call
+
+
+@pytest.mark.parametrize("later", range(6))
+async def test_an_interrupt_right_after_the_move_leaves_none_without_an_owner(context: ToolContext, later: int) -> None:
+    before, kept = descendants(os.getpid()), list[str]()
+    context.keep = kept.append
+    call = await held_up(context, "echo one")
+    assert context.jobs is not None and context.jobs.move()
+    for _ in range(later):
+        await asyncio.sleep(0)
+    call.cancel()
+    (ended_as,) = await asyncio.gather(call, return_exceptions=True)
+    if jobs := context.jobs.running():
+        assert isinstance(ended_as, ToolOutcome) and len(jobs) == 1
+    else:
+        assert isinstance(ended_as, asyncio.CancelledError) and kept == ["one"]
+        assert descendants(os.getpid()) <= before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("moved", [True, False])
+async def test_on_a_full_disk_it_is_ended_and_said(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    before = descendants(os.getpid())
+    fill_disk(monkeypatch)
+    call = await held_up(context, "seq 1000")
+    if moved:
+        assert context.jobs is not None and context.jobs.move()
+        with pytest.raises(ToolError, match="No space"):
+            await call
+        assert context.jobs.all() == []
+    else:
+        kept = list[str]()
+        context.keep = kept.append
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert "No space" in kept[0]
+    assert descendants(os.getpid()) <= before
 
 
 async def test_there_is_an_end_to_how_many_run(context: ToolContext) -> None:
