@@ -299,6 +299,32 @@ async def test_one_deeper_waits_and_costs_and_two_deeper_is_refused(tmp_path: Pa
         assert agent.context.usage().session.by_kind["subagent"].calls == 4
 
 
+async def test_one_gets_no_tool_by_another_that_it_starts(tmp_path: Path) -> None:
+    types = {"explorer": "---\nname: explorer\ndescription: d\ndisallowedTools: Bash, Write\n---\nLook."}
+    types["grepper"] = "---\nname: grepper\ndescription: d\ntools: Grep, Bash\n---\nGrep."
+    made = {"bash": {"command": "touch made"}, "write": {"path": "made", "content": "x"}, "list": {"path": "."}}
+    below = {"description": "below", "prompt": "Below"}
+    script = (
+        scripted("^go", subagent={"description": "above", "prompt": "Above", "type": "explorer"})
+        + scripted("^Above", subagent=below, subagent2=below | {"type": "grepper"})
+        + scripted("^Below", "", "repeat = 2", **made)
+        + scripted("^Below", "Nothing.", "repeat = 2")
+        + scripted("^Above", "Nothing.")
+        + scripted("^go", "Done.")
+    )
+    async with running(agent_parts(tmp_path, script, types=types, subagent_depth=2)) as (agent, _):
+        await say(agent, "go")
+        assert not (agent.root / "made").exists()
+        refused: list[list[bool]] = []
+        for info in agent.store.sessions.all(subagents=True):
+            if info.title == "↳ below":
+                path = agent.store.messages.path(info.id, info.head_id)
+                refused.append(["no tool named" in m.tool_result.text for m in path if m.tool_result is not None])
+                labels = {p.label for s in agent.store.steps.all(info.id) for p in s.fixed}
+                assert "grep" in labels and not labels & {"bash", "write", "apply_patch"}
+        assert sorted(refused) == [[True, True, False], [True, True, True]]
+
+
 async def test_one_stops_at_its_own_budget_with_what_it_started(tmp_path: Path) -> None:
     looks = scripted("^Find it", "Looking.", "repeat = 0", list={"path": "."})
     script = scripted("^go", subagent={"description": "x", "prompt": "Find it"}) + looks + scripted("^go", "Done.")
