@@ -152,9 +152,22 @@ class BashTool:
         """Runs it to its end, or in the background."""
         cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
-            outcome = await _start_in_background(args.command, line.launch, cwd, context, args.timeout, line.over)
+            if context.jobs is None:
+                raise ToolError("bash: nothing can run in the background here.")
+            job = await context.jobs.start(
+                args.command,
+                line.launch,
+                cwd,
+                context.spill_dir,
+                limit=context.config.output_limit,
+                secrets=context.secrets,
+                jail=jail,
+                network=context.network,
+                timeout=args.timeout,
+                at_end=line.over,
+            )
             line.goes_on = True
-            return outcome
+            return _told_of(job, line.launch.domain)
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
         run = _Run(group, context, line.launch, line.attempts)
         try:
@@ -249,31 +262,11 @@ def _names(places: Iterable[Path], root: Path) -> str:
     return ", ".join(f"{place.relative_to(root)}{'/' * place.is_dir()}" for place in places)
 
 
-async def _start_in_background(
-    command: str,
-    launch: Launch,
-    cwd: Path,
-    context: ToolContext,
-    timeout: float | None,
-    at_end: Callable[[], Awaitable[list[str]]] | None = None,
-) -> ToolOutcome:
-    """Starts a command and answers at once, with its id. Raises ToolError."""
-    if context.jobs is None:
-        launch.close()
-        raise ToolError("bash: nothing can run in the background here.")
-    job = await context.jobs.start(
-        command,
-        launch,
-        cwd,
-        context.spill_dir,
-        limit=context.config.output_limit,
-        secrets=context.secrets,
-        jail=context.jail,
-        network=context.network,
-        timeout=timeout,
-        at_end=at_end,
-    )
-    return _told_of(job, launch.domain)
+LOOKS_ON = (
+    "It may only look, and no question follows any more: if that stops it, call it again with background: true, "
+    "which asks first."
+)
+"""What the model has to know of a command that would have been asked about, had it been waited for."""
 
 
 def _told_of(job: Job, domain: Domain, *more: str) -> ToolOutcome:
@@ -372,7 +365,9 @@ class _Run:
         about = (self._domain, context.jail, context.network, at_end)
         moved = Moved(command, self._group, self._cleaned, said, *about)
         job = context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
-        return _told_of(job, self._domain, "[the user moved it there; its output so far:]", said.rstrip() or NO_OUTPUT)
+        looks = [LOOKS_ON] if self._attempts is not None else []
+        so_far = "[the user moved it there; its output so far:]"
+        return _told_of(job, self._domain, *looks, so_far, said.rstrip() or NO_OUTPUT)
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""
