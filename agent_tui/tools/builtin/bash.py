@@ -165,9 +165,10 @@ class BashTool:
                 network=context.network,
                 timeout=args.timeout,
                 at_end=line.over,
+                owner=context.session_id,
             )
             line.goes_on = True
-            return _told_of(job, line.launch.domain)
+            return _told_of(job, line.launch.domain, by_itself=context.user is not None)
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
         run = _Run(group, context, line.launch, line.attempts)
         try:
@@ -269,11 +270,12 @@ LOOKS_ON = (
 """What the model has to know of a command that would have been asked about, had it been waited for."""
 
 
-def _told_of(job: Job, domain: Domain, *more: str) -> ToolOutcome:
-    """What the model is told of a command that runs in the background."""
+def _told_of(job: Job, domain: Domain, *more: str, by_itself: bool = True) -> ToolOutcome:
+    """What the model is told of a command that runs in the background; of its end it learns ``by_itself`` or not."""
     from agent_tui.tools.children.jobs import PORTS, STARTED
 
-    lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
+    end = "you will be told when it ends" if by_itself else "wait for its end with jobs, nobody tells you of it"
+    lines = [f"{STARTED}{job.id}; {end}. It ends with the session."]
     if (reach := job.info.reach) in PORTS:
         lines.append(PORTS[reach])
     display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
@@ -319,7 +321,9 @@ class _Run:
         reading = asyncio.ensure_future(self._read())
         waiting = asyncio.ensure_future(self._group.wait())
         jobs = self._context.jobs
-        moving = asyncio.ensure_future(jobs.moved() if jobs is not None else asyncio.Event().wait())
+        # That of a subagent stays: it would not learn of its end.
+        moves = jobs.moved() if jobs is not None and self._context.user is not None else asyncio.Event().wait()
+        moving = asyncio.ensure_future(moves)
         goes_on = False
         try:
             await asyncio.wait({reading, waiting, moving}, timeout=limit.left, return_when=asyncio.FIRST_COMPLETED)
@@ -465,9 +469,11 @@ class JobsTool:
         args = _jobs_arguments(arguments)
         if context.jobs is None:
             raise ToolError("jobs: nothing can run in the background here.")
+        # A subagent has those that it started; the news of the others is for the session that it works for.
+        owner = context.session_id if context.user is None else None
         if args.id is None:
-            return _list_jobs(context.jobs.all())
-        job = context.jobs.get(args.id)
+            return _list_jobs(context.jobs.all(owner))
+        job = context.jobs.get(args.id, owner)
         if args.stop:
             await context.jobs.stop(args.id, "a call")
         elif args.wait:

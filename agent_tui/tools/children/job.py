@@ -160,6 +160,8 @@ class Work(ABC):
         self._finished: float | None = None
         self._stopped_by: StoppedBy | None = None
         self.kept = False
+        self.owner = ""
+        """The session that started it: this one, or that of a subagent."""
         self.told = False
         """True when the model knows that it has ended."""
         self._over = asyncio.Event()

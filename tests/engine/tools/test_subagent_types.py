@@ -150,6 +150,22 @@ async def test_one_in_the_background_answers_at_once_and_tells_its_result_later(
         assert agent.context.usage().session.by_kind["subagent"].calls == 2
 
 
+async def test_one_cannot_wait_for_itself(tmp_path: Path) -> None:
+    script = (
+        BEGIN
+        + scripted("^go", "It works.")
+        + scripted("^Find it", jobs={"id": "a1", "wait": 600}, jobs2={"id": "a1", "stop": True})
+        + scripted("^Find it", "Here.")
+    )
+    async with running(agent_parts(tmp_path, script)) as (agent, seen):
+        await say(agent, "go")
+        await seen.until(lambda: any(n.code == "background" for n in seen.of(Notice)))
+        path, _ = child_of(agent)
+        answers = [m.tool_result.text for m in path if m.tool_result is not None]
+        assert len(answers) == 2 and all("nothing in the background called 'a1'" in text for text in answers)
+        assert job(agent).state == "ended"
+
+
 HANGS = scripted("^Find it", "I am loo", "hang = true")
 
 

@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_tui.errors import ToolError
+from agent_tui.models.events import PlanAnswer, QuestionAnswer
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool, JobsTool
 from agent_tui.tools.children import job as outputs
@@ -29,6 +31,16 @@ from tests.support.waiting import PATIENCE, ended
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 
+class Nobody:
+    """A user who answers nothing."""
+
+    async def approve(self, plan: str) -> PlanAnswer | None:
+        raise NotImplementedError
+
+    async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
+        raise NotImplementedError
+
+
 @pytest.fixture
 async def held() -> AsyncIterator[Jobs]:
     made = Jobs()
@@ -40,6 +52,7 @@ async def held() -> AsyncIterator[Jobs]:
 def context(tmp_path: Path, held: Jobs) -> ToolContext:
     made = make_context(tmp_path / "project", output_limit=2_000)
     made.jobs = held
+    made.user = Nobody()
     return made
 
 
@@ -156,6 +169,34 @@ async def test_one_that_is_waited_for_is_moved_there_and_runs_on(context: ToolCo
     last = await jobs(context, job.id, wait=PATIENCE)
     assert last.text.startswith("Really? middle\ntwo\n") and last.text.endswith(": exit code 3]")
     assert Path(job.info.log).read_text() == "one\nReally? middle\ntwo\n" == job.shown
+
+
+async def test_that_of_a_subagent_is_not_moved_and_not_told(context: ToolContext) -> None:
+    subagents = replace(context, user=None, session_id="ses_child")
+    call = await held_up(subagents, "echo one")
+    assert context.jobs is not None and not context.jobs.move()
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    started = {"command": "cat hold", "background": True}
+    outcome = await BashTool().run(started, subagents)
+    assert outcome.text.startswith("Runs in the background as b1; wait for its end with jobs, nobody tells you of it.")
+    assert "you will be told when it ends" in (await BashTool().run(started, context)).text
+
+
+async def test_a_subagent_sees_and_stops_only_what_it_started(context: ToolContext) -> None:
+    os.mkfifo(context.root / "hold")
+    subagents = replace(context, user=None, session_id="ses_child")
+    first, over = await background(context, "cat hold"), await background(context, "true")
+    its = await background(subagents, "cat hold")
+    assert context.jobs is not None and await context.jobs.get(over).ended(PATIENCE)
+    assert its in (listed := (await jobs(subagents)).text) and first not in listed
+    for id in (first, over):
+        for more in ({}, {"stop": True}, {"wait": PATIENCE}):
+            with pytest.raises(ToolError, match=rf"There are: {its}\."):
+                await jobs(subagents, id, **more)
+    assert context.jobs.get(first).running and not context.jobs.get(over).told
+    assert "was stopped" in (await jobs(subagents, its, stop=True)).text
+    assert its in (await jobs(context)).text and "was stopped" in (await jobs(context, its)).text
 
 
 async def test_one_that_cannot_be_moved_is_ended(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
