@@ -354,11 +354,9 @@ class BackgroundSubagent(Work):
         else:
             self._outcome = task.result()
         secrets, config = self._context.secrets, self._context.config
-        text = secrets.mask(self._outcome.text)
         try:
-            self._outcome = replace(
-                self._outcome, text=cap(text, config.output_limit, self._context.spill_dir, "subagent").text
-            )
+            text = cap(secrets.mask(self._outcome.text), config.output_limit, self._context.spill_dir, "subagent").text
+            self._outcome = replace(self._outcome, text=text)
         except ToolError as error:
             self._outcome = replace(self._outcome, text=str(error))
         finally:  # whoever stops it waits for this

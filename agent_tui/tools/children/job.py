@@ -394,11 +394,13 @@ class Job(Work):
         if self._jail is not None and self.kept:
             self._jail.hold(self._group.pid, False)
         self._code, self._finished = code, time.time()
-        self._notes += undone(self._group.kept)
-        if self.failed:
-            shares = self._jail is not None and self._jail.shares(self._network)
-            self._notes += refused(self._output.tail, self._domain, self._network, shares)
-        self._end()
+        try:
+            self._notes += undone(self._group.kept)
+            if self.failed:
+                shares = self._jail is not None and self._jail.shares(self._network)
+                self._notes += refused(self._output.tail, self._domain, self._network, shares)
+        finally:  # whoever stops it waits for this
+            self._end()
 
 
 def ending(code: int) -> str:
