@@ -113,6 +113,7 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
     (``Bash(git *)``) is not given at all, and one that is ``taken`` for some is taken whole: nothing here holds it to
     these."""
     from agent_tui.tools.aliases import own_name  # most sessions have no such list
+    from agent_tui.tools.mcp.tool import READ_RESOURCE
     from agent_tui.tools.rules.foreign import parts_of
     from agent_tui.tools.rules.rule import KNOWN
 
@@ -134,8 +135,10 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
             strange.append(f"tool {part}")
             continue
         found[own] = None
-        if own == "edit":
-            found["apply_patch"] = None
+        if own == "edit" or (taken and own == "write"):
+            found["apply_patch"] = None  # it creates files, too
+        if taken and "__" in own and own.endswith(("*", f"__{READ_RESOURCE}")):
+            found["mcp_read"] = None  # it reads from every server
     return tuple(found), strange
 
 

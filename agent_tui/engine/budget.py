@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -165,17 +166,17 @@ class SpendingBudget:
             lines = self.lines()
             if first_broken(lines, call) is None:
                 break
-            later = [replace(line, held=line.held - self._under_way(line.name)) for line in lines]
-            if (broken := first_broken(later, call)) is not None:
+            if (broken := first_broken(self._later(lines), call)) is not None:
                 return stop_text(broken, call, what)
             await self._given_back.wait()
         return None
 
-    def _under_way(self, name: BudgetName) -> float:
-        """Dollars, or tokens, held back for this session's calls that run."""
-        steps = self._own if name == "subagent" else self.conversation.steps
-        running = [step for step in steps if step.status == "running"]
-        return sum(step.held_tokens if name == "tokens" else step.held_usd for step in running)
+    def _later(self, lines: Sequence[BudgetLine]) -> list[BudgetLine]:
+        """``lines`` without what is held back for this session's calls that run."""
+        if self._within is not None:
+            return [_given_back(lines[0], self._own), *self._within._later(lines[1:])]
+        since: dict[BudgetName, int] = {"turn": self._turn_from, "run": self._run_from}
+        return [_given_back(line, self.conversation.steps[since.get(line.name, 0) :]) for line in lines]
 
     def longest(self, call: ExpectedCall, most: int | None) -> tuple[int | None, BudgetLine | None]:
         """The longest answer to ask for, where the model gives one of ``most`` tokens (None: nobody knows), and the
@@ -209,3 +210,9 @@ class SpendingBudget:
             return None
         self._told.add(model)
         return Notice("warning", unpriced_text(model, names), "budget_unpriced")
+
+
+def _given_back(line: BudgetLine, steps: Sequence[Step]) -> BudgetLine:
+    """``line`` without the dollars, or tokens, that are held back for those of ``steps`` that run."""
+    running = [step for step in steps if step.status == "running"]
+    return replace(line, held=line.held - sum(s.held_tokens if line.name == "tokens" else s.held_usd for s in running))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TextIO
 
@@ -33,7 +34,8 @@ class Capped:
 class Collector:
     """Takes output in pieces, keeps its beginning and end, and writes everything to a file once it is too long.
 
-    ``limit`` is in characters. Memory stays bounded by it; the file is private to the user.
+    ``limit`` is in characters. Memory stays bounded by it; the file is private to the user. Whatever touches the file
+    raises ToolError where the disk says no, and the file is closed then.
     """
 
     def __init__(self, limit: int, spill_dir: Path, name: str) -> None:
@@ -80,9 +82,12 @@ class Collector:
         return Capped(text, self._path, self.characters, lines, lines_in(self._head) + lines_in(self._tail))
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                raise _unsaved(error) from None
 
     def _open(self) -> None:
         try:
@@ -90,11 +95,20 @@ class Collector:
             self._file = self._path.open("x", encoding="utf-8", errors="replace", newline="\n")
             self._path.chmod(0o600)
         except OSError as error:
-            raise ToolError(f"The output is too long to send and could not be saved: {error}") from None
+            raise _unsaved(error) from None
 
     def _write(self, text: str) -> None:
         if self._file is not None and self.characters <= SPILL_LIMIT:
-            self._file.write(text)
+            try:
+                self._file.write(text)
+            except OSError as error:
+                with contextlib.suppress(ToolError):
+                    self.close()
+                raise _unsaved(error) from None
+
+
+def _unsaved(error: OSError) -> ToolError:
+    return ToolError(f"The output is too long to send and could not be saved: {error}")
 
 
 def cap(text: str, limit: int, spill_dir: Path, name: str) -> Capped:

@@ -82,6 +82,22 @@ def test_what_is_taken_away_is_taken_whole(tmp_path: Path) -> None:
     assert not any(map(kind.allows, ("bash", "edit", "apply_patch", "github__search")))
 
 
+@pytest.mark.parametrize(
+    ("listed", "taken", "left"),
+    [
+        ("Write", "write apply_patch", "edit bash"),
+        ("mcp__github", "github__search github__read_resource mcp_read", "linear__search"),
+        ("mcp__github__read_resource", "github__read_resource mcp_read", "github__search"),
+        ("mcp__github__search", "github__search", "github__read_resource mcp_read"),
+    ],
+)
+def test_what_does_the_same_by_another_name_is_taken_with_it(
+    tmp_path: Path, listed: str, taken: str, left: str
+) -> None:
+    kind = one(tmp_path, disallowedTools=listed)
+    assert not any(map(kind.allows, taken.split())) and all(map(kind.allows, left.split()))
+
+
 def test_what_means_nothing_is_named_and_the_model_kept(tmp_path: Path) -> None:
     kind = one(tmp_path, model="opus", color="red", permissionMode="bypassPermissions")
     assert (kind.model, kind.unused) == ("opus", ("color", "permissionMode"))

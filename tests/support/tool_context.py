@@ -7,6 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from agent_tui.config import PermissionMode, PermissionsConfig, ToolsConfig
 from agent_tui.models.requests import OfferedTool, ToolSchema
 from agent_tui.models.usage import Limits
@@ -23,6 +25,19 @@ def make_context(root: Path, *, output_limit: int = 30_000, bash_timeout: float 
     root.mkdir(parents=True, exist_ok=True)
     config = ToolsConfig(output_limit=output_limit, bash_timeout=bash_timeout)
     return ToolContext(root, root, "ses_test", config, root.parent / "spill")
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on new files can be made, and what is written to them finds no room."""
+    opened = Path.open
+
+    def full(path: Path, mode: str = "r", **more: Any) -> Any:
+        if "x" in mode:
+            opened(path, mode).close()
+            path, mode = Path("/dev/full"), mode.replace("x", "w")
+        return opened(path, mode, **more)
+
+    monkeypatch.setattr(Path, "open", full)
 
 
 SEARCH = ToolSchema("search_tickets", "Searches tickets. " * 20, {"type": "object", "properties": {}})

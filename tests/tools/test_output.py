@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.errors import ToolError
 from agent_tui.text.clean import pictured, program_output
 from agent_tui.tools.output import Collector, cap
+from tests.support.tool_context import fill_disk
 
 
 @pytest.mark.parametrize(
@@ -54,9 +56,20 @@ def test_pieces_make_no_difference(tmp_path_factory: pytest.TempPathFactory, pie
         assert capped.path.read_bytes().decode() == expected
 
 
-def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    from agent_tui.errors import ToolError
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("size", [600, 100_000])
+def test_a_disk_that_is_full_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    fill_disk(monkeypatch)
+    with pytest.raises(ToolError, match="No space"):
+        cap("x" * size, 500, tmp_path, "x")
+    collector = Collector(500, tmp_path, "x")
+    with pytest.raises(ToolError, match="No space"):
+        collector.feed("x" * size)
+        collector.close()
+    collector.close()
 
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ToolError, match="could not be saved"):
         cap("x" * 1000, 500, tmp_path / "file", "x")

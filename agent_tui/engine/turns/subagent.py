@@ -118,6 +118,7 @@ class Subagents:
         parts, runtime, parent = self._state.parts, self._state.runtime, self._state.conversation
         types = parts.extensions.agents if parts.extensions is not None else None
         kind = types.find(task.type or GENERAL) if types is not None else None
+        kinds = [*(within.kinds if within is not None else []), *([kind] if kind is not None else [])]
         info, offered = runtime.info, runtime.request_prefix.offered
         if kind is not None and kind.model and kind.model != info.spec.key:
             info = await self._model_of(kind)
@@ -130,7 +131,7 @@ class Subagents:
             every = [tool for tool in self._toolbox.offered(info) if not refused(tool, left_out)]
             offered = fitting_tools(system, every, info.limits.window)
         deepest = depth >= parts.settings.agent.subagent_depth
-        offered = _offered(kind, [o for o in offered if not (deepest and o.schema.name == SUBAGENT)])
+        offered = _offered(kinds, [o for o in offered if not (deepest and o.schema.name == SUBAGENT)])
         session = await patiently(
             lambda: parent.store.sessions.create(
                 parent.info.project, info.spec.key, parent=parent.info.id, kind="subagent"
@@ -156,7 +157,7 @@ class Subagents:
             replay=runtime.replay if same else recalled_rule(parts.store, info),
             left_out=left_out,
         )
-        return Subagent(self._state, self._toolbox, own, kind, task, depth, self)
+        return Subagent(self._state, self._toolbox, own, kind, kinds, task, depth, self)
 
     async def _model_of(self, kind: AgentType) -> ModelInfo:
         """The facts of a type's model; those of the session's where it cannot be had, which is told once."""
@@ -175,18 +176,22 @@ class Subagents:
         return now
 
 
-def _offered(kind: AgentType | None, offered: Sequence[OfferedTool]) -> list[OfferedTool]:
-    """The tools that a subagent of a type is told of. What searches and calls deferred ones would reach all of them, so
-    a type that may not have every tool is given its own as they are."""
-    found = [tool for tool in offered if tool.schema.name not in (TODO, *NOT_OFFERED)]
-    if kind is None or not kind.restricted:
-        return found
-    kept = [tool for tool in found if kind.allows(tool.schema.name) and tool.schema.name not in (SEARCH, CALL)]
-    return [replace(tool, deferred=False) for tool in kept]
+def _offered(kinds: Sequence[AgentType], offered: Sequence[OfferedTool]) -> list[OfferedTool]:
+    """The tools that a subagent is told of, where it and those above it are of these types. One that may not have every
+    tool is given its own as they are: it can search for none."""
+    found = [tool for tool in offered if tool.schema.name not in NOT_OFFERED and _allowed(kinds, tool.schema.name)]
+    return [replace(tool, deferred=False) for tool in found] if any(kind.restricted for kind in kinds) else found
+
+
+def _allowed(kinds: Sequence[AgentType], tool: str) -> bool:
+    """Returns whether a subagent may have a tool. What searches and calls deferred ones would reach all of them."""
+    held = [kind for kind in kinds if kind.restricted]
+    return tool not in ((TODO, SEARCH, CALL) if held else (TODO,)) and all(kind.allows(tool) for kind in held)
 
 
 class Subagent:
-    """A subagent with its task."""
+    """A subagent with its task. ``kinds`` are its type and those of the subagents above it: it has no tool that one of
+    these may not have."""
 
     def __init__(
         self,
@@ -194,6 +199,7 @@ class Subagent:
         toolbox: Toolbox,
         runtime: Runtime,
         kind: AgentType | None,
+        kinds: Sequence[AgentType],
         task: Task,
         depth: int,
         starter: Subagents,
@@ -201,7 +207,7 @@ class Subagent:
         self._state = state
         self._toolbox = toolbox
         self.runtime = runtime
-        self._kind = kind
+        self._kind, self.kinds = kind, kinds
         self.task = task
         self.depth = depth
         self._starter = starter
@@ -269,10 +275,7 @@ class Subagent:
         return self._outcome(ended, stopped)
 
     def _tools(self) -> list[Tool]:
-        tools = [tool for tool in self._toolbox.registry.tools() if tool.schema.name != TODO]
-        if self._kind is None or not self._kind.restricted:
-            return tools
-        return [t for t in tools if self._kind.allows(t.schema.name) and t.schema.name not in (SEARCH, CALL)]
+        return [tool for tool in self._toolbox.registry.tools() if _allowed(self.kinds, tool.schema.name)]
 
     async def _prepare(self) -> None:
         await self.runtime.counts.ensure(self.conversation, self.runtime.request_prefix)
@@ -353,11 +356,12 @@ class BackgroundSubagent(Work):
         secrets, config = self._context.secrets, self._context.config
         try:
             text = cap(secrets.mask(self._outcome.text), config.output_limit, self._context.spill_dir, "subagent").text
+            self._outcome = replace(self._outcome, text=text)
         except ToolError as error:
-            text = str(error)
-        self._outcome = replace(self._outcome, text=text)
-        self._count_down()
-        self._end()
+            self._outcome = replace(self._outcome, text=str(error))
+        finally:  # whoever stops it waits for this
+            self._count_down()
+            self._end()
 
     @property
     def info(self) -> JobInfo:

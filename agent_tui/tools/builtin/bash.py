@@ -152,14 +152,37 @@ class BashTool:
         """Runs it to its end, or in the background."""
         cwd, jail = context.cwd.resolve(), context.jail
         if args.background:
-            outcome = await _start_in_background(args.command, line.launch, cwd, context, args.timeout, line.over)
+            if context.jobs is None:
+                raise ToolError("bash: nothing can run in the background here.")
+            job = await context.jobs.start(
+                args.command,
+                line.launch,
+                cwd,
+                context.spill_dir,
+                limit=context.config.output_limit,
+                secrets=context.secrets,
+                jail=jail,
+                network=context.network,
+                timeout=args.timeout,
+                at_end=line.over,
+                owner=context.session_id,
+            )
             line.goes_on = True
-            return outcome
+            return _told_of(job, line.launch.domain, by_itself=context.user is not None)
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
         run = _Run(group, context, line.launch, line.attempts)
-        ended = await run.outcome(limit)
-        if ended is None:
-            ended, line.goes_on = await run.moved(args.command, line.over), True
+        try:
+            ended = await run.outcome(limit)
+            if ended is None:
+                ended, line.goes_on = run.moved(args.command, line.over), True
+        except BaseException as error:
+            # Nobody else has it, also where it was about to be moved.
+            said = run.said_so_far()
+            if isinstance(error, asyncio.CancelledError):
+                context.keep(said)
+            await group.end()
+            group.close()
+            raise
         return ended
 
 
@@ -240,38 +263,19 @@ def _names(places: Iterable[Path], root: Path) -> str:
     return ", ".join(f"{place.relative_to(root)}{'/' * place.is_dir()}" for place in places)
 
 
-async def _start_in_background(
-    command: str,
-    launch: Launch,
-    cwd: Path,
-    context: ToolContext,
-    timeout: float | None,
-    at_end: Callable[[], Awaitable[list[str]]] | None = None,
-) -> ToolOutcome:
-    """Starts a command and answers at once, with its id. Raises ToolError."""
-    if context.jobs is None:
-        launch.close()
-        raise ToolError("bash: nothing can run in the background here.")
-    job = await context.jobs.start(
-        command,
-        launch,
-        cwd,
-        context.spill_dir,
-        limit=context.config.output_limit,
-        secrets=context.secrets,
-        jail=context.jail,
-        network=context.network,
-        timeout=timeout,
-        at_end=at_end,
-    )
-    return _told_of(job, launch.domain)
+LOOKS_ON = (
+    "It may only look, and no question follows any more: if that stops it, call it again with background: true, "
+    "which asks first."
+)
+"""What the model has to know of a command that would have been asked about, had it been waited for."""
 
 
-def _told_of(job: Job, domain: Domain, *more: str) -> ToolOutcome:
-    """What the model is told of a command that runs in the background."""
+def _told_of(job: Job, domain: Domain, *more: str, by_itself: bool = True) -> ToolOutcome:
+    """What the model is told of a command that runs in the background; of its end it learns ``by_itself`` or not."""
     from agent_tui.tools.children.jobs import PORTS, STARTED
 
-    lines = [f"{STARTED}{job.id}; you will be told when it ends. It ends with the session."]
+    end = "you will be told when it ends" if by_itself else "wait for its end with jobs, nobody tells you of it"
+    lines = [f"{STARTED}{job.id}; {end}. It ends with the session."]
     if (reach := job.info.reach) in PORTS:
         lines.append(PORTS[reach])
     display = {"kind": "text", "summary": f"{job.id} runs in the background", "domain": domain}
@@ -317,7 +321,9 @@ class _Run:
         reading = asyncio.ensure_future(self._read())
         waiting = asyncio.ensure_future(self._group.wait())
         jobs = self._context.jobs
-        moving = asyncio.ensure_future(jobs.moved() if jobs is not None else asyncio.Event().wait())
+        # That of a subagent stays: it would not learn of its end.
+        moves = jobs.moved() if jobs is not None and self._context.user is not None else asyncio.Event().wait()
+        moving = asyncio.ensure_future(moves)
         goes_on = False
         try:
             await asyncio.wait({reading, waiting, moving}, timeout=limit.left, return_when=asyncio.FIRST_COMPLETED)
@@ -341,10 +347,6 @@ class _Run:
             await self._group.end()
             await asyncio.wait({reading}, timeout=_DRAIN_SECONDS)
             return self._finish(await self._group.wait(), notes)
-        except asyncio.CancelledError:
-            reading.cancel()
-            self._context.keep(self._said_so_far())
-            raise
         finally:
             for task in (reading, waiting, moving):
                 task.cancel()
@@ -357,18 +359,19 @@ class _Run:
             finally:
                 if not goes_on:
                     self._group.close()
-                self._collector.close()
 
-    async def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
-        """Hands the command to those in the background. Raises ToolError."""
+    def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
+        """Hands the command to those in the background. Raises ToolError where it stays here."""
         from agent_tui.tools.children.jobs import Moved
 
         context, said = self._context, self._collector.finish().text
         assert context.jobs is not None
         about = (self._domain, context.jail, context.network, at_end)
         moved = Moved(command, self._group, self._cleaned, said, *about)
-        job = await context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
-        return _told_of(job, self._domain, "[the user moved it there; its output so far:]", said.rstrip() or NO_OUTPUT)
+        job = context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
+        looks = [LOOKS_ON] if self._attempts is not None else []
+        so_far = "[the user moved it there; its output so far:]"
+        return _told_of(job, self._domain, *looks, so_far, said.rstrip() or NO_OUTPUT)
 
     async def _read(self) -> bool:
         """Takes output until its end (True) or until there is too much of it (False)."""
@@ -392,7 +395,8 @@ class _Run:
         live, self._live = self._live, ""
         self._context.emit(live)
 
-    def _said_so_far(self) -> str:
+    def said_so_far(self) -> str:
+        """Its output until now, and there is no more."""
         try:
             self._take(b"", last=True)
             return self._collector.finish().text.rstrip("\n")
@@ -465,9 +469,11 @@ class JobsTool:
         args = _jobs_arguments(arguments)
         if context.jobs is None:
             raise ToolError("jobs: nothing can run in the background here.")
+        # A subagent has those that it started; the news of the others is for the session that it works for.
+        owner = context.session_id if context.user is None else None
         if args.id is None:
-            return _list_jobs(context.jobs.all())
-        job = context.jobs.get(args.id)
+            return _list_jobs(context.jobs.all(owner))
+        job = context.jobs.get(args.id, owner)
         if args.stop:
             await context.jobs.stop(args.id, "a call")
         elif args.wait:

@@ -131,9 +131,12 @@ class JobOutput:
 
     def close(self) -> None:
         """Writes nothing more to the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                os.close(file)
+            except OSError as error:  # some disks say only here that they are full
+                log.warning("The end of a background command's output is not saved: %s", error)
 
 
 _DRAIN_SECONDS = 1.0
@@ -157,6 +160,8 @@ class Work(ABC):
         self._finished: float | None = None
         self._stopped_by: StoppedBy | None = None
         self.kept = False
+        self.owner = ""
+        """The session that started it: this one, or that of a subagent."""
         self.told = False
         """True when the model knows that it has ended."""
         self._over = asyncio.Event()
@@ -389,11 +394,13 @@ class Job(Work):
         if self._jail is not None and self.kept:
             self._jail.hold(self._group.pid, False)
         self._code, self._finished = code, time.time()
-        self._notes += undone(self._group.kept)
-        if self.failed:
-            shares = self._jail is not None and self._jail.shares(self._network)
-            self._notes += refused(self._output.tail, self._domain, self._network, shares)
-        self._end()
+        try:
+            self._notes += undone(self._group.kept)
+            if self.failed:
+                shares = self._jail is not None and self._jail.shares(self._network)
+                self._notes += refused(self._output.tail, self._domain, self._network, shares)
+        finally:  # whoever stops it waits for this
+            self._end()
 
 
 def ending(code: int) -> str:

@@ -72,9 +72,10 @@ class Jobs:
         network: Network | None = None,
         timeout: float | None = None,
         at_end: Callable[[], Awaitable[list[str]]] | None = None,
+        owner: str = "",
     ) -> Job:
-        """Starts ``launch``, which is ``command`` to people; its log goes into ``folder``, and its end is told to
-        ``at_end``, which answers what else there is to tell. Raises ToolError."""
+        """Starts ``launch``, which is ``command`` to people, for the session ``owner``; its log goes into ``folder``,
+        and its end is told to ``at_end``, which answers what else there is to tell. Raises ToolError."""
         domain = launch.domain
         try:
             if self._commands() >= MAX_RUNNING:
@@ -103,18 +104,14 @@ class Jobs:
                 timeout=timeout,
                 at_end=at_end,
                 changed=self._over,
-            )
+            ),
+            owner,
         )
 
-    async def take_over(self, moved: Moved, folder: Path, limit: int) -> Job:
-        """A command that was waited for goes on in the background; its log goes into ``folder``. Where that cannot be
-        made it is ended, with ToolError."""
-        try:
-            output = JobOutput(folder, "background", limit)
-        except ToolError:
-            await moved.group.end()
-            moved.group.close()
-            raise
+    def take_over(self, moved: Moved, folder: Path, limit: int) -> Job:
+        """A command that was waited for goes on in the background; its log goes into ``folder``. Raises ToolError where
+        that cannot be made: it is the caller's then."""
+        output = JobOutput(folder, "background", limit)
         output.feed(moved.said)
         output.take()
         return self._add(
@@ -141,7 +138,8 @@ class Jobs:
         self._count += 1
         return f"{letter}{self._count}"
 
-    def _add(self, work: W) -> W:
+    def _add(self, work: W, owner: str = "") -> W:
+        work.owner = owner
         self._jobs[work.id] = work
         self._changed(work)
         return work
@@ -168,9 +166,9 @@ class Jobs:
         """Ids up to ``number`` were given before, by an earlier run of the program."""
         self._count = max(self._count, number)
 
-    def all(self) -> list[Work]:
-        """In the order they were started."""
-        return list(self._jobs.values())
+    def all(self, owner: str | None = None) -> list[Work]:
+        """In the order they were started; those of one ``owner``, or of everybody."""
+        return [job for job in self._jobs.values() if owner is None or job.owner == owner]
 
     def running(self) -> list[Work]:
         return [job for job in self._jobs.values() if job.running]
@@ -178,11 +176,12 @@ class Jobs:
     def _commands(self) -> int:
         return sum(isinstance(job, Job) for job in self.running())
 
-    def get(self, id: str) -> Work:
-        """Raises ToolError, naming those there are."""
-        if id in self._jobs:
-            return self._jobs[id]
-        near = difflib.get_close_matches(id, self._jobs, n=3) or list(self._jobs)[-8:]
+    def get(self, id: str, owner: str | None = None) -> Work:
+        """One of those that ``all`` answers. Raises ToolError, naming these."""
+        there_are = {job.id: job for job in self.all(owner)}
+        if id in there_are:
+            return there_are[id]
+        near = difflib.get_close_matches(id, there_are, n=3) or list(there_are)[-8:]
         there = (
             f"There are: {', '.join(near)}."
             if near

@@ -28,7 +28,7 @@ from agent_tui.headless.output import bill
 from agent_tui.models.events import CompactionEnded, Notice, StepEnded, StepStarted, TurnEnded
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.models.steps import Step
-from agent_tui.models.usage import NO_COST, Cost, Prices, cost_fields
+from agent_tui.models.usage import NO_COST, Cost, Prices, SubagentRef, cost_fields
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.steps import day_of
 from agent_tui.store.store import Store
@@ -369,6 +369,31 @@ async def test_a_higher_limit_lets_a_call_go_on_that_waits(tmp_path: Path) -> No
             assert await waiting is None
         agent.turns.interrupt()
         await agent.turns.join()
+
+
+async def test_a_subagent_of_another_one_waits_for_what_that_one_holds_back(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (agent, _):
+        above = agent.budget.of_subagent("above", 1.0)
+        below = above.of_subagent("below", 1.0)
+        beside = Step("s", "subagent", "m", "p", "a", "m", most_usd=0.9, agent=SubagentRef("above", "general", "x"))
+        agent.conversation.steps.append(beside)
+        call = ExpectedCall(0.5, 1, 0, 1, cold_usd=0.5)
+        waiting = asyncio.create_task(below.room_for(call, "a call"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        beside.status, beside.cost_usd = "complete", 0.6
+        below.gave_back()
+        async with asyncio.timeout(5):
+            assert "agent.subagent_usd" in (await waiting or "")
+
+
+async def test_a_turn_does_not_wait_for_a_call_of_the_one_before(tmp_path: Path) -> None:
+    async with opened(tmp_path, turn_usd=0.4) as (agent, _):
+        agent.conversation.steps.append(Step("s", "subagent", "m", "p", "a", "m", most_usd=0.9))
+        agent.budget.begin_turn(anew=True)
+        call = ExpectedCall(0.5, 1, 0, 1, cold_usd=0.5)
+        async with asyncio.timeout(5):
+            assert "budget.turn_usd" in (await agent.budget.room_for(call, "a call") or "")
 
 
 async def test_an_answer_without_end_gets_one_so_that_others_can_be_asked_for_beside_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from agent_tui.commands.tool_words import result_facts
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.models.events import Event, MessageAdded, PermissionAsked, ToolOutput
 from agent_tui.tools.base import Intent
+from agent_tui.tools.builtin.bash import LOOKS_ON
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.box import Sandbox
@@ -319,7 +320,8 @@ async def test_one_that_is_moved_to_the_background_is_listened_to_until_its_end(
         await begun.wait()
         assert agent.background.move()
         await turn
-        assert results(agent)[0].text.startswith("Runs in the background as b1;")
+        text = results(agent)[0].text
+        assert text.startswith("Runs in the background as b1;") and f"\n{LOOKS_ON}\n" in text
         (project / "src/go").touch()
         job = agent.background.jobs.get("b1")
         assert await job.ended(60)

@@ -18,6 +18,7 @@ from agent_tui.models.messages import NEWS, AttachmentPart, Message, ToolResultP
 from agent_tui.models.steps import Step
 from tests.support.agents import Recorder, parts_for, results, running, say
 from tests.support.scripts import step
+from tests.support.tool_context import fill_disk
 
 DEMO = ModelConfig(model="demo", prices={"input": 1_000.0, "output": 1_000.0})
 
@@ -149,6 +150,22 @@ async def test_one_in_the_background_answers_at_once_and_tells_its_result_later(
         assert agent.context.usage().session.by_kind["subagent"].calls == 2
 
 
+async def test_one_cannot_wait_for_itself(tmp_path: Path) -> None:
+    script = (
+        BEGIN
+        + scripted("^go", "It works.")
+        + scripted("^Find it", jobs={"id": "a1", "wait": 600}, jobs2={"id": "a1", "stop": True})
+        + scripted("^Find it", "Here.")
+    )
+    async with running(agent_parts(tmp_path, script)) as (agent, seen):
+        await say(agent, "go")
+        await seen.until(lambda: any(n.code == "background" for n in seen.of(Notice)))
+        path, _ = child_of(agent)
+        answers = [m.tool_result.text for m in path if m.tool_result is not None]
+        assert len(answers) == 2 and all("nothing in the background called 'a1'" in text for text in answers)
+        assert job(agent).state == "ended"
+
+
 HANGS = scripted("^Find it", "I am loo", "hang = true")
 
 
@@ -219,6 +236,18 @@ async def test_its_question_stays_open_when_a_turn_ends_and_keeps_no_other_call_
         assert (agent.root / "found.txt").read_text() == "x"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+async def test_one_whose_answer_cannot_be_saved_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = scripted("^Find it", "word " * 8_000)
+    async with running(agent_parts(tmp_path, BEGIN + scripted("^go", "Ok.") + long)) as (agent, seen):
+        fill_disk(monkeypatch)
+        await say(agent, "go")
+        await seen.until(lambda: any(n.code == "background" for n in seen.of(Notice)))
+        assert job(agent).state == "ended" and "No space" in agent.background.jobs.get("a1").news
+
+
 async def test_a_question_goes_with_the_subagent_that_asks_it(tmp_path: Path) -> None:
     script = BEGIN + scripted("^go", "Ok.") + scripted("^Find it", write={"path": "found.txt", "content": "x"})
     async with running(agent_parts(tmp_path, script, "ask")) as (agent, seen):
@@ -284,6 +313,32 @@ async def test_one_deeper_waits_and_costs_and_two_deeper_is_refused(tmp_path: Pa
         assert told["↳ deep"][0].text == "From below." and "leave background out" in told["↳ deep"][1].text
         assert "agent.subagent_depth = 2" in told["↳ deeper"][0].text
         assert agent.context.usage().session.by_kind["subagent"].calls == 4
+
+
+async def test_one_gets_no_tool_by_another_that_it_starts(tmp_path: Path) -> None:
+    types = {"explorer": "---\nname: explorer\ndescription: d\ndisallowedTools: Bash, Write\n---\nLook."}
+    types["grepper"] = "---\nname: grepper\ndescription: d\ntools: Grep, Bash\n---\nGrep."
+    made = {"bash": {"command": "touch made"}, "write": {"path": "made", "content": "x"}, "list": {"path": "."}}
+    below = {"description": "below", "prompt": "Below"}
+    script = (
+        scripted("^go", subagent={"description": "above", "prompt": "Above", "type": "explorer"})
+        + scripted("^Above", subagent=below, subagent2=below | {"type": "grepper"})
+        + scripted("^Below", "", "repeat = 2", **made)
+        + scripted("^Below", "Nothing.", "repeat = 2")
+        + scripted("^Above", "Nothing.")
+        + scripted("^go", "Done.")
+    )
+    async with running(agent_parts(tmp_path, script, types=types, subagent_depth=2)) as (agent, _):
+        await say(agent, "go")
+        assert not (agent.root / "made").exists()
+        refused: list[list[bool]] = []
+        for info in agent.store.sessions.all(subagents=True):
+            if info.title == "↳ below":
+                path = agent.store.messages.path(info.id, info.head_id)
+                refused.append(["no tool named" in m.tool_result.text for m in path if m.tool_result is not None])
+                labels = {p.label for s in agent.store.steps.all(info.id) for p in s.fixed}
+                assert "grep" in labels and not labels & {"bash", "write", "apply_patch"}
+        assert sorted(refused) == [[True, True, False], [True, True, True]]
 
 
 async def test_one_stops_at_its_own_budget_with_what_it_started(tmp_path: Path) -> None:

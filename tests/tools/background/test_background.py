@@ -10,12 +10,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_tui.errors import ToolError
+from agent_tui.models.events import PlanAnswer, QuestionAnswer
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool, JobsTool
 from agent_tui.tools.children import job as outputs
@@ -23,10 +25,20 @@ from agent_tui.tools.children.job import TAIL, JobOutput
 from agent_tui.tools.children.jobs import MAX_RUNNING, Jobs
 from agent_tui.tools.children.process import descendants
 from tests.support.cli import REPOSITORY
-from tests.support.tool_context import make_context
+from tests.support.tool_context import fill_disk, make_context
 from tests.support.waiting import PATIENCE, ended
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+
+
+class Nobody:
+    """A user who answers nothing."""
+
+    async def approve(self, plan: str) -> PlanAnswer | None:
+        raise NotImplementedError
+
+    async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
+        raise NotImplementedError
 
 
 @pytest.fixture
@@ -40,6 +52,7 @@ async def held() -> AsyncIterator[Jobs]:
 def context(tmp_path: Path, held: Jobs) -> ToolContext:
     made = make_context(tmp_path / "project", output_limit=2_000)
     made.jobs = held
+    made.user = Nobody()
     return made
 
 
@@ -158,6 +171,34 @@ async def test_one_that_is_waited_for_is_moved_there_and_runs_on(context: ToolCo
     assert Path(job.info.log).read_text() == "one\nReally? middle\ntwo\n" == job.shown
 
 
+async def test_that_of_a_subagent_is_not_moved_and_not_told(context: ToolContext) -> None:
+    subagents = replace(context, user=None, session_id="ses_child")
+    call = await held_up(subagents, "echo one")
+    assert context.jobs is not None and not context.jobs.move()
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    started = {"command": "cat hold", "background": True}
+    outcome = await BashTool().run(started, subagents)
+    assert outcome.text.startswith("Runs in the background as b1; wait for its end with jobs, nobody tells you of it.")
+    assert "you will be told when it ends" in (await BashTool().run(started, context)).text
+
+
+async def test_a_subagent_sees_and_stops_only_what_it_started(context: ToolContext) -> None:
+    os.mkfifo(context.root / "hold")
+    subagents = replace(context, user=None, session_id="ses_child")
+    first, over = await background(context, "cat hold"), await background(context, "true")
+    its = await background(subagents, "cat hold")
+    assert context.jobs is not None and await context.jobs.get(over).ended(PATIENCE)
+    assert its in (listed := (await jobs(subagents)).text) and first not in listed
+    for id in (first, over):
+        for more in ({}, {"stop": True}, {"wait": PATIENCE}):
+            with pytest.raises(ToolError, match=rf"There are: {its}\."):
+                await jobs(subagents, id, **more)
+    assert context.jobs.get(first).running and not context.jobs.get(over).told
+    assert "was stopped" in (await jobs(subagents, its, stop=True)).text
+    assert its in (await jobs(context)).text and "was stopped" in (await jobs(context, its)).text
+
+
 async def test_one_that_cannot_be_moved_is_ended(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
     assert context.jobs is not None
     before = descendants(os.getpid())
@@ -171,6 +212,56 @@ async def test_one_that_cannot_be_moved_is_ended(context: ToolContext, monkeypat
     with pytest.raises(ToolError, match="cannot be kept"):
         await call
     assert descendants(os.getpid()) <= before and context.jobs.all() == []
+
+
+async def held_up(context: ToolContext, command: str) -> asyncio.Task[ToolOutcome]:
+    """A call of a command that has said something and holds."""
+    os.mkfifo(context.root / "hold")
+    begun = asyncio.Event()
+    context.emit = lambda _: begun.set()
+    call = asyncio.create_task(BashTool().run({"command": f"{command}; cat hold"}, context))
+    await asyncio.wait_for(begun.wait(), PATIENCE)
+    return call
+
+
+@pytest.mark.parametrize("later", range(6))
+async def test_an_interrupt_right_after_the_move_leaves_none_without_an_owner(context: ToolContext, later: int) -> None:
+    before, kept = descendants(os.getpid()), list[str]()
+    context.keep = kept.append
+    call = await held_up(context, "echo one")
+    assert context.jobs is not None and context.jobs.move()
+    for _ in range(later):
+        await asyncio.sleep(0)
+    call.cancel()
+    (ended_as,) = await asyncio.gather(call, return_exceptions=True)
+    if jobs := context.jobs.running():
+        assert isinstance(ended_as, ToolOutcome) and len(jobs) == 1
+    else:
+        assert isinstance(ended_as, asyncio.CancelledError) and kept == ["one"]
+        assert descendants(os.getpid()) <= before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("moved", [True, False])
+async def test_on_a_full_disk_it_is_ended_and_said(
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    before = descendants(os.getpid())
+    fill_disk(monkeypatch)
+    call = await held_up(context, "seq 1000")
+    if moved:
+        assert context.jobs is not None and context.jobs.move()
+        with pytest.raises(ToolError, match="No space"):
+            await call
+        assert context.jobs.all() == []
+    else:
+        kept = list[str]()
+        context.keep = kept.append
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert "No space" in kept[0]
+    assert descendants(os.getpid()) <= before
 
 
 async def test_there_is_an_end_to_how_many_run(context: ToolContext) -> None:
