@@ -139,8 +139,9 @@ async def trust(agent: Agent, args: str) -> CommandResult:
         return Text("Usage: /trust [show|yes]", error=True)
     if agent.project.trusted:
         return Text(f"{agent.root} is already trusted.")
-    told = agent.project.trust_details() if args == "show" else agent.project.trust(args == "yes")
-    if args != "show" and "\n" not in told:
+    shows = args == "show" or (not args and agent.project.brings_along())
+    told = agent.project.trust_details() if shows else agent.project.trust(args == "yes")
+    if not shows and "\n" not in told:
         return Text(told)
     rows = [Row(text=line) for line in told.splitlines()]
     action = Action("y", "trust this folder", "/trust yes")

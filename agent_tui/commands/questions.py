@@ -72,6 +72,9 @@ def _for_session(rule: str, tool: str) -> str:
     where = where.removesuffix("/**").removeprefix("./")
     if tool == "bash" and where not in (".", ""):
         return f"Yes, and let commands write in {shorten(spelled(where, line=True), 100)} for this session"
+    if what.startswith("mcp__"):
+        server, _, called = what.removeprefix("mcp__").partition("__")
+        return f"Yes, {shorten(spelled(f'{server}: {called}', line=True), 100)} for this session"
     verb = "edits" if what == "edit" else "reading"
     if where in (".", ""):
         return f"Yes, all {verb} in the project for this session"

@@ -35,6 +35,7 @@ from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.git.repository import version_and_commit
+from agent_tui.tools.rules.foreign import foreign_rules
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.rules.standing import Which
 
@@ -130,6 +131,10 @@ class Project:
     def trusted(self) -> bool:
         return self._trusting.trusted
 
+    def brings_along(self) -> bool:
+        """Returns whether there is anything to see before the folder is trusted."""
+        return bool(self._trusting.folder.changes())
+
     def trust_details(self) -> str:
         """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
         return self._trusting.folder.details()
@@ -146,6 +151,10 @@ class Project:
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
         line = self._extensions.trusted(settings) if self._extensions is not None else "Trusted."
+        parts.foreign = foreign_rules([parts.root, Path.home()])
+        of_config: list[tuple[Which, str]] = [("deny", rule) for rule in settings.permissions.deny]
+        of_config += [("ask", rule) for rule in settings.permissions.ask]
+        parts.permissions.rules.bring([*of_config, *parts.foreign.in_force()])
         self._state.hooks.reload()
         self._context.tools_changed()
         self._state.events.publish(SessionChanged(self._state.conversation.info))

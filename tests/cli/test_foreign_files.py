@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from agent_tui import Session
+from agent_tui.commands import registry
+from agent_tui.commands.info import Info
 from tests.support.cli import Cli, answers, came
 
 
@@ -139,3 +142,23 @@ def test_import_copies_for_good_and_keeps_what_is_there(project: Cli) -> None:
     )
     assert project.run("-p", "go", "-m", "demo").code == 0
     assert (project.project / "made").exists()
+
+
+async def test_what_a_folder_denies_holds_from_the_moment_it_is_trusted_and_is_shown_before(project: Cli) -> None:
+    (project.project / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["Read(./.env)"]}}')
+    (project.project / ".agent-tui").mkdir()
+    (project.project / ".agent-tui" / "config.toml").write_text('[permissions]\ndeny = ["read(./key.txt)"]\n')
+    for name in (".env", "key.txt", "open.txt"):
+        (project.project / name).write_text("words")
+    call = '[[step]]\ntool_calls = [{ name = "read", arguments = { path = "%s" } }]\n' + answers("Done.")
+    project.script("".join(call % name for name in (".env", "key.txt", "open.txt")))
+    async with Session(project.project, "demo") as session:
+        shown = await registry.run(session.agent, "/trust")
+        assert isinstance(shown, Info) and not session.agent.project.trusted
+        assert ".claude/settings.json" in str(shown.sections)
+        await registry.run(session.agent, "/trust yes")
+        for _ in range(3):
+            async for _event in session.send("look"):
+                pass
+        results = [m.tool_result.text for m in session.agent.conversation.path if m.tool_result is not None]
+    assert ["words" in result for result in results] == [False, False, True]

@@ -680,6 +680,9 @@ class FakeProject(Project):
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"
 
+    def brings_along(self) -> bool:
+        return True
+
     def trust_details(self) -> str:
         return "  .mcp.json new"
 

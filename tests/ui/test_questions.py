@@ -290,10 +290,11 @@ async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path
 
 async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        rules = ["edit(./**)", "edit(./src/**)"]
+        rules = ["edit(./**)", "edit(./src/**)", "mcp__trips__plan"]
         await shown(run, question(tool="edit", summary="edit src/a.py", patterns=["edit(./src/a.py)"], session=rules))
         assert "Yes, all edits in the project for this session" in run.shown()
         assert "Yes, edits in src for this session" in run.shown()
+        assert "Yes, trips: plan for this session" in run.shown()
         run.clock.now += 1
         await run.pilot.press("s")
         await run.until(lambda: run.agent.called("answer_permission"))

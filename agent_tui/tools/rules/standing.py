@@ -86,6 +86,12 @@ class SessionRules:
                 self._list(which).append(rule)
                 self._save(text, which)
 
+    def bring(self, rules: Iterable[tuple[Which, str]]) -> None:
+        """Puts rules in force that deny or ask, which the project has brought along since. Raises ConfigError."""
+        for which, text in rules:
+            if which != "allow" and (rule := parse_rule(text)) not in self._list(which):
+                self._list(which).append(rule)
+
     def forget(self, text: str, which: Which = "allow") -> bool:
         """Takes a remembered rule out of force; False when there is none like it."""
         return _removed(self._list(which), text)
