@@ -51,6 +51,8 @@ DOCUMENT = 1_000_000
 REQUEST = 32_000
 """Bytes of what a browser asks when it comes back."""
 REASON, SCOPE = 300, 1_000
+_NOT_KEPT = {"scopes_supported", "ui_locales_supported"}
+"""Lists of the metadata that may be long and are of no use once there is a token."""
 
 _INITIALIZE = {
     "jsonrpc": "2.0",
@@ -152,7 +154,7 @@ class _Kept:
             ("resource", context.protected_resource_metadata),
         ):
             if value is not None:
-                kept[name] = value.model_dump(mode="json", exclude_none=True)
+                kept[name] = value.model_dump(mode="json", exclude_none=True, exclude=_NOT_KEPT)
         # Who refreshes is alone already.
         lock: AbstractAsyncContextManager[None] = self._tokens.alone() if self._redirect else nullcontext()
         async with lock:
