@@ -108,6 +108,17 @@ def _read(model: type[M], value: object) -> M | None:
         return None
 
 
+def _configured_client(server: McpServer) -> OAuthClientInformationFull | None:
+    """The client that was registered by hand."""
+    if not server.client_id or server.client_id.startswith("https://"):
+        return None
+    return OAuthClientInformationFull(
+        client_id=server.client_id,
+        client_secret=server.client_secret or None,
+        token_endpoint_auth_method="client_secret_post" if server.client_secret else "none",
+    )
+
+
 class _Kept:
     """What is kept of one server, as the SDK asks for it. With a ``redirect`` a sign-in begins anew, with the client
     that is registered for it, if there is one."""
@@ -127,20 +138,15 @@ class _Kept:
         return _read(OAuthToken, (await self.load()).get("tokens"))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        own = self._server
-        if own.client_id and not own.client_id.startswith("https://"):
-            return OAuthClientInformationFull(
-                client_id=own.client_id,
-                client_secret=own.client_secret or None,
-                token_endpoint_auth_method="client_secret_post" if own.client_secret else "none",
-            )
+        if (own := _configured_client(self._server)) is not None:
+            return own
         found = await self.load()
         if self._redirect not in ("", found.get("redirect")):
             return None
         return _read(OAuthClientInformationFull, found.get("client"))
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keeps the tokens, and all that it takes to refresh them after a restart."""
+        """Keeps the tokens, and all that it takes to refresh them after a restart, but for what is configured."""
         if not re.fullmatch(r"[\x21-\x7e]{1,65536}", tokens.access_token):
             raise SignInError("what it gave is no token")
         assert self.provider is not None, "the provider is set before anything is kept"
@@ -149,7 +155,7 @@ class _Kept:
         if tokens.expires_in is not None:
             kept["expires_at"] = time.time() + min(max(tokens.expires_in, 0), 10**9)
         for name, value in (
-            ("client", context.client_info),
+            ("client", context.client_info if _configured_client(self._server) is None else None),
             ("metadata", context.oauth_metadata),
             ("resource", context.protected_resource_metadata),
         ):
@@ -427,7 +433,7 @@ async def sign_out(tokens: Tokens, name: str, server: McpServer) -> str:
         if not await tokens.drop(key):
             return ""
     metadata, kept = _read(OAuthMetadata, found.get("metadata")), _read(OAuthToken, found.get("tokens"))
-    client = _read(OAuthClientInformationFull, found.get("client"))
+    client = _configured_client(server) or _read(OAuthClientInformationFull, found.get("client"))
     if metadata is None or metadata.revocation_endpoint is None or kept is None:
         return "its token is forgotten"
     data = {"token": kept.refresh_token or kept.access_token}

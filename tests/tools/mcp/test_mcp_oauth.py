@@ -333,7 +333,7 @@ async def test_a_new_sign_in_takes_the_place_of_one_that_waits(server: OAuthServ
             await first
 
 
-async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_path: Path) -> None:
+async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_path: Path, home: Path) -> None:
     from mcp.shared.auth import OAuthClientInformationFull
     from pydantic import AnyUrl
 
@@ -351,6 +351,8 @@ async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_pat
         )
         assert (await sign_in(manager)).startswith("docs is connected")
         assert len(server.clients) == 1
+        assert "known-to-both" not in json.dumps(kept(home)), "it stands in the configuration alone"
+        assert await manager.sign_out("docs") == "Signed out of docs: its token is revoked and forgotten."
 
 
 async def test_what_has_no_sign_in_says_so(server: OAuthServer, tmp_path: Path) -> None:
