@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
@@ -437,15 +437,25 @@ async def sign_out(tokens: Tokens, name: str, server: McpServer) -> str:
     if metadata is None or metadata.revocation_endpoint is None or kept is None:
         return "its token is forgotten"
     data = {"token": kept.refresh_token or kept.access_token}
+    auth: httpx2.BasicAuth | None = None
     if client is not None:
-        data |= {"client_id": client.client_id, "client_secret": client.client_secret or ""}
+        data["client_id"] = client.client_id
+        if client.client_secret and client.token_endpoint_auth_method == "client_secret_basic":
+            auth = httpx2.BasicAuth(quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
+        elif client.client_secret:
+            data["client_secret"] = client.client_secret
+    revoked = False
     try:
         address = checked_address(str(metadata.revocation_endpoint), url)
-        async with httpx2.AsyncClient(timeout=ANSWERS) as asking, asking.stream("POST", address, data=data) as answer:
-            revoked = answer.status_code == 200
+        async with httpx2.AsyncClient(timeout=ANSWERS, auth=auth) as asking:
+            # Servers on the SDK for Python want the field even where it is empty, others refuse an empty one.
+            for form in (data, {"client_secret": "", **data}):
+                async with asking.stream("POST", address, data=form) as answer:
+                    revoked = answer.status_code == 200
+                if answer.status_code != 400:
+                    break
     except (httpx2.HTTPError, SignInError) as error:
         log.warning("The token of %s was not revoked: %s", name, type(error).__name__)
-        revoked = False
     return "its token is revoked and forgotten" if revoked else "its token is forgotten; the server did not revoke it"
 
 

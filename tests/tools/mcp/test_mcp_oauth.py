@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import stat
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -353,6 +354,33 @@ async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_pat
         assert len(server.clients) == 1
         assert "known-to-both" not in json.dumps(kept(home)), "it stands in the configuration alone"
         assert await manager.sign_out("docs") == "Signed out of docs: its token is revoked and forgotten."
+
+
+@pytest.mark.parametrize(
+    ("client", "status", "bodies", "authorization"),
+    [
+        ({}, 200, ["token=r1&client_id=a%3Ab"], ""),
+        ({}, 400, ["token=r1&client_id=a%3Ab", "client_secret=&token=r1&client_id=a%3Ab"], ""),
+        ({"client_secret": "s1"}, 200, ["token=r1&client_id=a%3Ab&client_secret=s1"], ""),
+        (
+            {"client_secret": "s/1", "token_endpoint_auth_method": "client_secret_basic"},
+            200,
+            ["token=r1&client_id=a%3Ab"],
+            "Basic " + b64encode(b"a%3Ab:s%2F1").decode(),
+        ),
+    ],
+)
+async def test_a_client_revokes_as_it_is_registered(
+    server: OAuthServer, tmp_path: Path, client: dict[str, str], status: int, bodies: list[str], authorization: str
+) -> None:
+    tokens, one = Tokens(tmp_path), docs(server)["docs"]
+    metadata = json.loads(server.metadata(revocation_endpoint=f"{server.url}/revoke")[2])
+    given = {"access_token": "a1", "refresh_token": "r1", "token_type": "Bearer"}
+    kept = {"tokens": given, "metadata": metadata, "client": {"client_id": "a:b", **client}}
+    await tokens.put(oauth.identity("docs", one), kept)
+    server.answers["/revoke"] = status, {}, b""
+    assert ("did not revoke" in await oauth.sign_out(tokens, "docs", one)) is (status != 200)
+    assert server.sent == [(body, authorization) for body in bodies]
 
 
 async def test_what_has_no_sign_in_says_so(server: OAuthServer, tmp_path: Path) -> None:
