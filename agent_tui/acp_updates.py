@@ -30,6 +30,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import TOLD, AttachmentPart, Message, Metadata, ToolCallPart, ToolResultPart, written_in
 from agent_tui.models.search import search_calls
+from agent_tui.text.clean import cut
 from agent_tui.text.diff import read_diff
 from agent_tui.text.numbers import duration
 from agent_tui.tools.arguments import parse_arguments
@@ -45,6 +46,8 @@ REASONS: dict[StopReason, schema.StopReason] = {
     "budget": "max_turn_requests",
     "error": "end_turn",
 }
+_TITLE = 4_000
+"""Characters of the title of a question."""
 _KINDS: dict[str, schema.ToolKind] = {
     "read": "read",
     "list": "search",
@@ -182,12 +185,19 @@ def usage(agent: Agent) -> schema.UsageUpdate | None:
 
 
 def asked(question: Question, folder: Path) -> tuple[schema.ToolCallUpdate, list[schema.PermissionOption]]:
-    """A question as a permission, which is all that an editor can be asked."""
+    """A question as a permission, which is all that an editor can be asked. What is too long for a title stands below
+    it in full; of what an MCP server wants the address and the price come first."""
+    said, content = question.text, _content(question.display, question.input, folder)
+    if question.kind != "permission":
+        if question.kind == "server":
+            about = question.url or question.reason
+            said = f"{question.server}: {about}\n{said}" if about else f"{question.server}: {said}"
+        content += [_text(said)] if len(said) > _TITLE else []
     call = schema.ToolCallUpdate(
         tool_call_id=question.call_id or question.id,
-        title=question.text if question.kind == "permission" else f"{question.text}\n{question.url}".strip()[:4_000],
+        title=said if question.kind == "permission" else cut(said, _TITLE),
         kind=_KINDS.get(question.tool, "other"),
-        content=_content(question.display, question.input, folder),
+        content=content,
         raw_input=question.input or None,
         field_meta={"reason": question.reason} if question.reason else None,
     )

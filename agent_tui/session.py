@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -32,6 +33,7 @@ from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
 from agent_tui.paths import with_home
 
+log = logging.getLogger(__name__)
 _MOST_BETWEEN = 100
 """Notices that come while nothing is sent, such as at the start: the next ``send`` yields them first."""
 OnQuestion = Callable[[Question], Awaitable[object] | object]
@@ -67,6 +69,7 @@ class Session:
         self._preparing: asyncio.Future[tuple[str, list[AttachmentPart]]] | None = None
         self._between: deque[Notice] = deque(maxlen=_MOST_BETWEEN)
         self._answering: dict[str, asyncio.Task[None]] = {}
+        self._failed: Exception | None = None
 
     async def __aenter__(self) -> Session:
         if not self._folder.is_dir():
@@ -92,6 +95,8 @@ class Session:
         for task in self._answering.values():
             task.cancel()
         await agent.close()
+        if self._failed is not None:
+            log.error("on_question raised, and no message followed", exc_info=self._failed)
 
     @property
     def agent(self) -> Agent:
@@ -114,11 +119,14 @@ class Session:
     async def send(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> AsyncGenerator[ControlEvent, None]:
         """Sends a message and yields all that happens until its turn is over. Leaving the loop ends the turn. Raises
         AgentError while another message has no answer yet, for an unknown command, where the session is open
-        elsewhere, and what ``on_question`` raised."""
+        elsewhere, and what ``on_question`` raised; where nothing was being sent then, before this message is."""
         agent = self.agent
         agent.conversation.require_writable()
         if self._told is not None:
             raise AgentError("A turn is already running: wait until it ends, or use steer().")
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
         told: asyncio.Queue[ControlEvent | BaseException] = asyncio.Queue()
         self._told = told
         while self._between:
@@ -145,6 +153,9 @@ class Session:
                     self._let_answer(event)
         finally:
             self._told = None
+            while not told.empty():
+                if isinstance(left := told.get_nowait(), Exception):
+                    self._failed = self._failed or left
             if self._preparing is not None:
                 self._preparing.cancel()
             if self._agent is not None:
@@ -220,6 +231,8 @@ class Session:
         except Exception as error:
             if self._told is not None:
                 self._told.put_nowait(error)
+            else:
+                self._failed = self._failed or error
         self._pass_over(question)
 
     def _pass_over(self, question: Question) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
@@ -199,9 +199,11 @@ class Project:
         AgentError where it ends before there is an address."""
         mcp = self._mcp()
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        shown = ""
 
         def show(text: str) -> None:
-            self.sign_in_addresses[name] = text
+            nonlocal shown
+            self.sign_in_addresses[name] = shown = text
             if not address.done():
                 address.set_result(text)
 
@@ -213,11 +215,21 @@ class Project:
                     address.set_exception(error)
                     return
                 notice = Notice("warning", f"MCP server {one_line(name)}: {error}", "mcp")
-            self.sign_in_addresses.pop(name, None)
+            finally:
+                if self.sign_in_addresses.get(name) == shown:  # a later sign-in has one of its own
+                    del self.sign_in_addresses[name]
             self._state.events.publish(notice)
 
-        self._state.events.spawn(sign_in(), f"sign-in to {name}")
-        return await address
+        task = asyncio.create_task(sign_in(), name=f"sign-in to {name}")
+        self._state.events.keep(task)
+        either: set[asyncio.Future[Any]] = {task, address}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not address.done():
+                raise AgentError(f"MCP server {one_line(name)}: the sign-in ended before there was an address.")
+            return address.result()
+        finally:
+            address.cancel()
 
     def mcp_may_sign_in(self, name: str) -> bool:
         """Returns whether an MCP server may have a sign-in: one that is reached by an address."""

@@ -31,6 +31,7 @@ class ClaudePrinter(Printer):
     """Prints whole messages (``system``, ``assistant``, ``user``, ``result``) in the place of our events, of which the
     control requests and responses stay."""
 
+    answers_once = True
     _begun = 0.0
     _first_of_turn = 0
     _introduced = False
@@ -105,7 +106,8 @@ class ClaudePrinter(Printer):
 
     def ask(self, question: Question) -> None:
         """As a control request that the SDK answers: a permission by the name of its tool, a plan and a question as the
-        tools that they are there. It has nothing for a turn that stopped."""
+        tools that they are there. It has nothing for a turn that stopped or for what an MCP server asks: those come as
+        in our own lines, and the SDK answers that it does not know them, which is a no."""
         tool, told = told_name(question.tool), _told(question.tool, question.input, self._agent.cwd)
         if question.kind == "plan":
             tool, told = "ExitPlanMode", {"plan": question.text}
@@ -113,7 +115,7 @@ class ClaudePrinter(Printer):
             options = [{"label": option.label, "description": ""} for option in question.options]
             asked: Metadata = {"question": question.text, "header": "", "options": options}
             tool, told = "AskUserQuestion", {"questions": [{**asked, "multiSelect": question.several}]}
-        elif question.kind == "stop":
+        elif question.kind in ("stop", "server"):
             super().ask(question)
             return
         request = {
@@ -129,7 +131,7 @@ class ClaudePrinter(Printer):
     def answer_to(self, question: Question, said: Metadata) -> Answer:
         """What the SDK answered: a question of the model's in ``updatedInput``. To change a call is a no, and the model
         is told why."""
-        if said.get("behavior") != "allow":
+        if said.get("behavior") != "allow" or question.kind == "server":
             return answer_of(question, said)
         changed = said.get("updatedInput")
         if question.kind == "choice":

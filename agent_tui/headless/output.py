@@ -67,6 +67,9 @@ class Printer:
     """Turns events into output: data to ``out``, narration to ``err``. Warnings and errors are always told, the rest
     where the run is to be verbose."""
 
+    answers_once = False
+    """Whoever drives the run gives no second answer where the first one cannot be used: that is a no then."""
+
     def __init__(self, agent: Agent, options: Options, out: TextIO, err: TextIO) -> None:
         self._agent = agent
         self._output = options.output_format

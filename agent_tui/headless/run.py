@@ -300,6 +300,8 @@ class Run:
             question.answer(*answer.options, text=answer.text)
         except (AgentError, ValueError) as error:
             self._wrong(Wrong(f"Answer to {clean_line(answered.id)[:60]!r}: {error}"))
+            if self.printer.answers_once and question is not None and question in control.questions:
+                question.decline()
         else:
             if answered.said.get("interrupt") is True:
                 self._interrupt()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from acp import (
     text_block,
 )
 
-from agent_tui.acp_updates import told_again
+from agent_tui.acp_updates import asked, told_again
+from agent_tui.control.control import Question
 from agent_tui.models.messages import Message, SearchPart, TextPart
 from tests.recordings import needs_recordings
 from tests.support import recorded
@@ -181,11 +183,32 @@ async def test_what_a_server_asks_is_put_where_the_editor_has_a_place_for_it(cli
     assert results[-2].startswith("accept {'days': 2, 'train': False" if able else "decline")
     assert results[-1] == "decline"
     if not able:
-        assert client.elicited == [] and client.asked[-1].title == "Pay there.\nhttps://pay.example.com/start?id=1"
+        assert client.elicited == []
+        assert client.asked[-1].title == "asks: https://pay.example.com/start?id=1\nPay there."
         return
     (asked, form), (_, page) = client.elicited
     assert asked == "asks: Where do you want to go?" and form.requested_schema.required == ["city"]
     assert str(page.url) == "https://pay.example.com/start?id=1"
+
+
+@pytest.mark.parametrize(
+    ("question", "begins"),
+    [
+        (Question("q", "server", "", (), server="asks", reason="demo: at most $0.10"), "asks: demo: at most $0.10\n"),
+        (Question("q", "server", "", (), server="asks", url="https://pay.example.com/"), "asks: https://pay.exa"),
+        (Question("q", "plan", "", ()), "words words"),
+    ],
+)
+def test_a_long_question_is_told_in_full(tmp_path: Path, question: Question, begins: str) -> None:
+    text = "words " * 60_000 + "the end"
+    call, _ = asked(replace(question, text=text), tmp_path)
+    assert call.title is not None and call.title.startswith(begins)
+    assert len(call.title) <= 4_000 and call.title.endswith("…")
+    (below,) = call.content or []
+    assert isinstance(below, schema.ContentToolCallContent) and isinstance(below.content, schema.TextContentBlock)
+    assert below.content.text.startswith(begins) and below.content.text.endswith(text)
+    short, _ = asked(replace(question, text="words words"), tmp_path)
+    assert short.title is not None and short.title.endswith("words words") and not short.content
 
 
 async def test_cancel_ends_the_turn(cli: Cli) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any
 
 import pytest
 
 from tests.support.cli import Cli, answers
 from tests.support.drivers import Driver, driven
+from tests.support.mcp_servers import ASKING
 
 FLAGS = (
     *("--output-format", "stream-json", "--verbose", "--system-prompt", "", "--allowedTools", "Read,Bash(ls:*)"),
@@ -82,6 +85,42 @@ def test_plans_and_questions_are_the_tools_that_they_are_there(cli: Cli) -> None
         driver.reply(asked, behavior="allow", updatedInput={"answers": {"Which?": "blue"}})
         assert "blue" in blocks(driver.until("user"))[0]["content"]
         assert driver.until("result")["result"] == "Good."
+
+
+@pytest.mark.parametrize("said", [{}, {"behavior": "deny", "message": 7}, {"options": ["gone"]}])
+def test_an_answer_that_cannot_be_used_is_a_no(cli: Cli, said: dict[str, Any]) -> None:
+    cli.script(WRITE)
+    with driven(cli, *FLAGS) as driver:
+        begin(driver)
+        driver.reply(driver.until("control_request"), **said)
+        assert blocks(driver.until("user"))[0]["is_error"]
+        assert driver.until("result")["result"] == "Done."
+    assert not (cli.project / "a.txt").exists()
+
+
+@pytest.mark.slow
+def test_what_a_server_asks_is_never_allowed_unseen(cli: Cli) -> None:
+    cli.config(f"[mcp.asks]\ncommand = {json.dumps(sys.executable)}\nargs = [{json.dumps(ASKING)}]\nrequired = true\n")
+    call = '[[step]]\ntool_calls = [{ name = "mcp__asks__plan_again", arguments = {} }]\n' + answers("Done.")
+    cli.script(call * 3)
+    with driven(cli, *FLAGS, "--allow", "mcp(asks.*)") as driver:
+        for said, result in (
+            (None, "decline"),  # the SDK knows no such question
+            ({"behavior": "allow"}, "decline"),  # a form with a required field
+            ({"behavior": "allow", "values": {"city": "Rome"}}, "accept {'days': 3"),
+        ):
+            begin(driver, "plan")
+            asked = driver.until("control_request")
+            request = asked["request"]
+            assert (request["subtype"], request["server"]) == ("ask_user", "asks")
+            assert "city" in request["schema"]["properties"] and request["text"] == "Where do you want to go?"
+            if said is None:
+                refused = {"subtype": "error", "request_id": asked["request_id"], "error": "Unsupported"}
+                driver.say({"type": "control_response", "response": refused})
+            else:
+                driver.reply(asked, **said)
+            assert blocks(driver.until("user"))[0]["content"].startswith(result)
+            assert driver.until("result")["result"] == "Done."
 
 
 def test_a_failure_is_a_result_and_the_run_goes_on(cli: Cli) -> None:

@@ -16,6 +16,7 @@ from agent_tui.headless.incoming import image_part
 from agent_tui.models.events import Notice, PartDelta, QuestionClosed, ToolOutput, ToolStarted, TurnEnded
 from agent_tui.models.messages import attachments_of, texts_below
 from agent_tui.options import Options
+from agent_tui.tools.mcp.protocol import Elicit, Elicited
 from tests.support.cli import REPOSITORY, Cli, answers, environment
 from tests.support.mcp_servers import ASKING
 from tests.support.pixel import PIXEL_BASE64
@@ -148,6 +149,42 @@ async def test_a_question_that_closes_ends_who_answers_it(cli: Cli) -> None:
         await ended.wait()
         assert sum(isinstance(event, QuestionClosed) for event in events) == 1
         assert (cli.project / "hello.txt").exists() and session.text == "Done."
+
+
+async def test_what_answering_raises_while_nothing_is_sent_comes_with_the_next_message(cli: Cli) -> None:
+    cli.script(answers("First."))
+
+    async def answer(question: Question) -> None:
+        raise RuntimeError("nobody is there")
+
+    async with Session(cli.project, "demo", on_question=answer) as session:
+        said = await session.agent.servers.reply(Elicit("docs", "Look there.", url="https://docs.example/"))
+        assert said == Elicited("decline")
+        with pytest.raises(RuntimeError, match="nobody is there"):
+            await anext(session.send("one"))
+        assert session.agent.conversation.path == []
+        assert [event async for event in session.send("one")] and session.text == "First."
+
+
+async def test_what_answering_raises_as_the_loop_is_left_comes_with_the_next_message(cli: Cli) -> None:
+    cli.script(WRITE)
+    go_on = asyncio.Event()
+
+    async def answer(question: Question) -> None:
+        session.agent.events.publish(Notice("info", "It is asked.", "asked"))
+        await go_on.wait()
+        raise RuntimeError("nobody is there")
+
+    async with Session(cli.project, "demo", on_question=answer) as session:
+        sending = session.send("write")
+        async for event in sending:
+            if isinstance(event, Notice) and event.code == "asked":
+                go_on.set()
+                await asyncio.sleep(0)
+                break
+        await sending.aclose()
+        with pytest.raises(RuntimeError, match="nobody is there"):
+            await anext(session.send("again"))
 
 
 async def test_an_interrupt_before_a_message_is_sent_keeps_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,8 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
     """What a test may change: ``denies`` every user,
     ``seconds`` that a token lasts, ``answers`` for paths in the place of the true ones (status, headers, body),
     ``changes`` to the query of the way back, ``wild`` tokens. ``given`` are all tokens there ever were, ``asked`` the
-    requests that came, ``scopes`` those of the newest sign-in."""
+    requests that came, ``scopes`` those of the newest sign-in, ``sent`` the bodies of the requests that ``answers`` has
+    an answer for, each with its authorization."""
 
     def __init__(self, port: int) -> None:
         self.port, self.url = port, f"http://127.0.0.1:{port}"
@@ -49,6 +50,7 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
         self.refresh: dict[str, RefreshToken] = {}
         self.given: list[str] = []
         self.asked: list[str] = []
+        self.sent: list[tuple[str, str]] = []
         self.refreshed = 0
         self.scopes: list[str] = []
 
@@ -164,6 +166,8 @@ class OAuthServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshTok
             if scope["type"] == "http":
                 self.asked.append(f"{scope['method']} {scope['path']}")
                 if (answer := self.answers.get(scope["path"])) is not None:
+                    said = dict(scope["headers"]).get(b"authorization", b"").decode()
+                    self.sent.append(((await receive()).get("body", b"").decode(), said))
                     status, headers, body = answer
                     listed = [(name.encode(), value.encode()) for name, value in headers.items()]
                     await send({"type": "http.response.start", "status": status, "headers": listed})

@@ -12,7 +12,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_tui.config import McpServer
@@ -75,15 +75,18 @@ class Host:
             case _:
                 self._requests[request] = asyncio.create_task(self._answer(request, message))
 
-    def _send(self, message: object, request: int = 0) -> None:
-        self._write(protocol.FROM_HOST.line(message, request))
+    def _send(self, message: object, request: int = 0, of: Connection | None = None) -> None:
+        """Sends what comes ``of`` a server without its tokens: it may repeat what it was sent, and much of that is
+        stored."""
+        tokens = of.tokens if of is not None else []
+        self._write(protocol.FROM_HOST.line(_masked(message, tokens) if tokens else message, request))
 
-    def _refuse(self, request: int, error: str) -> None:
+    def _refuse(self, request: int, error: str, of: Connection | None = None) -> None:
         if request:
-            self._send(Refused(error), request)
+            self._send(Refused(error), request, of)
 
     def _report(self, change: protocol.ServerChange) -> None:
-        self._send(change)
+        self._send(change, of=self._connections.get(change.server))
         # Should this process be killed, its parent ends the servers that are left.
         self._send(protocol.Children(sorted(descendants(os.getpid()))))
 
@@ -108,7 +111,7 @@ class Host:
         self._questions += 1
         number = self._questions
         future = self._asked[number] = asyncio.get_running_loop().create_future()
-        self._send(question, number)
+        self._send(question, number, self._connections.get(question.server))
         try:
             return await future
         finally:
@@ -134,8 +137,9 @@ class Host:
         task.add_done_callback(self._background.discard)
 
     async def _answer(self, request: int, message: protocol.Request) -> None:
+        connection = self._connections.get(message.server)
         try:
-            self._send(self._without_tokens(message.server, await self._ask(request, message)), request)
+            self._send(await self._ask(request, message, connection), request, connection)
         except asyncio.CancelledError:
             self._refuse(request, "cancelled")
         except Exception as error:
@@ -143,31 +147,18 @@ class Host:
             if type(error).__name__ != "CallFailed" and not isinstance(error, AgentError):
                 log.exception("%s failed", type(message).__name__)
                 text = f"{type(error).__name__}: {error}"
-            self._refuse(request, mask(text, self._tokens(message.server)))
+            self._refuse(request, text, connection)
         finally:
             self._requests.pop(request, None)
 
-    def _tokens(self, server: str) -> list[str]:
-        return self._connections[server].tokens if server in self._connections else []
-
-    def _without_tokens(self, server: str, answer: object) -> object:
-        """An answer of a server's that may repeat what it was sent: that is stored, and a token must not be."""
-        tokens = self._tokens(server)
-        match answer:
-            case protocol.ToolAnswer() | protocol.PromptAnswer():
-                return replace(answer, text=mask(answer.text, tokens))
-            case protocol.Contents(contents):
-                return protocol.Contents([replace(c, text=c.text and mask(c.text, tokens)) for c in contents])
-            case _:
-                return answer
-
-    async def _ask(self, request: int, message: protocol.Request) -> object:
-        connection = self._connections.get(message.server)
+    async def _ask(self, request: int, message: protocol.Request, connection: Connection | None) -> object:
         if connection is None:
             return Refused(no_server(message.server))
         match message:
             case protocol.CallTool(_, tool, arguments):
-                return await connection.call(tool, arguments, lambda text: self._send(protocol.Progress(text), request))
+                return await connection.call(
+                    tool, arguments, lambda text: self._send(protocol.Progress(text), request, connection)
+                )
             case protocol.ReadResource(_, uri):
                 return await connection.read(uri)
             case protocol.FillPrompt(_, name, filled):
@@ -188,7 +179,7 @@ class Host:
         from agent_tui.tools.mcp.oauth import SignIn
 
         def show(address: str) -> None:
-            self._send(protocol.Progress(address), request)
+            self._send(protocol.Progress(address), request, self._connections.get(name))
 
         if (earlier := self._sign_ins.get(name)) is not None:
             self._requests[earlier[0]].cancel()
@@ -203,6 +194,24 @@ class Host:
     async def close(self) -> None:
         """Ends all connections."""
         await asyncio.gather(*(c.close() for c in self._connections.values()), return_exceptions=True)
+
+
+_NOT_MASKED = ("server", "state", "role", "media_type", "data")
+"""Fields that are no text of the server's."""
+
+
+def _masked(value: Any, tokens: list[str]) -> Any:
+    match value:
+        case str():
+            return mask(value, tokens)
+        case dict():
+            return {_masked(name, tokens): _masked(each, tokens) for name, each in value.items()}
+        case list():
+            return [_masked(each, tokens) for each in value]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            texts = [field.name for field in fields(value) if field.name not in _NOT_MASKED]
+            return replace(value, **{name: _masked(getattr(value, name), tokens) for name in texts})
+    return value
 
 
 def _end_children() -> None:

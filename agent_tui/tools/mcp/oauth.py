@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
@@ -51,6 +51,8 @@ DOCUMENT = 1_000_000
 REQUEST = 32_000
 """Bytes of what a browser asks when it comes back."""
 REASON, SCOPE = 300, 1_000
+_NOT_KEPT = {"scopes_supported", "ui_locales_supported"}
+"""Lists of the metadata that may be long and are of no use once there is a token."""
 
 _INITIALIZE = {
     "jsonrpc": "2.0",
@@ -106,6 +108,17 @@ def _read(model: type[M], value: object) -> M | None:
         return None
 
 
+def _configured_client(server: McpServer) -> OAuthClientInformationFull | None:
+    """The client that was registered by hand."""
+    if not server.client_id or server.client_id.startswith("https://"):
+        return None
+    return OAuthClientInformationFull(
+        client_id=server.client_id,
+        client_secret=server.client_secret or None,
+        token_endpoint_auth_method="client_secret_post" if server.client_secret else "none",
+    )
+
+
 class _Kept:
     """What is kept of one server, as the SDK asks for it. With a ``redirect`` a sign-in begins anew, with the client
     that is registered for it, if there is one."""
@@ -125,20 +138,15 @@ class _Kept:
         return _read(OAuthToken, (await self.load()).get("tokens"))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        own = self._server
-        if own.client_id and not own.client_id.startswith("https://"):
-            return OAuthClientInformationFull(
-                client_id=own.client_id,
-                client_secret=own.client_secret or None,
-                token_endpoint_auth_method="client_secret_post" if own.client_secret else "none",
-            )
+        if (own := _configured_client(self._server)) is not None:
+            return own
         found = await self.load()
         if self._redirect not in ("", found.get("redirect")):
             return None
         return _read(OAuthClientInformationFull, found.get("client"))
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keeps the tokens, and all that it takes to refresh them after a restart."""
+        """Keeps the tokens, and all that it takes to refresh them after a restart, but for what is configured."""
         if not re.fullmatch(r"[\x21-\x7e]{1,65536}", tokens.access_token):
             raise SignInError("what it gave is no token")
         assert self.provider is not None, "the provider is set before anything is kept"
@@ -147,12 +155,12 @@ class _Kept:
         if tokens.expires_in is not None:
             kept["expires_at"] = time.time() + min(max(tokens.expires_in, 0), 10**9)
         for name, value in (
-            ("client", context.client_info),
+            ("client", context.client_info if _configured_client(self._server) is None else None),
             ("metadata", context.oauth_metadata),
             ("resource", context.protected_resource_metadata),
         ):
             if value is not None:
-                kept[name] = value.model_dump(mode="json", exclude_none=True)
+                kept[name] = value.model_dump(mode="json", exclude_none=True, exclude=_NOT_KEPT)
         # Who refreshes is alone already.
         lock: AbstractAsyncContextManager[None] = self._tokens.alone() if self._redirect else nullcontext()
         async with lock:
@@ -425,19 +433,29 @@ async def sign_out(tokens: Tokens, name: str, server: McpServer) -> str:
         if not await tokens.drop(key):
             return ""
     metadata, kept = _read(OAuthMetadata, found.get("metadata")), _read(OAuthToken, found.get("tokens"))
-    client = _read(OAuthClientInformationFull, found.get("client"))
+    client = _configured_client(server) or _read(OAuthClientInformationFull, found.get("client"))
     if metadata is None or metadata.revocation_endpoint is None or kept is None:
         return "its token is forgotten"
     data = {"token": kept.refresh_token or kept.access_token}
+    auth: httpx2.BasicAuth | None = None
     if client is not None:
-        data |= {"client_id": client.client_id, "client_secret": client.client_secret or ""}
+        data["client_id"] = client.client_id
+        if client.client_secret and client.token_endpoint_auth_method == "client_secret_basic":
+            auth = httpx2.BasicAuth(quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
+        elif client.client_secret:
+            data["client_secret"] = client.client_secret
+    revoked = False
     try:
         address = checked_address(str(metadata.revocation_endpoint), url)
-        async with httpx2.AsyncClient(timeout=ANSWERS) as asking, asking.stream("POST", address, data=data) as answer:
-            revoked = answer.status_code == 200
+        async with httpx2.AsyncClient(timeout=ANSWERS, auth=auth) as asking:
+            # Servers on the SDK for Python want the field even where it is empty, others refuse an empty one.
+            for form in (data, {"client_secret": "", **data}):
+                async with asking.stream("POST", address, data=form) as answer:
+                    revoked = answer.status_code == 200
+                if answer.status_code != 400:
+                    break
     except (httpx2.HTTPError, SignInError) as error:
         log.warning("The token of %s was not revoked: %s", name, type(error).__name__)
-        revoked = False
     return "its token is revoked and forgotten" if revoked else "its token is forgotten; the server did not revoke it"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
+from agent_tui.tools.mcp.manager import McpManager
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.oauth_server import OAuthServer, browse, browse_elsewhere, oauth_server
 from tests.support.waiting import PATIENCE
@@ -82,6 +83,53 @@ async def test_a_sign_in_in_the_chat(tmp_path: Path, server: OAuthServer, elsewh
 
         gone = await registry.run(agent, "/mcp logout docs")
         assert isinstance(gone, registry.Text) and gone.text.startswith("Signed out of docs")
+
+
+async def test_the_end_of_a_sign_in_leaves_the_address_of_a_later_one(
+    tmp_path: Path, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[asyncio.Event] = []
+
+    async def sign_in(self: McpManager, name: str, show: Callable[[str], None]) -> str:
+        ended = asyncio.Event()
+        begun.append(ended)
+        show(f"https://docs.example/{len(begun)}")
+        await ended.wait()
+        return "docs is connected"
+
+    monkeypatch.setattr(McpManager, "sign_in", sign_in)
+    async with started(tmp_path, server) as (agent, recorder):
+        for number in (1, 2):
+            assert await agent.project.mcp_sign_in("docs") == f"https://docs.example/{number}"
+        begun[0].set()
+        await recorder.until(lambda: len(notices(recorder)) == 2)
+        assert agent.project.sign_in_addresses == {"docs": "https://docs.example/2"}
+        begun[1].set()
+        await recorder.until(lambda: len(notices(recorder)) == 3)
+        assert agent.project.sign_in_addresses == {}
+
+
+@pytest.mark.parametrize("ended", ["failed", "closed", "closed at once"])
+async def test_a_sign_in_that_ends_without_an_address_is_not_waited_for(
+    tmp_path: Path, server: OAuthServer, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    begun = asyncio.Event()
+
+    async def sign_in(self: McpManager, name: str, show: Callable[[str], None]) -> str:
+        begun.set()
+        if ended == "failed":
+            raise RuntimeError("a bug")
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(McpManager, "sign_in", sign_in)
+    async with started(tmp_path, server) as (agent, _):
+        asked = asyncio.ensure_future(registry.run(agent, "/mcp login docs"))
+        await (asyncio.sleep(0) if ended == "closed at once" else begun.wait())
+        if ended != "failed":
+            await agent.events.close()
+        with pytest.raises(AgentError, match="MCP server docs: the sign-in ended before there was an address"):
+            await asked
 
 
 async def test_a_sign_in_that_fails_is_one_line(tmp_path: Path, server: OAuthServer) -> None:

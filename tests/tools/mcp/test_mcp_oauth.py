@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import stat
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,8 @@ from mcp.client.auth import OAuthClientProvider
 
 from agent_tui.config import McpServer
 from agent_tui.errors import AgentError
-from agent_tui.tools.mcp import oauth
+from agent_tui.tools.mcp import oauth, protocol
+from agent_tui.tools.mcp.host import Host
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.oauth import Bearer, SignIn, _Asking
 from agent_tui.tools.mcp.tokens import Tokens
@@ -333,7 +335,7 @@ async def test_a_new_sign_in_takes_the_place_of_one_that_waits(server: OAuthServ
             await first
 
 
-async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_path: Path) -> None:
+async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_path: Path, home: Path) -> None:
     from mcp.shared.auth import OAuthClientInformationFull
     from pydantic import AnyUrl
 
@@ -351,6 +353,96 @@ async def test_a_client_that_was_registered_by_hand(server: OAuthServer, tmp_pat
         )
         assert (await sign_in(manager)).startswith("docs is connected")
         assert len(server.clients) == 1
+        assert "known-to-both" not in json.dumps(kept(home)), "it stands in the configuration alone"
+        assert await manager.sign_out("docs") == "Signed out of docs: its token is revoked and forgotten."
+
+
+@pytest.mark.parametrize(
+    ("client", "status", "bodies", "authorization"),
+    [
+        ({}, 200, ["token=r1&client_id=a%3Ab"], ""),
+        ({}, 400, ["token=r1&client_id=a%3Ab", "client_secret=&token=r1&client_id=a%3Ab"], ""),
+        ({"client_secret": "s1"}, 200, ["token=r1&client_id=a%3Ab&client_secret=s1"], ""),
+        (
+            {"client_secret": "s/1", "token_endpoint_auth_method": "client_secret_basic"},
+            200,
+            ["token=r1&client_id=a%3Ab"],
+            "Basic " + b64encode(b"a%3Ab:s%2F1").decode(),
+        ),
+    ],
+)
+async def test_a_client_revokes_as_it_is_registered(
+    server: OAuthServer, tmp_path: Path, client: dict[str, str], status: int, bodies: list[str], authorization: str
+) -> None:
+    tokens, one = Tokens(tmp_path), docs(server)["docs"]
+    metadata = json.loads(server.metadata(revocation_endpoint=f"{server.url}/revoke")[2])
+    given = {"access_token": "a1", "refresh_token": "r1", "token_type": "Bearer"}
+    kept = {"tokens": given, "metadata": metadata, "client": {"client_id": "a:b", **client}}
+    await tokens.put(oauth.identity("docs", one), kept)
+    server.answers["/revoke"] = status, {}, b""
+    assert ("did not revoke" in await oauth.sign_out(tokens, "docs", one)) is (status != 200)
+    assert server.sent == [(body, authorization) for body in bodies]
+
+
+TOKEN = "access-" + "x1" * 8
+
+
+class Leaky:
+    """A connection whose server repeats its token in whatever it says."""
+
+    tokens = (TOKEN,)
+
+    async def call(self, tool: str, arguments: object, tell: Callable[[str], None]) -> protocol.ToolAnswer:
+        tell(f"1/2 {TOKEN}")
+        return protocol.ToolAnswer(TOKEN, images=[protocol.Image("image/png", "AAAA")])
+
+    async def read(self, uri: str) -> protocol.Contents:
+        return protocol.Contents(
+            [protocol.Content(f"a:{TOKEN}", "text/plain", TOKEN), protocol.Content("b:", "", None)]
+        )
+
+    async def prompt(self, name: str, arguments: object) -> protocol.PromptAnswer:
+        raise RuntimeError(TOKEN)
+
+
+async def test_nothing_that_a_server_says_repeats_its_token() -> None:
+    lines: list[bytes] = []
+    host = Host(lines.append)
+    host._connections["docs"] = Leaky()  # type: ignore[assignment]
+    offer = protocol.Entries(
+        [protocol.ToolEntry("add", TOKEN, {"properties": {TOKEN: {"enum": ["a", TOKEN, 1]}}})],
+        TOKEN,
+        [protocol.ResourceEntry(f"a:{TOKEN}", TOKEN, TOKEN, "text/plain")],
+        [protocol.PromptEntry("fill", TOKEN, [protocol.PromptArgument(TOKEN, True)])],
+        left_out=[TOKEN],
+    )
+    host._report(protocol.ServerChange("docs", "connected", TOKEN, offer))
+    said = protocol.Said("assistant", TOKEN, [protocol.Image("image/png", "AAAA")])
+    form = {"properties": {TOKEN: {"title": TOKEN}}}
+    questions = (
+        protocol.Elicit("docs", TOKEN, form, f"https://a.example/?{TOKEN}"),
+        protocol.Sample("docs", TOKEN, [said], 5),
+    )
+    asking = [asyncio.create_task(host._put(question)) for question in questions]
+    requests: tuple[protocol.Request, ...] = (
+        protocol.CallTool("docs", "add", {}),
+        protocol.ReadResource("docs", "a:"),
+        protocol.FillPrompt("docs", "fill", {}),
+    )
+    for number, request in enumerate(requests, 1):
+        await host._answer(number, request)
+    await asyncio.sleep(0)
+    for task in asking:
+        task.cancel()
+    sent = [protocol.FROM_HOST.read(line.rstrip(b"\n"))[1] for line in lines]
+    assert {type(message).__name__ for message in sent} == {
+        *("ServerChange", "Children", "Elicit", "Sample", "Progress", "ToolAnswer", "Contents", "Refused"),
+    }
+    assert b"x1x1" not in b"".join(lines)
+    change = sent[0]
+    assert isinstance(change, protocol.ServerChange) and change.offer is not None
+    assert change.offer.tools[0].schema == {"properties": {"[secret]": {"enum": ["a", "[secret]", 1]}}}
+    assert (change.server, change.state, change.offer.prompts[0].arguments[0].required) == ("docs", "connected", True)
 
 
 async def test_what_has_no_sign_in_says_so(server: OAuthServer, tmp_path: Path) -> None:

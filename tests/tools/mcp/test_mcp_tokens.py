@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent_tui.errors import AgentError
-from agent_tui.tools.mcp.tokens import FILE, Tokens
+from agent_tui.tools.mcp.tokens import ENTRY, FILE, MOST, Tokens
 
 KEPT = {"tokens": {"access_token": "very-secret"}}
 
@@ -76,14 +76,47 @@ async def test_a_keyring_that_says_nothing_is_an_error(tmp_path: Path, monkeypat
         await tokens.get("docs https://a")
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"docs https://a": 7}', "[" * 100_000])
-async def test_a_file_that_is_broken_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+LONG = json.dumps({"other https://b": {"tokens": "x" * MOST}})
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "[" * 100_000, LONG])
+async def test_a_file_that_is_damaged_is_told_and_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    keyring, tokens = use_keyring(monkeypatch), Tokens(tmp_path)
     (tmp_path / FILE).write_text(text)
+    for work in (tokens.get("docs https://a"), tokens.put("docs https://a", KEPT), tokens.drop("docs https://a")):
+        with pytest.raises(AgentError, match="is damaged: delete it, and sign in"):
+            await work
+    assert (tmp_path / FILE).read_text() == text and keyring == {}
+
+
+async def test_a_file_that_cannot_be_read_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    (tmp_path / FILE).mkdir()
+    with pytest.raises(AgentError, match="cannot be read: Is a directory"):
+        await Tokens(tmp_path).put("docs https://a", KEPT)
+
+
+async def test_an_entry_that_is_damaged_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    (tmp_path / FILE).write_text(json.dumps({"docs https://a": 7, "other https://b": KEPT}))
     tokens = Tokens(tmp_path)
     assert await tokens.get("docs https://a") == {}
     await tokens.put("docs https://a", KEPT)
-    assert await tokens.get("docs https://a") == KEPT
+    assert await tokens.get("docs https://a") == await tokens.get("other https://b") == KEPT
+
+
+async def test_no_server_makes_the_file_longer_than_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    tokens = Tokens(tmp_path)
+    with pytest.raises(AgentError, match="too long to be kept"):
+        await tokens.put("long https://a", {"tokens": "x" * ENTRY})
+    with pytest.raises(AgentError, match="too many are there already"):
+        for number in range(MOST // ENTRY + 1):
+            await tokens.put(f"{number} https://a", {"tokens": "x" * (ENTRY - 100)})
+    assert (tmp_path / FILE).stat().st_size <= MOST
+    assert await tokens.get("0 https://a") != {}
 
 
 async def test_a_file_that_others_could_read_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
