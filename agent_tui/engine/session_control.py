@@ -197,8 +197,7 @@ class SessionControl:
 
     async def clear(self) -> LostReasoning | None:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
-        await self._look("start a new session", leaves="clear")
-        await self._end_subagents("start a new session")
+        await self._look("start a new session", "clear")
         before = self._state.runtime.inputs()
         lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
         conversation = self.opened.open_new()
@@ -210,10 +209,9 @@ class SessionControl:
 
     async def resume(self, session_id: str) -> None:
         """Continues another session; what waits here stays with this one. Raises StoreError when there is none."""
-        await self._look("resume a session", leaves="resume")
         before = self._state.conversation
-        if self._state.parts.store.sessions.get(session_id).id != before.info.id:
-            await self._end_subagents("resume a session")
+        other = self._state.parts.store.sessions.get(session_id).id != before.info.id
+        await self._look("resume a session", "resume", ends=other)
         conversation = self.opened.open(session_id)
         changed = conversation is not before
         self._bind(conversation)
@@ -228,22 +226,20 @@ class SessionControl:
     async def fork(self, message_id: str | None = None) -> None:
         """Continues in a copy of the session, up to and including ``message_id``."""
         self._runner.need_idle("fork")
-        await self._end_subagents("fork")
+        await self._background.jobs.end_subagents()
+        self._runner.need_idle("fork")
         before = self._state.runtime
         self._bind(self.opened.fork(message_id))
         self._state.runtime.expect(before.output_schema, before.output_due)
         self._tell_switched("fork")
 
-    async def _look(self, what: str, leaves: str) -> None:
+    async def _look(self, what: str, leaves: str, ends: bool = True) -> None:
         self._runner.need_idle(what)
         await self._state.hooks.end(leaves)
         await asyncio.to_thread(self._state.parts.workspace.look)
-        self._runner.need_idle(what)
-
-    async def _end_subagents(self, what: str) -> None:
-        """They end before their session is left; a turn may have begun meanwhile, and the session stays."""
-        await self._background.jobs.end_subagents()
-        self._runner.need_idle(what)
+        if ends:
+            await self._background.jobs.end_subagents()
+        self._runner.need_idle(what)  # a turn may have begun meanwhile
 
     def _bind(self, conversation: Conversation) -> None:
         """Everything that hangs on the session starts anew."""
@@ -330,8 +326,7 @@ class CompactionControl:
         """Looks whether to compact now is cheaper than to go on; what follows is told, or done where that is wanted."""
         compaction, point = self._state.binding.compaction, self._state.binding.compaction.point
         usage, now = self._context.usage(), time.time()
-        moment = moment_of(usage.forecast, now)
-        looked = (point, moment, usage.total)
+        looked = (point, moment := moment_of(usage.forecast, now), usage.total)
         if not point or usage.pending or looked == self._looked or not compaction.offers.open(point, moment):
             return
         self._looked = looked
