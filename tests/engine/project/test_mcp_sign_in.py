@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
+from agent_tui.tools.mcp.manager import McpManager
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.oauth_server import OAuthServer, browse, browse_elsewhere, oauth_server
 from tests.support.waiting import PATIENCE
@@ -84,9 +85,31 @@ async def test_a_sign_in_in_the_chat(tmp_path: Path, server: OAuthServer, elsewh
         assert isinstance(gone, registry.Text) and gone.text.startswith("Signed out of docs")
 
 
+async def test_who_no_longer_waits_for_the_address_ends_the_sign_in(
+    tmp_path: Path, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def sign_in(self: McpManager, name: str, show: Callable[[str], None]) -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    monkeypatch.setattr(McpManager, "sign_in", sign_in)
+    async with started(tmp_path, server) as (agent, recorder):
+        asked = asyncio.ensure_future(registry.run(agent, "/mcp login docs"))
+        await begun.wait()
+        asked.cancel()
+        await ended.wait()
+        assert asked.cancelled() and len(notices(recorder)) == 1
+
+
 async def test_a_sign_in_that_fails_is_one_line(tmp_path: Path, server: OAuthServer) -> None:
     async with started(tmp_path, server) as (agent, recorder):
-        with pytest.raises(AgentError, match="only a server with a url has a sign-in"):
+        with pytest.raises(AgentError, match="local has no sign-in: it has no url"):
             await registry.run(agent, "/mcp login local")
         server.denies = True
         await browse((await info(agent, "/mcp login docs")).rows[0].text)
