@@ -192,7 +192,7 @@ async def test_the_user_and_the_model_stop_one(tmp_path: Path) -> None:
         await say(agent, "look")
         _, looked, stopped = results(agent)
         assert "a1 has been running" in looked.text and "a1 was stopped after" in stopped.text
-        assert job(agent).state == "stopped" and "You stopped a1 after" in await agent.background.stop("a1")
+        assert job(agent).state == "stopped" and "was stopped" in await agent.background.stop("a1")
         path, steps = child_of(agent)
         assert all(m.status != "streaming" for m in path) and [s.status for s in steps] == ["stopped"]
 
