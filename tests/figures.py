@@ -20,14 +20,14 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 434,
-    "lines of the program": 106_494,
+    "lines of the program": 106_638,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 17,
     "files entered from Agent.submit to the provider": 65,
     "files entered by one Anthropic call in the worker": 19,
-    "lines of tests/support": 15_375,
+    "lines of tests/support": 15_378,
 }
 
 

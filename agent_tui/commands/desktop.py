@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 IMAGE_LIMIT = 40_000_000
 """Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
 _TIMEOUT = 5.0
+_CLICKED = ("http", "mailto")
 
 
 def _run(command: Sequence[str], data: bytes | None = None) -> bytes | None:
@@ -65,12 +66,13 @@ def read_text() -> str | None:
     return found.decode("utf-8", "replace") if found else None
 
 
-def open_address(address: str) -> bool:
+def open_address(address: str, clicked: bool = False) -> bool:
     """Has the user's browser open an address; False where there is none, or none that shows a page: over ssh, on a
-    machine without a screen. Opens nothing but https, and http on this machine."""
+    machine without a screen. Opens nothing but https, and http on this machine; of what was ``clicked``, any page
+    and mail."""
     parts = urlsplit(address)
     here = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if not (parts.scheme == "https" or (parts.scheme == "http" and here)):
+    if not (parts.scheme == "https" or (parts.scheme == "http" and here) or (clicked and parts.scheme in _CLICKED)):
         return False
     own = [shlex.split(os.environ["BROWSER"].split(os.pathsep)[0])] if os.environ.get("BROWSER") else []
     screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -241,6 +241,19 @@ def split(line: str) -> tuple[str, str]:
     return name, args.strip()
 
 
+_SERVERS = {"login": "Signing in to", "logout": "Signing out of", "reconnect": "Reconnecting"}
+
+
+def waits_for_server(line: str) -> str:
+    """Returns what a command waits for where that is an MCP server, which may never answer; else an empty text."""
+    from agent_tui.text.clean import one_line
+
+    name, args = split(line)
+    what, _, server = args.partition(" ")
+    waits = name.lower() == "mcp" and what in _SERVERS and server.strip()
+    return f"{_SERVERS[what]} {one_line(server.split()[0], 40)}" if waits else ""
+
+
 def is_command(text: str, agent: Agent | None = None) -> bool:
     """Returns whether a message is a command: one that starts with ``/word``, and not a path such as ``/usr/bin``."""
     if not text.startswith("/"):

@@ -112,7 +112,7 @@ def _problems(path: tuple[str, ...], value: Any, hint: Any) -> Iterator[Problem]
     word, kinds = _TYPES[dict if table else origin]
     too_large = origin is float and type(value) is int and abs(value) > sys.float_info.max
     if not isinstance(value, kinds) or (isinstance(value, bool) and origin is not bool) or too_large:
-        yield Problem(path, value, f"must be {word}")
+        yield Problem(path, value, SEARCHES if tuple(path) == ("tools", "web_search") else f"must be {word}")
     elif origin is list:
         for at, entry in enumerate(value):
             yield from _problems((*path, str(at)), entry, inner[0])
@@ -185,7 +185,11 @@ def _check_hooks(layers: Sequence[Layer]) -> None:
         for event, entries in (layer.values.get("hooks") or {}).items():
             written, place = layer.name(f"hooks.{event}"), layer.place(f"hooks.{event}")
             if event not in HOOK_EVENTS:
-                raise ConfigError(f"{place}: unknown key {written}; allowed here: {', '.join(HOOK_EVENTS)}.")
+                import difflib
+
+                near = difflib.get_close_matches(event, HOOK_EVENTS, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"allowed here: {', '.join(HOOK_EVENTS)}."
+                raise ConfigError(f"{place}: unknown key {written}; {hint}")
             for entry in entries:
                 if not (entry.get("command") or "").strip():
                     raise ConfigError(f"{place}: {written}: needs a command.")
@@ -193,13 +197,15 @@ def _check_hooks(layers: Sequence[Layer]) -> None:
                     raise ConfigError(f"{place}: {written}.matcher: {problem}.")
 
 
+SEARCHES = 'must be "off", "provider", or an http(s) address with {query} after the host'
+
+
 def _check_search(layers: Sequence[Layer]) -> None:
     for layer in layers:
         where = (layer.values.get("tools") or {}).get("web_search", "off")
         if where not in ("off", "provider") and not _ENDPOINT.fullmatch(where):
             name, place = layer.name("tools.web_search"), layer.place("tools.web_search")
-            allowed = 'must be "off", "provider", or an http(s) address with {query} behind its host'
-            raise ConfigError(f"{place}: {name}: {allowed}.")
+            raise ConfigError(f"{place}: {name}: {SEARCHES}.")
 
 
 def matcher_problem(matcher: str) -> str | None:

@@ -208,6 +208,8 @@ class Project:
                 address.set_result(text)
 
         async def sign_in() -> None:
+            if (own := asyncio.current_task()) is not None:  # who no longer waits for the address wants no sign-in
+                address.add_done_callback(lambda waited: own.cancel() if waited.cancelled() else False)
             try:
                 notice = Notice("info", f"MCP server {await mcp.sign_in(name, show)}.", "mcp")
             except AgentError as error:

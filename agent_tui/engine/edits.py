@@ -440,7 +440,7 @@ def _plan_line(plan: EditPlan, then: float | None, now: float | None) -> str:
         freed += f", {tokens(plan.reasoning, True)} of them reasoning"
     if not plan.behind:
         return f"{freed}. Keeps the cache."
-    anew = f"{tokens(plan.behind, True)} after it lose the cache"
+    anew = f"{tokens(plan.behind, True)} tokens after it are no longer cached"
     if not now or then is None:
         return f"{freed}. Now {anew}; free once the cache is cold."
     price = f"the next request costs {money(now)} instead of {money(then)}"

@@ -47,6 +47,9 @@ class ExtraTools(Protocol):
     def late(self) -> list[str]:
         """The servers without whose tools the next request goes out because they are still starting; each once."""
 
+    def coming(self, tool: str) -> str:
+        """The server that has a tool of this name, while it is starting; else an empty text."""
+
     def tools(self) -> list[Tool]: ...
 
     def offered(self, limits: Limits) -> list[OfferedTool]: ...

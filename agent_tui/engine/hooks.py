@@ -196,9 +196,8 @@ class Hooks:
         if times >= MOST_STOPS:
             self._say("warning", f"A {event} hook made the turn go on {times} times in a row: it ends now.")
             return None
-        self._say("info", f"A {event} hook lets the turn go on: {answer.blocked}")
         answer.adds.insert(0, answer.blocked)
-        return user_message("", attachments=self._parts(event, answer))
+        return user_message("", attachments=self._parts(event, answer, "the model goes on"))
 
     async def before_compaction(self, reason: str, focus: str) -> str | None:
         """Returns the line that says why the conversation is not compacted; None where it may be. A part that the user
@@ -285,8 +284,8 @@ class Hooks:
     def _keep(self, event: str, answer: Answer) -> None:
         self._pending += self._parts(event, answer)
 
-    def _parts(self, event: str, answer: Answer) -> list[AttachmentPart]:
-        """What hooks add, as parts of a message; how much is told."""
+    def _parts(self, event: str, answer: Answer, does: str = "") -> list[AttachmentPart]:
+        """What hooks add, as parts of a message. It is told how much that is, or what it ``does``."""
         from agent_tui.tools.output import cap
 
         facts, parts = self._facts(), list[AttachmentPart]()
@@ -301,7 +300,8 @@ class Hooks:
         if parts:
             count = sum(len(part.text or "") for part in parts)
             line = one_line(parts[0].text or "", 80)
-            self._say("info", f"{event} hook added {plural(count, 'character')}: {line}", facts, "hook_added")
+            told = f"{event} hook: {does}" if does else f"{event} hook added {plural(count, 'character')}"
+            self._say("info", f"{told}: {line}", facts, "hook_added")
         return parts
 
 

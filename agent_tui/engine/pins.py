@@ -181,7 +181,9 @@ class Pins:
         before = priced_call(prices, usage.total, read, 0).usd
         said = [f"{in_project(path, self._workspace.cwd)} adds {tokens(size, True)} tokens to every request."]
         if now and before is not None:
-            said.append(f"The next one costs {money(now)} instead of {money(before)}: the messages lose the cache.")
+            said.append(
+                f"The next one costs {money(now)} instead of {money(before)}: the messages are no longer cached."
+            )
             said.append(f"Later ones cost that much more{self.price(size)}.")
         if usage.limit is not None and usage.total + size > usage.limit:
             said.append(f"That puts the next one over the limit of {tokens(usage.limit, False)}.")

@@ -252,7 +252,7 @@ class PermissionDesk:
         if intent.ask_hooks is not None:
             choice, why = await intent.ask_hooks()
             if choice == "deny":
-                return Verdict(False, f"Not run: a hook of the user's refused it: {why}")
+                return Verdict(False, f"Blocked by the user's PermissionRequest hook: {why}")
             if choice == "allow" and RULE_ASKS not in decision.reason:
                 return self._allowed(call, name, intent, decision, asker)
         request_id = new_id("ask")

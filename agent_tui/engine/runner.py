@@ -94,7 +94,7 @@ class TurnRelay:
             self._told_mode.tell(message, view)
         self._context.prefix.refresh(message)
         if late := self._toolbox.late():
-            line = f"MCP server {', '.join(late)} is still starting; the model can look for its tools once it has."
+            line = f"MCP server {', '.join(late)} is still starting; its tools join when it is ready."
             self._state.events.publish(Notice("warning", line, "mcp"))
         self._context.foretell()
         hooks = self._state.hooks

@@ -142,7 +142,7 @@ SILENT = ("linux", "dumb", "")
 ITERM2 = ("iTerm", "WezTerm", "mintty")
 """How the names (XTVERSION, ``TERM_PROGRAM``) begin of those who draw by iTerm2's protocol: in all colours, so that it
 is better than sixels."""
-OPENS = "a line; click it or run /picture"
+OPENS = "shown as a line; a click or /picture opens it"
 COARSE = f"{OPENS} in coarse blocks"
 _KITTY = (0, 28)
 _PASS = "add `set -g allow-passthrough on` to ~/.tmux.conf for full pictures"

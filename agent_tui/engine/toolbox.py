@@ -63,6 +63,7 @@ class Toolbox:
             builtin_tools(parts.settings.tools, types),
             lambda: extra.tools() if extra is not None else [],
             parts.settings.tools.disabled,
+            lambda name: extra.coming(name) if extra is not None else "",
         )
 
     def offered(self, model: ModelInfo) -> list[OfferedTool]:
@@ -267,7 +268,9 @@ class Background:
 
     def _changed(self, job: Work) -> None:
         if not job.running and job in self.jobs.all():
-            self._events.publish(Notice("info", f"{job.state_line()} · {clean_line(job.line)}", "background"))
+            self._events.publish(
+                Notice("info", f"{job.state_line(to_user=True)} · {clean_line(job.line)}", "background")
+            )
         self._tell_count()
 
     def _tell_count(self) -> None:
@@ -346,7 +349,7 @@ class Background:
 
     async def stop(self, id: str) -> str:
         """Ends one; a line on how it is then. Raises ToolError when there is none of that id."""
-        return (await self.jobs.stop(id, "the user")).state_line() + "."
+        return (await self.jobs.stop(id, "the user")).state_line(to_user=True) + "."
 
     def keep(self, id: str, going_on: bool = True) -> str:
         """Sets whether a background command goes on when the program ends, and returns a line that says so. Raises

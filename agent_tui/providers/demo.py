@@ -104,7 +104,7 @@ def body(question: str, results: Sequence[Message], number: int, seed: int, reck
 
 def example_of(reckoned: Reckoned) -> str:
     """The numbers that ``/context`` had for the question, in the words of ``agent-tui context --json``."""
-    return f"As you asked, `/context` counted this:\n\n```json\n{json.dumps(asdict(reckoned))}\n```\n"
+    return f"For your message `/context` counted this:\n\n```json\n{json.dumps(asdict(reckoned))}\n```\n"
 
 
 def long_text(seed: int) -> str:

@@ -7,6 +7,7 @@ httpx itself is not imported here.
 
 from __future__ import annotations
 
+import socket
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -206,6 +207,21 @@ def note_openings(request: Any) -> list[str]:
 def is_of_httpx(error: BaseException) -> bool:
     """Returns whether httpx raised it, without importing httpx."""
     return type(error).__module__.startswith("httpx")
+
+
+def unreached(url: str, error: BaseException) -> str:
+    """Returns why no connection to the host of an address came about, in one line."""
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, socket.gaierror):
+            return f"host not found: {host}"
+        if isinstance(cause, ConnectionRefusedError):
+            return f"{host} refuses the connection"
+        cause = cause.__cause__ or cause.__context__
+    return f"{host} cannot be reached: {error}"
 
 
 _MANY_LINES, _MANY_SIZE = 200, 1_000_000

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 
 class ToolRegistry:
     """Built-ins first, in a fixed order, then the others by name: the schemas are byte-stable while the set is the
-    same, so the provider's prompt cache holds. ``extra`` is asked each time, as servers come and go."""
+    same, so the provider's prompt cache holds. ``extra`` is asked each time, as servers come and go; ``coming`` names
+    the server of a tool that is still starting."""
 
     def __init__(
         self,
         builtins: Sequence[Tool],
         extra: Callable[[], Iterable[Tool]] = lambda: (),
         disabled: Iterable[str] = (),
+        coming: Callable[[str], str] = lambda tool: "",
     ) -> None:
         self._builtins = list(builtins)
         self._extra = extra
         self._disabled = set(disabled)
+        self._coming = coming
 
     def tools(self) -> list[Tool]:
         """Every tool that may be called. A built-in wins over another tool of the same name."""
@@ -45,6 +48,8 @@ class ToolRegistry:
         tools = {tool.schema.name: tool for tool in self.tools()}
         if found := tools.get(name) or tools.get(own_name(name)):
             return found
+        if server := self._coming(name):
+            raise ToolError(f"The MCP server {server} is still starting: {name[:100]!r} is there once it is ready.")
         near = difflib.get_close_matches(name, tools, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(tools) or 'none'}."
         raise ToolError(f"There is no tool named {name[:100]!r}. {hint}")
@@ -95,6 +100,9 @@ class SessionTools:
 
     def late(self) -> list[str]:
         return self._mcp.late()
+
+    def coming(self, tool: str) -> str:
+        return self._mcp.coming(tool)
 
     def tools(self) -> list[Tool]:
         own: list[Tool] = [self._skill] if self._skill.names() else []

@@ -297,8 +297,10 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
 
     async def on_event(self, event: events.Event) -> None:
         """Hands what is meant for the prompt to it, before the next key is looked at: that one may have come along."""
-        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded and self.chat.typing.takes(event):
-            return
+        if isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            self.chat.interrupts.keys += 1
+            if self.chat.typing.takes(event):
+                return
         await super().on_event(event)
 
     def on_key(self, event: events.Key) -> None:
@@ -416,7 +418,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self.view.hint("" if event.message_id else "None of your messages is in view to pin")
 
     def on_link_clicked(self, event: posted.LinkClicked) -> None:
-        self.open_url(event.url)
+        self.view.open_address(event.url, clicked=True)
 
     def on_pressed(self, event: posted.Pressed) -> None:
         self.chat.pressed(event.step)

@@ -41,6 +41,13 @@ def test_nothing_else_is(opened: list[list[str]], address: str) -> None:
     assert opened == []
 
 
+@pytest.mark.parametrize("address", ["http://a.example/", "mailto:a@b.example"])
+def test_more_is_of_what_was_clicked(opened: list[list[str]], address: str) -> None:
+    assert open_address(address, clicked=True)
+    assert opened == [["xdg-open", address]]
+    assert not open_address("file:///etc/passwd", clicked=True)
+
+
 def test_without_a_screen_the_users_own_browser_is_asked(
     opened: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

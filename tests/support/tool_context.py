@@ -51,6 +51,9 @@ class Tickets:
         self.changed: Callable[[], None] = lambda: None
         self.starting = False
 
+    def coming(self, tool: str) -> str:
+        return ""
+
     def late(self) -> list[str]:
         return []
 

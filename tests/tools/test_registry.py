@@ -41,3 +41,11 @@ def test_unusable_arguments_are_refused_with_a_reason(raw: str) -> None:
 
 def test_no_arguments_are_an_empty_object() -> None:
     assert parse_arguments("") == parse_arguments("  ") == parse_arguments("{}") == {}
+
+
+def test_a_tool_of_a_server_that_still_starts_is_not_unknown() -> None:
+    registry = ToolRegistry([ReadTool()], coming=lambda name: "docs" if name.startswith("mcp__docs__") else "")
+    with pytest.raises(ToolError, match="The MCP server docs is still starting"):
+        registry.get("mcp__docs__add")
+    with pytest.raises(ToolError, match="There is no tool named"):
+        registry.get("mcp__other__add")

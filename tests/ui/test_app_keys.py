@@ -285,6 +285,18 @@ async def test_escape_twice_on_empty_goes_back_to_a_message(tmp_path: Path) -> N
         assert agent.conversation.path == []
 
 
+@pytest.mark.parametrize("between", [["x", "backspace"], [*"/mcp none", "enter"], ["left"]])
+async def test_escape_twice_is_twice_in_a_row(tmp_path: Path, between: list[str]) -> None:
+    async with running(tmp_path, FakeAgent(tmp_path, [user_message("the first question")])) as run:
+        await run.pilot.press("escape", *between)
+        await run.until(lambda: run.app.prompt.is_empty)
+        await run.pilot.press("escape")
+        await run.pilot.pause()
+        assert len(run.app.screen_stack) == 1
+        await run.pilot.press("escape")
+        await run.screen(RewindPicker)
+
+
 async def test_keys_can_be_rebound(tmp_path: Path) -> None:
     settings = Settings()
     settings.keys = {"send": "ctrl+x", "palette": "f2"}

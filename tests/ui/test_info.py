@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,57 @@ async def test_a_sign_in_opens_on_the_list_of_servers_and_takes_an_address(
         await run.until(lambda: "Sign in to github" not in run.shown())
         assert agent.called("paste") == ["http://127.0.0.1:2/callback?code=1"]
         assert isinstance(run.app.screen, InfoScreen), "the list is there again"
+
+
+@pytest.mark.parametrize("line", ["/mcp login hang", "/mcp reconnect hang"])
+async def test_a_silent_server_holds_nothing_up_and_esc_cancels_it(tmp_path: Path, line: str) -> None:
+    agent = FakeAgent(tmp_path)
+    ended: list[str] = []
+
+    async def silent(name: str) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(name)
+        return ""
+
+    agent.project.mcp_sign_in = agent.project.mcp_reconnect = silent  # type: ignore[method-assign]
+    async with running(tmp_path, agent, size=(80, 24)) as run:
+        doing = "Signing in to hang" if "login" in line else "Reconnecting hang"
+        await run.type(line)
+        await run.pilot.press("enter")
+        await run.until(lambda: doing in run.shown() and "Esc to cancel" in run.shown())
+        await run.type("hello")
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        assert not ended
+        agent.turns.busy = False
+        await run.pilot.press("escape")
+        await run.until(lambda: ended == ["hang"] and f"{doing}: cancelled" in run.shown())
+        assert run.app.prompt.is_empty and "Esc to cancel" not in run.shown()
+
+
+async def test_a_silent_server_is_named_in_the_list_and_esc_cancels_it(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.project.sign_in_addresses["github"] = "https://never.example"
+    ended: list[str] = []
+
+    async def silent(name: str) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(name)
+        return ""
+
+    agent.project.mcp_sign_in = silent  # type: ignore[method-assign]
+    async with running(tmp_path, agent, size=(80, 24)) as run:
+        run.app.prompt.set_text("/mcp")
+        await run.pilot.press("enter")
+        await run.screen(InfoScreen)
+        await run.pilot.press("s")
+        await run.until(lambda: "Signing in to github…" in run.shown())
+        await run.pilot.press("escape")
+        await run.until(lambda: ended == ["github"])
 
 
 async def test_it_is_found_in_and_copied_and_longer_answers_open_alike(

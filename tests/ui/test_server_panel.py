@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agent_tui.commands import desktop
 from agent_tui.models.events import Event, QuestionClosed, ServerAsked
 from agent_tui.models.forms import Choice, FormField
 from agent_tui.ui.widgets.question import QuestionPanel, WholeInput
@@ -88,21 +89,29 @@ async def test_what_is_missing_or_wrong_is_said_and_nothing_is_sent(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("key", "action", "opened"), [("y", "accept", True), ("o", "accept", False), ("n", "decline", False)]
+    ("key", "action", "opened", "there"),
+    [("y", "accept", 1, True), ("y", "accept", 1, False), ("o", "accept", 0, True), ("n", "decline", 0, True)],
 )
 async def test_an_address_is_shown_and_opened_only_after_a_yes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, action: str, opened: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, action: str, opened: int, there: bool
 ) -> None:
     async with running(tmp_path) as run:
         urls: list[str] = []
-        monkeypatch.setattr(run.app, "open_url", lambda url, **_: urls.append(url))
+
+        def open_address(url: str, clicked: bool) -> bool:
+            urls.append(url)
+            return there
+
+        monkeypatch.setattr(desktop, "open_address", open_address)
         await shown(run, PAGE)
         assert "trips asks you to open an address" in run.shown() and "at pay.example.com" in run.shown()
         assert PAGE.url in run.shown() and urls == [] and not run.agent.called("answer_server")
         await run.pilot.press(key)
         await run.until(lambda: run.agent.called("answer_server"))
         assert [said for _, said, _ in run.agent.called("answer_server")] == [action]
-        assert urls == ([PAGE.url] if opened else [])
+        await run.until(lambda: urls == [PAGE.url] * opened)
+        if not there:
+            await run.until(lambda: f"open this address yourself: {PAGE.url}" in " ".join(run.shown().split()))
 
 
 @pytest.mark.parametrize(

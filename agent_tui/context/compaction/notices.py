@@ -284,8 +284,9 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: P
         lines.append(f"Keeps {'' if summary.fold else 'the newest '}{plural(whole, 'message')} word for word.")
         if summary.user_messages:
             own = len(summary.user_messages)
-            total = plural(own + bool(summary.user_cut) + summary.user_left_out, "message")
-            lines.append(f"Keeps {own} of your {total} word for word in the summary.")
+            more = bool(summary.user_cut) + summary.user_left_out
+            kept = f"{own} of your {plural(own + more, 'message')}" if more else f"all {own} of your messages"
+            lines.append(f"Keeps {'your message' if not more and own == 1 else kept} word for word in the summary.")
         if summary.user_cut:
             lines.append("Keeps the beginning and end of a longer message of yours in the summary.")
         if summary.pinned:

@@ -47,7 +47,7 @@ COMPACT_WHEN: dict[CompactWhen, str] = {
     "ask": 'compact_when = "ask": offers to compact where that is cheaper; compacts without asking only at the limit.',
     "cheaper": 'compact_when = "cheaper": compacts automatically where that is clearly cheaper, else offers it.',
 }
-NO_WORTH = "Compacting now would save nothing, or too little is still to come to compare."
+NO_WORTH = "Compacting now saves nothing."
 
 ANEW = Prices(1.0, 1.0, 0.0)
 """One token for each that is read anew or written: what stands in for prices that are not known."""
@@ -294,7 +294,7 @@ class PlanPrice:
         parts = [f"{_about(self.call)} for the summary"] if self.call else []
         if self.behind:
             more = "" if not self.anew or self.anew < 0 else f", {_about(self.anew)} more"
-            parts.append(f"{tokens(self.behind, True)} after it lose the cache{more}")
+            parts.append(f"{tokens(self.behind, True)} tokens after it are no longer cached{more}")
         if self.saved and self.saved > 0:
             parts.append(f"each later step {_about(self.saved)} less")
         return " · ".join(parts)

@@ -216,7 +216,7 @@ class ToolRunner:
             job = self._job(replace(job.call, arguments=changed), cut_off=False)
             job.note = "\n".join(filter(None, [job.note, f"[A hook changed the input to {cut(changed, 1_000)}]"]))
         why = answer.blocked if answer.blocked is not None else answer.ends
-        job.blocked = None if why is None else f"Not run: a hook of the user's blocked it: {why}"
+        job.blocked = None if why is None else f"Blocked by the user's PreToolUse hook: {why}"
         if job.intent is not None:
             job.intent = replace(job.intent, hook=answer.choice, hook_reason=answer.why)
         return job, answer

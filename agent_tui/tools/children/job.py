@@ -218,12 +218,14 @@ class Work(ABC):
         text = " ".join(pictured(self.command).split())
         return text if len(text) <= 100 else text[:99] + "…"
 
-    def state_line(self) -> str:
-        """Returns its state, in one line."""
+    def state_line(self, to_user: bool = False) -> str:
+        """Returns its state, in one line, for the model or for the user."""
         lasted = duration((self._finished or time.time()) - self._started)
         if self.running:
             return f"{self.id} has been running for {lasted}"
         if self._stopped_by is not None:
+            if to_user and self._stopped_by == "the user":
+                return f"You stopped {self.id} after {lasted}"
             by = "" if self._stopped_by == "a call" else f" by {self._stopped_by}"
             return f"{self.id} was stopped after {lasted}{by}"
         return f"{self.id} ended after {lasted}: {self.ending()}"

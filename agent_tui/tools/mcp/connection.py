@@ -411,10 +411,8 @@ class Connection:
                 raise CallFailed(f"{self.name}: {await self._need_url(error)}") from error
             if NO_WAY_BACK in error.message and client.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
                 self._older = True
-                self._enough("it asks in the way of the older protocol")
-                raise CallFailed(
-                    f"{self.name} is connected anew, by the protocol in which it asks: call again."
-                ) from error
+                self._enough("it asks by the older protocol")
+                raise CallFailed(f"{self.name} was reconnected with the older protocol; call it again.") from error
             if was_closed(error) or (self.server.url and error.message in STAND_INS):
                 reason = self._why or link.reason(error)
                 if self.server.url:

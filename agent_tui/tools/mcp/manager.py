@@ -82,6 +82,14 @@ class _Server:
     spec: McpServer | None = None
     required: bool = False
     offer: Offer = field(default_factory=Offer)
+    awaited: bool = False
+    """Who has it connected waits for the answer, and needs no notice of a failure."""
+
+    @property
+    def told(self) -> str:
+        """How it is, after its name."""
+        state = "failed" if self.state == "failed" else f"is {self.state}"
+        return f"{self.name} {state}" + (f": {self.detail}" if self.detail else "")
 
     @property
     def unknown(self) -> bool:
@@ -170,14 +178,17 @@ class McpManager:
             known = ", ".join(self._servers) or "none"
             raise AgentError(f"{no_server(name)} There are: {known}.")
         if server.spec is None:
-            return f"{name} is {server.state}: {server.detail}"
-        server.state, server.detail = "starting", ""
-        if self._host.pid is None:
-            self._serve()
-        else:
-            self._host.reconnect(name)
-        await self.settled(name)
-        return f"{name} is {server.state}" + (f": {server.detail}" if server.detail else "")
+            return server.told
+        server.state, server.detail, server.awaited = "starting", "", True
+        try:
+            if self._host.pid is None:
+                self._serve()
+            else:
+                self._host.reconnect(name)
+            await self.settled(name)
+        finally:
+            server.awaited = False
+        return server.told
 
     # Signing in
 
@@ -210,7 +221,7 @@ class McpManager:
         if server is None:
             raise AgentError(f"{no_server(name)} There are: {', '.join(self._servers) or 'none'}.")
         if server.spec is None:
-            raise AgentError(f"{server.name} is {server.state}: {server.detail}.")
+            raise AgentError(f"{server.told}.")
         return server.key
 
     @property
@@ -286,7 +297,7 @@ class McpManager:
         for event in self._waiters:
             event.set()
         self._waiters.clear()
-        if server.state == "failed":
+        if server.state == "failed" and not server.awaited:
             self._on_failure(server.name, server.detail)
         if before != _sent_of(server.offer):
             self._changed()
@@ -303,7 +314,7 @@ class McpManager:
         server = self._named(name)
         await self.settled(server.name)
         if server.state != "connected" or server.spec is None:
-            raise ToolError(f"The MCP server {server.name} is {server.state}: {server.detail or 'not connected'}.")
+            raise ToolError(f"The MCP server {server.told}.")
         return server.key, server.spec
 
     def _named(self, name: str) -> _Server:
@@ -322,6 +333,11 @@ class McpManager:
             for tool in server.offer.tools:
                 tools.setdefault(tool.schema.name, tool)
         return [tool for name, tool in tools.items() if name not in self._config.disabled]
+
+    def coming(self, tool: str) -> str:
+        """Returns the server that a tool called so would be of, while that is still starting; else an empty text."""
+        names = (s.name for s in self._servers.values() if s.state == "starting")
+        return next((name for name in names if tool.startswith(f"{PREFIX}{server_part(name)}__")), "")
 
     def tools(self) -> list[Tool]:
         """Every tool that can be called, deferred ones and those that reach them and resources included."""

@@ -302,7 +302,9 @@ class SignIn:
         server = self._server
         if not may_sign_in(server):
             raise SignInError(
-                "its headers give an Authorization already" if server.url else "only a server with a url has a sign-in"
+                "its headers give an Authorization already"
+                if server.url
+                else f"{self._name} has no sign-in: it has no url"
             )
         listening = await self._listen()
         try:
@@ -360,7 +362,7 @@ class SignIn:
                 if kept.where:
                     break
         if not kept.where:
-            raise SignInError(f"it does not ask for a sign-in (HTTP {response.status_code})")
+            raise SignInError(f"{self._name} needs no sign-in")
         if response.status_code in (401, 403):
             raise SignInError(f"it refuses the token that its own sign-in gave (HTTP {response.status_code})")
         return kept.where
@@ -474,6 +476,8 @@ def _why(error: BaseException, secrets: list[str]) -> str:
             f"it lets no program register itself{f' (HTTP {code[0]})' if code else ''}; set its client_id, or an "
             "Authorization in its headers"
         )
+    if isinstance(error, httpx2.ConnectError):
+        return net.unreached(str(error.request.url), error)
     if net.is_of_httpx(error):
         return f"{type(error).__name__}: {plain_line(said, REASON)}"
     return plain_line(redact(said, secrets), REASON) or type(error).__name__

@@ -396,6 +396,8 @@ class Link:
             return f"it sent a message of more than {MESSAGE_LIMIT // 1_000_000} MB"
         if isinstance(error, MCPError) and was_closed(error):
             return f"the connection ended{self._said()}" if server.url else f"the server exited{self._said()}"
+        if server.url and isinstance(error, httpx2.ConnectError):
+            return net.unreached(server.url, error)
         return f"{type(error).__name__}: {error}"
 
     def _said(self) -> str:

@@ -66,7 +66,9 @@ class Interrupts(Part):
         self._finding = finding
         self._copying = copying
         self._cancelled_at: float | None = None
-        self._escaped_at: float | None = None
+        self._escaped_at: tuple[float, int] | None = None
+        self.keys = 0
+        """Keys pressed so far: Esc twice is twice in a row."""
 
     @property
     def working(self) -> bool:
@@ -123,11 +125,11 @@ class Interrupts(Part):
             view.transcript.clear_selection()
             view.prompt.focus()
         elif view.prompt.is_empty:
-            if before is not None and now - before <= TWICE:
+            if before is not None and now - before[0] <= TWICE and self.keys - before[1] <= 1:
                 view.hint("")
                 view.app.open_screen("rewind")
             else:
-                self._escaped_at = now
+                self._escaped_at = now, self.keys
                 view.hint("Press Esc again to rewind to an earlier message", TWICE)
 
 

@@ -95,7 +95,7 @@ class Questions(Part):
     def answer_server(self, asked: ServerAsked, action: ServerAction, values: Metadata, opens: bool) -> None:
         self.answered(asked.request_id)
         if opens:
-            self.app.open_url(asked.url)
+            self._view.open_address(asked.url)
         if self._agent is not None:
             self._agent.servers.answer(asked.request_id, action, values)
 
@@ -269,4 +269,4 @@ class Questions(Part):
             self._view.prompt.insert_text(text)
             self._view.prompt.focus()
         if self.panel is not None:
-            self._view.hint("Typed too early for an answer" + ("; it's in the prompt · Tab to answer" if text else ""))
+            self._view.hint("Not taken as an answer" + ("; it's in the prompt · Tab to answer" if text else ""))

@@ -37,6 +37,8 @@ class Outgoing:
         self.steer = steer
         self.behind = behind
         self.task: Worker[None] | None = None
+        self.aside = ""
+        """What goes on beside the session, holds nothing up and can be cancelled."""
 
 
 class Sender(Part):
@@ -63,6 +65,12 @@ class Sender(Part):
         if not typed.text.startswith(("/", "!")):
             outgoing.behind, self._behind = self._behind, None
             self.preparing.append(outgoing)
+        elif typed.text.startswith("/"):
+            from agent_tui.commands.registry import waits_for_server
+
+            if aside := waits_for_server(typed.text):
+                outgoing.aside = aside
+                self.preparing.append(outgoing)
         outgoing.task = self._view.begin(partial(self._send, agent, outgoing), group="send")
 
     def show_waiting(self) -> None:
@@ -109,19 +117,29 @@ class Sender(Part):
         self._view.prompt.give_back(taken)
 
     def cancel(self) -> bool:
-        """Gives back what is still being prepared, such as files that are read; False when nothing is."""
-        cancelled, self.preparing = self.preparing, []
+        """Gives back what is still being prepared, such as files that are read; False when nothing is. What goes on
+        beside a turn is cancelled after it."""
+        busy = self._view.holder.busy
+        cancelled = [outgoing for outgoing in self.preparing if not (busy and outgoing.aside)]
+        self.preparing = [outgoing for outgoing in self.preparing if outgoing not in cancelled]
         for outgoing in reversed(cancelled):
             if outgoing.task is not None:
                 outgoing.task.cancel()
-            self._view.prompt.give_back(outgoing.typed)
+            if outgoing.aside:
+                self._view.hint(f"{outgoing.aside}: cancelled")
+            else:
+                self._view.prompt.give_back(outgoing.typed)
         if cancelled:
             self._prepared()
         return bool(cancelled)
 
     def _prepared(self) -> None:
-        agent = self._agent
-        if agent is not None and not agent.turns.busy and not self.preparing:
+        agent, aside = self._agent, [outgoing.aside for outgoing in self.preparing if outgoing.aside]
+        if agent is None or agent.turns.busy:
+            return
+        if aside:
+            self._view.activity.begin(aside[-1], "Esc to cancel")
+        elif not self.preparing:
             self._view.activity.end()
 
     async def _send(self, agent: Agent, outgoing: Outgoing) -> None:
@@ -129,7 +147,9 @@ class Sender(Part):
 
         text = outgoing.typed.text
         try:
-            if is_command(text, agent):
+            if outgoing.aside:
+                await self._beside(agent, outgoing)
+            elif is_command(text, agent):
                 async with contextlib.nullcontext() if split(text)[0] in LONG_COMMANDS else self._order:
                     await self.command(text)
             elif text.startswith("!") and text[1:].strip():
@@ -142,6 +162,18 @@ class Sender(Part):
                 await self._message(agent, outgoing)
         except AgentError as error:
             self._view.say("error", str(error))
+
+    async def _beside(self, agent: Agent, outgoing: Outgoing) -> None:
+        """Runs a command that waits for a server, which holds nothing else up."""
+        if agent.turns.busy:
+            self._view.say("info", f"{outgoing.aside}…")
+        self._prepared()
+        try:
+            await self._run(agent, outgoing.typed.text)
+        finally:
+            if outgoing in self.preparing:
+                self.preparing.remove(outgoing)
+            self._prepared()
 
     async def _message(self, agent: Agent, outgoing: Outgoing) -> None:
         view = self._view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -215,6 +216,21 @@ class MainView:
         """Does ``work`` beside everything else; an error in it is shown. ``exclusive`` ends the others of its group."""
         # A function, not a coroutine: one that is replaced before it began leaves nothing unawaited.
         return self.app.run_worker(work, group=group, exclusive=exclusive, exit_on_error=False)
+
+    def open_address(self, address: str, clicked: bool = False) -> None:
+        """Opens a page in the user's browser; where nothing can be opened, its address is said. A link that was
+        clicked may be one without https."""
+        if self.app.is_web:
+            self.app.open_url(address)
+            return
+
+        async def work() -> None:
+            from agent_tui.commands.desktop import open_address
+
+            if not await asyncio.to_thread(open_address, address, clicked):
+                self.say("warning", f"No browser could be opened; open this address yourself: {address}")
+
+        self.begin(work)
 
     def call_user(self, text: str) -> None:
         """Rings, where that is wanted, when the user looks elsewhere."""

@@ -161,6 +161,8 @@ class InfoScreen(TextScreen):
 
     async def _carry_out(self, line: str) -> None:
         """Runs a command and shows what is there afterwards."""
+        if waits := registry.waits_for_server(line):
+            self.say(f"{waits}… · Esc closes this and cancels it")
         try:
             result = await registry.run(self.agent, line)
             if isinstance(result, registry.Copy):
@@ -168,6 +170,7 @@ class InfoScreen(TextScreen):
                 self.say(f"Copied {result.what}.")
                 return
             if isinstance(result, Info) and result.title != self.info.title:
+                self.say("")
                 self.app.push_screen(InfoScreen(self.agent, result, self._changed))
                 return
             again = await registry.run(self.agent, self.info.command)

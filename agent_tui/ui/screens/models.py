@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -186,10 +187,16 @@ SHORTEST = 8
 
 
 def _whole_end(name: str, room: int) -> str:
-    """A model's name in its room: what is left out is behind the provider, as the end says which model it is."""
+    """A model's name in its room: the beginning, which may be a region, and the end tell it from others, so what is
+    left out stands between them."""
     provider, slash, plain = name.partition("/")
     kept = room - cell_len(provider) - 1
-    return f"{provider}/{shorten_path(plain, kept)}" if slash and kept > SHORTEST else shorten(name, room)
+    if not slash or kept <= SHORTEST:
+        return shorten(name, room)
+    # Regions are the first word of a name: us.anthropic.claude-…
+    region = plain.partition(".")[0]
+    head = f"{region}." if region != plain and len(region) < SHORTEST and cell_len(plain) > kept else ""
+    return f"{provider}/{head}{shorten_path(plain.removeprefix(head), kept - len(head))}"
 
 
 def _facts(entry: ModelChoice, info: ModelInfo | None) -> str:
@@ -207,7 +214,8 @@ def _facts(entry: ModelChoice, info: ModelInfo | None) -> str:
     elif listed is not None and listed.most_out:
         facts.append(f"{tokens(listed.most_out, False)} output")
     if listed is not None and listed.ends:
-        facts.append(f"retired by its provider on {listed.ends}")
+        today = time.strftime("%Y-%m-%d")
+        facts.append(f"its provider {'retires' if str(listed.ends) > today else 'retired'} it on {listed.ends}")
     return " · ".join(filter(None, facts))
 
 

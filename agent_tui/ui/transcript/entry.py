@@ -13,6 +13,7 @@ from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
     NO_OUTPUT,
     OWN_OUTPUT,
+    TOLD,
     TOLD_MODE,
     AttachmentPart,
     Message,
@@ -329,4 +330,6 @@ def _named(part: AttachmentPart, root: Path) -> str:
     # A file is called by its path, with the lines that were chosen of it.
     named = in_project(part.name, root)
     same = not path or path.rstrip("/") in named or Path(path).name in named
-    return f"{named if same else f'{named} {path}'} ({part.media_type})"
+    shown = named if same else f"{named} {path}"
+    # What the program tells the model is no file, so it has no type that says anything.
+    return shown if part.name in TOLD else f"{shown} ({part.media_type})"

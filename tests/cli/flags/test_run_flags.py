@@ -121,7 +121,7 @@ def test_servers_of_a_file_are_started(cli: Cli) -> None:
     # One that never answers delays nothing, and is said.
     servers(x={"command": "sleep", "args": ["60"]})
     outcome = cli.run(*run, "--output-format", "json")
-    line = "MCP server x is still starting; the model can look for its tools once it has."
+    line = "MCP server x is still starting; its tools join when it is ready."
     assert outcome.code == 0 and line in [notice["text"] for notice in outcome.json["notices"]] and line in outcome.err
 
 

@@ -238,7 +238,7 @@ async def test_a_message_that_goes_out_before_a_server_has_started_says_so_once(
         for _ in range(2):
             await say(agent, "hello")
         told = [notice.text for notice in recorder.of(Notice) if notice.code == "mcp"]
-        assert told == ["MCP server test is still starting; the model can look for its tools once it has."]
+        assert told == ["MCP server test is still starting; its tools join when it is ready."]
         go.ring()
 
 

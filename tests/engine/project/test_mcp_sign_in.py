@@ -132,9 +132,31 @@ async def test_a_sign_in_that_ends_without_an_address_is_not_waited_for(
             await asked
 
 
+async def test_who_no_longer_waits_for_the_address_ends_the_sign_in(
+    tmp_path: Path, server: OAuthServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def sign_in(self: McpManager, name: str, show: Callable[[str], None]) -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    monkeypatch.setattr(McpManager, "sign_in", sign_in)
+    async with started(tmp_path, server) as (agent, recorder):
+        asked = asyncio.ensure_future(registry.run(agent, "/mcp login docs"))
+        await begun.wait()
+        asked.cancel()
+        await ended.wait()
+        assert asked.cancelled() and len(notices(recorder)) == 1
+
+
 async def test_a_sign_in_that_fails_is_one_line(tmp_path: Path, server: OAuthServer) -> None:
     async with started(tmp_path, server) as (agent, recorder):
-        with pytest.raises(AgentError, match="only a server with a url has a sign-in"):
+        with pytest.raises(AgentError, match="local has no sign-in: it has no url"):
             await registry.run(agent, "/mcp login local")
         server.denies = True
         await browse((await info(agent, "/mcp login docs")).rows[0].text)

@@ -151,7 +151,7 @@ async def test_a_fold_is_asked_of_the_cache_and_the_next_request_is_valid(tmp_pa
         place = next(n for n, m in enumerate(path) if m.role == "user" and n > 3)
         total = agent.context.usage().total
         plan = await agent.edits.plan_fold(path[place].id, path[place + 12].id)
-        assert "after it lose the cache" in plan.line
+        assert "after it are no longer cached" in plan.line
         line = await agent.edits.fold(path[place].id, path[place + 12].id)
         assert line.startswith("Folded "), line
         (call,) = summaries(server)

@@ -184,7 +184,7 @@ async def test_one_that_is_kept_is_named_at_the_end(tmp_path: Path) -> None:
 async def test_the_user_stops_one_and_the_model_learns_who_did(tmp_path: Path) -> None:
     async with running(made(tmp_path, step(bash=HOLD) + step("ok") * 2)) as (agent, _):
         await say(agent, "start it")
-        assert "by the user" in await agent.background.stop("b1")
+        assert "You stopped b1 after" in await agent.background.stop("b1")
         with pytest.raises(AgentError, match="ended already"):
             agent.background.keep("b1")
         with pytest.raises(AgentError, match="nothing in the background called"):

@@ -251,7 +251,8 @@ async def test_a_stop_hook_has_the_model_go_on_with_a_word(tmp_path: Path) -> No
         assert added(agent.conversation.path[2]) == [("Stop hook", "run the tests")]
         assert [entry["stop_hook_active"] for entry in told(tmp_path)] == [False, True]
         assert [entry["last_assistant_message"] for entry in told(tmp_path)] == ["finished", "tests are green"]
-        assert any("run the tests" in line for line in lines(seen, "hook"))
+        assert not lines(seen, "hook")
+        assert lines(seen, "hook_added") == ["Stop hook: the model goes on: run the tests"]
         assert seen.last_end.stop_reason == "end"
 
 

@@ -78,7 +78,7 @@ async def used(manager: McpManager, root: Path, name: str, **arguments: object) 
     try:
         return (await call(manager, context, f"mcp__asks__{name}", **arguments)).text
     except ToolError as error:
-        if "call again" not in str(error):
+        if "call it again" not in str(error):
             raise
     return (await call(manager, context, f"mcp__asks__{name}", **arguments)).text
 

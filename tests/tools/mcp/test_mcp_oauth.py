@@ -258,7 +258,7 @@ async def test_a_server_that_redirects_or_refuses_for_ever_is_one_line(server: O
         with pytest.raises(AgentError, match="it refuses the token that its own sign-in gave"):
             await sign_in(manager)
         server.answers = {"/mcp": (200, {"content-type": "application/json"}, b"{}")}
-        with pytest.raises(AgentError, match="it does not ask for a sign-in"):
+        with pytest.raises(AgentError, match="needs no sign-in"):
             await sign_in(manager)
 
 
@@ -456,7 +456,7 @@ async def test_what_has_no_sign_in_says_so(server: OAuthServer, tmp_path: Path) 
         assert not manager.may_sign_in("docs") and not manager.may_sign_in("local")
         with pytest.raises(AgentError, match="its headers give an Authorization already"):
             await sign_in(manager)
-        with pytest.raises(AgentError, match="only a server with a url has a sign-in"):
+        with pytest.raises(AgentError, match="has no sign-in: it has no url"):
             await manager.sign_in("local", lambda address: None)
         with pytest.raises(AgentError, match="no MCP server"):
             await manager.sign_in("other", lambda address: None)
