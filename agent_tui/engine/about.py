@@ -151,7 +151,7 @@ class Project:
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
         line = self._extensions.trusted(settings) if self._extensions is not None else "Trusted."
-        parts.foreign = foreign_rules([parts.root, Path.home()])
+        parts.foreign.become(foreign_rules([parts.root, Path.home()]))
         of_config: list[tuple[Which, str]] = [("deny", rule) for rule in settings.permissions.deny]
         of_config += [("ask", rule) for rule in settings.permissions.ask]
         parts.permissions.rules.bring([*of_config, *parts.foreign.in_force()])

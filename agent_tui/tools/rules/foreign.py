@@ -31,6 +31,10 @@ class ForeignRules:
     rules: list[tuple[Which, str, str]] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
 
+    def become(self, other: ForeignRules) -> None:
+        """They were read again."""
+        self.rules, self.unused = other.rules, other.unused
+
     def in_force(self) -> list[tuple[Which, str]]:
         """Those that deny or ask."""
         return [(which, rule) for which, rule, _ in self.rules if which != "allow"]
