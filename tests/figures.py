@@ -20,7 +20,7 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 434,
-    "lines of the program": 106_642,
+    "lines of the program": 106_653,
     "protocols": 20,
     f"files above {LONG_FILE} lines": 0,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,

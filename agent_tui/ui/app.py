@@ -320,7 +320,8 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         return len(self.screen_stack) == 1 if action == "next_mode" else True
 
     def action_interrupt(self) -> None:
-        self.chat.interrupts.interrupt()
+        if not self.chat.interrupts.interrupt():
+            self.chat.questions.decline()
 
     def action_cancel(self) -> None:
         self.chat.interrupts.cancel()

@@ -288,6 +288,16 @@ async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path
         await run.until(lambda: run.agent.called("submit"))
 
 
+async def test_escape_is_a_no_to_who_asks_while_no_turn_runs(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        run.agent.publish(question(tool="edit", summary="edit src/a.py"))
+        await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
+        await run.pilot.press("escape")
+        await run.until(lambda: run.agent.called("answer_permission"))
+        assert run.agent.called("answer_permission")[0][1] is False
+        assert run.app.chat.questions.panel is None
+
+
 async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         rules = ["edit(./**)", "edit(./src/**)", "mcp__trips__plan"]

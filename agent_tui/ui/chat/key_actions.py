@@ -74,11 +74,14 @@ class Interrupts(Part):
     def working(self) -> bool:
         return bool(self._sender.preparing) or self._view.holder.busy
 
-    def interrupt(self) -> None:
+    def interrupt(self) -> bool:
+        """Returns whether something was going on."""
         if self._sender.cancel():
-            return
-        if self._agent is not None and self._agent.turns.interrupt():
+            return True
+        interrupted = self._agent is not None and self._agent.turns.interrupt()
+        if interrupted:
             self._view.activity.begin("Interrupting", "")
+        return interrupted
 
     def to_background(self) -> None:
         """Ctrl+B: commands that are waited for go on in the background."""

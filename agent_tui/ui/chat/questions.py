@@ -137,6 +137,13 @@ class Questions(Part):
         elif self.panel is None and self._view.activity.waits:
             self._view.activity.end()
 
+    def decline(self) -> None:
+        """Esc, where no turn runs that it could interrupt: no, to who works in the background."""
+        from agent_tui.ui.widgets.panels import PermissionPanel
+
+        if isinstance(panel := self.panel, PermissionPanel):
+            panel.action_answer("n")
+
     async def may_attach(self, path: Path) -> bool:
         """Asks whether a file outside the project may go with a message."""
         from agent_tui.models.events import PermissionAsked
