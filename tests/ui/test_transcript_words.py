@@ -97,7 +97,7 @@ async def test_what_is_attached_is_named_in_the_project() -> None:
         assert body(app.transcript)[:4] == [
             "▌ + src/app.py:3-9 (text/x-python)",
             "▌ + docs (text/plain)",
-            "▌ + document change notes.md (text/plain)",
+            "▌ + document change notes.md",
             "▌ + /etc/hosts (text/plain)",
         ]
 
