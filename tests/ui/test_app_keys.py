@@ -79,8 +79,8 @@ async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Pa
         await run.type("later please")
         await run.pilot.press("enter")
         await run.until(lambda: run.agent.waiting.listed)
+        await run.until(lambda: "later please" in run.shown())
         assert shown_waiting(run) == [("queued", "later please")]
-        assert "later please" in run.shown()
         await run.pilot.press("up")
         await run.until(lambda: not run.app.prompt.is_empty)
         assert run.app.prompt.text == "later please"
