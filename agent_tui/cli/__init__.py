@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config import FLAGS
-from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
+from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, STREAMS, Options, Served
 from agent_tui.paths import settle_home, with_home
 
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _give_up_stdout()
-        return EXIT_ERROR
+        return EXIT_PIPE
     except OSError as error:
         terminal_output.complain(f"{error.filename or 'output'}: {error.strerror or error}")
         _give_up_stdout()
