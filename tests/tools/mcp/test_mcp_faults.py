@@ -70,7 +70,7 @@ PASSED_ON = {
     "no_object": "[1, 2]",
     "unknown_part": '[a part of the unknown type \'video\']\n{"type": "video", "url": "v"}\nSeen.',
     "as_text": "Just text.",
-    "broken_part": '[a part of the unknown type \'text\']\n{"type": "text"}\n[a part that cannot be read]\nnull\nRest.',
+    "broken_part": '[a part that cannot be read]\n{"type": "text"}\n[a part that cannot be read]\nnull\nRest.',
 }
 
 
