@@ -306,7 +306,7 @@ class _Run:
 
     def __init__(self, group: ProcessGroup, context: ToolContext, launch: Launch, attempts: Attempts | None) -> None:
         self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
-        self._attempts = attempts
+        self._attempts, self._masks = attempts, launch.masks
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
@@ -412,7 +412,7 @@ class _Run:
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.environment import missed
-        from agent_tui.tools.sandbox.words import kept_from, refused, stopped, undone
+        from agent_tui.tools.sandbox.words import kept_from, masked, refused, stopped, undone
 
         notes += undone(self._group.kept)
         found: Stopped | None = None
@@ -428,7 +428,9 @@ class _Run:
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)
-            notes += refused(text, self._domain, network, shares, code != 0, builds=self._attempts is not None)
+            kept = masked(text, self._masks, self._context.root.resolve())
+            builds = self._attempts is not None
+            notes += kept or refused(text, self._domain, network, shares, code != 0, builds=builds)
             notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
             notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
         lines = [line for line in (text, self._note, *notes) if line]

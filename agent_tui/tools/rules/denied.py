@@ -100,11 +100,11 @@ class DeniedFiles:
                     return Masks(tuple(hits), frozenset(hits), f"there is too much in {search.base} to look through")
         paths = list(dict.fromkeys(target for hit in hits if (target := _target(hit)) is not None))
         known = {(info.st_dev, info.st_ino) for path in paths if (info := _info(path)) is not None and _linked(info)}
-        incomplete = ""
-        if known:
-            others, incomplete = _other_names(known, [self._root, *(trees or ())], end)
-            paths = list(dict.fromkeys([*paths, *others]))
-        return Masks(tuple(paths), frozenset(path for path in paths if self._is_fixed(path)), incomplete)
+        fixed = frozenset(path for path in paths if self._is_fixed(path))
+        if not known:
+            return Masks(tuple(paths), fixed)
+        others, incomplete = _other_names(known, [self._root, *(trees or ())], end)
+        return Masks(tuple(dict.fromkeys([*paths, *others])), fixed, incomplete)
 
     def _below(self, search: _Search) -> Iterator[Path | None]:
         """Yields what matches, and None for each folder that was looked through."""

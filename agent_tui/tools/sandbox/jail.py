@@ -181,7 +181,13 @@ class Jail:
 
     def shows(self) -> list[Path]:
         """The folders that a held command can see, but for its private ones."""
+        self._prepare()  # what is not there yet would not be seen for a while
         return [*places.writable(self._base), *places.readable(self._base)]
+
+    def _prepare(self) -> None:
+        with contextlib.suppress(OSError):
+            self._base.prepare()
+            write_git_config(self._git_config, outside_path(self._base.folders))
 
     def masks(self, domain: Domain, masks: Masks) -> bool:
         """Returns whether a command of ``domain`` is kept from all of these, as far as was tried by now."""
@@ -302,9 +308,6 @@ class Jail:
         if domain != "free" and sandbox.holds(domain):
             # What cannot be kept from it was asked about.
             policy = replace(policy, masks=self._maskable(domain, self.denied(self.shows())))
-            with contextlib.suppress(OSError):
-                policy.prepare()
-                write_git_config(self._git_config, outside_path(policy.folders))
         env = self.environment(domain, network) | dict(more or {})
         policy = replace(policy, readable=(*policy.readable, *_resolved(readable))) if readable else policy
         policy = replace(policy, outputs=tuple(lent.places), sockets=lent.sockets) if lent is not None else policy
@@ -312,7 +315,9 @@ class Jail:
             policy = replace(policy, shared=self._session_network())
             if policy.network == "registries" and (way := self._way_out()) is not None:
                 env |= proxy_env(way.port)
-        return sandbox.wrap(argv, domain, policy, cwd, env)
+        launch = sandbox.wrap(argv, domain, policy, cwd, env)
+        launch.masks = policy.masks.paths
+        return launch
 
     def _session_network(self) -> SessionNetwork | None:
         with self._sharing:

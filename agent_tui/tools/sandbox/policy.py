@@ -167,7 +167,7 @@ class Launch:
     ``with`` block does that. ``command`` and ``confine`` are the same thing in two parts, for a starter that lays the
     restrictions on itself; ``confine`` is None where the backend has them in the command. ``watch`` are places that
     the starter guards because the backend cannot. ``carrier``: the first process is the backend's own, and whoever
-    ends it ends the command without a word.
+    ends it ends the command without a word. ``masks`` are files that rules keep from it.
     """
 
     command: list[str]
@@ -177,6 +177,7 @@ class Launch:
     confine: Mapping[str, object] | None = None
     watch: tuple[Watch, ...] = field(default=())
     carrier: bool = False
+    masks: tuple[Path, ...] = ()
 
     @property
     def argv(self) -> list[str]:

@@ -16,6 +16,7 @@ _WORDS = r"permission denied|operation not permitted|read-only file system"
 _CODES = r"\b(?:EACCES|EPERM|EROFS)\b"
 _DENIED = rf"{_WORDS}|{_CODES}"
 _REFUSED = re.compile(_DENIED, re.IGNORECASE)
+_KEPT_FROM = re.compile(rf"{_DENIED}|resource busy|\bEBUSY\b", re.IGNORECASE)
 _SURELY = re.compile(
     rf"(?m)(?:{_WORDS})(?: \(os error \d+\)|: '[^'\n]*')?\.?$|{_CODES}"
     r"|\b(?:EAI_AGAIN|ENETUNREACH)\b|could not resolve host|name resolution$|service not known",
@@ -88,6 +89,24 @@ def refused(
             return [f"[sandbox: {path}: cannot be seen here, like most of the home folder ({domain}).{again}]"]
         return [f"[sandbox: most of the home folder cannot be seen here ({domain}); that may be why.{again}]"]
     return []
+
+
+def masked(output: str, masks: Sequence[Path], root: Path) -> list[str]:
+    """A line for a command that could not read, or change, what rules keep from commands."""
+    refusals = [line for line in output[-_TAIL:].split("\n") if _KEPT_FROM.search(line)]
+    named = [path for path in masks if any(_names(line, path.name) for line in refusals)]
+    if not named:
+        return []
+    names = [path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path) for path in named]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [
+        f"[sandbox: {', '.join(names[:3])}{more}: a rule of the user denies reading this, so commands can neither read "
+        "nor change it. Leave it out: git add, for instance, by naming the other files.]"
+    ]
+
+
+def _names(line: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", line) is not None
 
 
 def _path(output: str, problem: str) -> str:
