@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from agent_tui.tools.children.job import Cleaned, ending
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
 from agent_tui.tools.sandbox.policy import Domain, Launch, free
+from agent_tui.tools.sandbox.start import shell
 from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
@@ -133,7 +133,21 @@ class BashTool:
 
     async def _ready(self, args: BashArguments, context: ToolContext, more: Sequence[Path], sockets: bool) -> _Line:
         """The command as it is to be started, in its domain. Raises ToolError."""
-        command, jail = [shutil.which("bash") or "/bin/sh", "-c", args.command], context.jail
+        command, script = shell(args.command)
+        try:
+            line = await self._launched(command, args, context, more, sockets)
+        except BaseException:
+            if script is not None:
+                os.close(script)
+            raise
+        if script is not None:
+            line.launch.pass_fds = (*line.launch.pass_fds, script)
+        return line
+
+    async def _launched(
+        self, command: list[str], args: BashArguments, context: ToolContext, more: Sequence[Path], sockets: bool
+    ) -> _Line:
+        jail = context.jail
         if self._own:
             from agent_tui.tools.sandbox.environment import QUIET
 

@@ -24,7 +24,7 @@ from agent_tui.tools.sandbox.policy import NO_MASKS, Masks
 
 MAX_SECONDS = 2.0
 MAX_FOLDERS = 100_000
-MAX_MASKS = 1_000
+MAX_MASKS = 400
 """What one search may take, and find. Where there is more, commands are asked about."""
 
 _SETTLED = 3_000_000_000
