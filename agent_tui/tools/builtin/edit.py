@@ -19,7 +19,7 @@ from agent_tui.tools.arguments import FLAG, TEXT, listed, parameters, reject_sur
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import in_thread
 from agent_tui.tools.files import text as files
-from agent_tui.tools.files.beneath import at, info_of, may_tell, resolve, shown
+from agent_tui.tools.files.beneath import at, info_of, known_to_commands, may_tell, resolve, shown
 from agent_tui.tools.files.diffs import (
     ADD,
     BEGIN,
@@ -242,7 +242,9 @@ class WriteTool:
         verb = "Created" if info is None else "Replaced"
         display = await in_thread(lambda stop: _replacing(before, args.content, name))
         kept = f" It keeps its {style}; change that with bash." if style and data != plain else ""
-        return ToolOutcome(f"{verb} {pictured(name)}: {plural(lines, 'line')}.{kept}", display=display)
+        note = known_to_commands(path, context)
+        told = f"{verb} {pictured(name)}: {plural(lines, 'line')}.{kept}"
+        return ToolOutcome("\n".join(filter(None, [told, note])), display=display)
 
 
 def _replaced(path: Path, context: ToolContext) -> tuple[files.TextFile | None, os.stat_result | None]:

@@ -21,7 +21,7 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.pdf import pdf_text
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.files import text as files
-from agent_tui.tools.files.beneath import info_of, open_regular, resolve, shown
+from agent_tui.tools.files.beneath import info_of, known_to_commands, open_regular, resolve, shown
 from agent_tui.tools.files.encodings import decoded, has_mark
 from agent_tui.tools.files.notebook import notebook_text
 from agent_tui.tools.files.pictures import PICTURE_BYTES
@@ -107,8 +107,10 @@ def _read(path: Path, name: str, args: ReadArguments, context: ToolContext, stop
             return _as_text(cells, NOTEBOOK_NOTE, args, context, stop)
         text, size, note = _utf8(file, name, info.st_size, stop)
         outcome = _lines(text, size, args, context.config.output_limit, stop)
-        if note:
-            outcome.text += f"\n[{note}]"
+        notes = [f"[{note}]"] if note else []
+        if "another" in (where := known_to_commands(path, context)):
+            notes.append(where)
+        outcome.text = "\n".join([outcome.text, *notes])
     files.remember(context, path, info)
     return outcome
 

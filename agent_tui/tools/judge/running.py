@@ -245,7 +245,7 @@ def _git(subject: Subject) -> _Need | None:
     named = " ".join(["git", *(word.text for word in without_globals(command.words[1:])[:1])])
     if not remote:
         changes = changes_settings(words)
-        return _Need(f"{named} changes which programs git runs", "free", exactly=True) if changes else None
+        return _Need(f"{named} {changes}", "free", exactly=True) if changes else None
     known = not subject.started.given and not any(word.dynamic or word.glob or word.tilde for word in command.words)
     plain = remote in ("named", "address") and words[0] == "git" and not command.assignments
     there = subject.folders == {standing.cwd} and words[1] != "-C"

@@ -327,6 +327,8 @@ class Standing:
         within = is_within(path, self.folders)
         if kind == "read" and not within and is_within(path, self._readable):
             return ALLOWED
+        if not within and self._temporary is not None and self.holds("look") and is_within(path, [self._temporary]):
+            return ALLOWED  # every command may write there
         if not within:
             return Decision("ask", f"{path} is outside the project")
         if kind == "edit" and self.protected(path):

@@ -44,6 +44,7 @@ from agent_tui.tools.sandbox.policy import (
     SandboxPolicy,
     Secrecy,
 )
+from agent_tui.tools.sandbox.private_tmp import PrivateTmp
 from agent_tui.tools.sandbox.protected import write_git_config
 
 log = logging.getLogger(__name__)
@@ -97,6 +98,7 @@ class Jail:
             loopback=config.loopback,
             hidden=tuple(hidden),
         )
+        self._private_tmp = PrivateTmp(Path(os.path.realpath(self._base.temporary)), self.shows)
         self._sharing = threading.Lock()
         self._shared: SessionNetwork | None = None
         self._proxy: HostProxy | None = None
@@ -183,6 +185,14 @@ class Jail:
         """The folders that a held command can see, but for its private ones."""
         self._prepare()  # what is not there yet would not be seen for a while
         return [*places.writable(self._base), *places.readable(self._base)]
+
+    @property
+    def private_tmp(self) -> PrivateTmp | None:
+        """The folder that held commands have for ``/tmp``; None where they see the machine's, or none. Tries the
+        sandbox, where that was not done."""
+        if not self.expects("look") or not self.tried().holds("look") or self._backend is None:
+            return None
+        return self._private_tmp if self._backend.own_tmp else None
 
     def _prepare(self) -> None:
         with contextlib.suppress(OSError):
