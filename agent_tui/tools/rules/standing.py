@@ -13,7 +13,7 @@ from typing import Literal, Self
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.records import dataclass
 from agent_tui.tools.base import ServerTool
-from agent_tui.tools.files.beneath import is_within
+from agent_tui.tools.files.beneath import has_other_names, is_within
 from agent_tui.tools.rules.decision import (
     ALLOWED,
     CHANGES_FILE,
@@ -287,6 +287,15 @@ class Standing:
         self.denied.look_again()
         return self.denied.find(trees)
 
+    def denies_reading(self, path: Path) -> bool:
+        """Returns whether a rule denies reading a file, by this name or, with hard links, by another."""
+        return self.rules.denies_reading(path) or self._is_other_name(path)
+
+    def _is_other_name(self, path: Path) -> bool:
+        if not self.rules.denied_patterns() or not has_other_names(path):
+            return False
+        return path in self.denied.find([self.root]).paths
+
     def reads_denied(self, domain: Domain) -> str:
         """Describes what a program in ``domain`` could read though a rule denies it; empty where there is nothing, or
         it is kept from that."""
@@ -319,6 +328,9 @@ class Standing:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
         if rule := self.rules.for_path("deny", tool, kind, path):
             return denied_by(rule)
+        if kind == "read" and self._is_other_name(path):
+            message = f"Refused: {path.name} is another name of a file, and a rule of the user denies reading that."
+            return Decision("deny", "it is another name of a file that a rule denies reading", message)
         asks = self.rules.for_path("ask", tool, kind, path)
         if kind == "edit" and self.mode == "plan":
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)

@@ -18,7 +18,7 @@ from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support import sandbox_world as world
 from tests.support.git import git
-from tests.support.tool_context import bash, permissions_of
+from tests.support.tool_context import bash, permissions_of, read
 
 SECRET = "TOKEN-of-the-project"
 
@@ -212,6 +212,14 @@ def test_the_question_says_what_could_be_read_and_its_answer_can_be_kept(project
     assert bash(permissions, "cat .gitignore && npm test && make").action == "ask"
     assert bash(permissions, "grep -r TOKEN .").action == "deny"
     assert bash(permissions, "grep TOKEN .gitignore").action == "allow"
+
+
+def test_file_tools_know_other_names_of_it(project: Path) -> None:
+    permissions = parts(project, Sandbox(), "read(**/.env)", "read(./secrets)")[1]
+    for name in (".env", "link", "src/hard", "secrets/inner/key"):
+        assert read(permissions, project / name).action == "deny", name
+        assert permissions.denies_reading((project / name).resolve())
+    assert read(permissions, project / "file").action == "allow"
 
 
 def test_too_much_to_look_through_is_asked_about(
