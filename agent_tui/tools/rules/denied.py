@@ -17,7 +17,6 @@ from pathlib import Path
 
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
-from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.files.walk import expand_braces
 from agent_tui.tools.rules.rule import plain_start
 from agent_tui.tools.sandbox.policy import NO_MASKS, Masks
@@ -103,7 +102,8 @@ class DeniedFiles:
         fixed = frozenset(path for path in paths if self._is_fixed(path))
         if not known:
             return Masks(tuple(paths), fixed)
-        others, incomplete = _other_names(known, [self._root, *(trees or ())], end)
+        around = [tree for tree in trees or () if any(path.is_relative_to(tree) for path in paths)]
+        others, incomplete = _other_names(known, [self._root, *around], end)
         return Masks(tuple(dict.fromkeys([*paths, *others])), fixed, incomplete)
 
     def _below(self, search: _Search) -> Iterator[Path | None]:
@@ -223,7 +223,7 @@ def _other_names(known: set[tuple[int, int]], trees: Sequence[Path], end: float)
     """The names that files have below ``trees`` (hard links), and why some may be missing."""
     inodes = {inode for _, inode in known}
     found: list[Path] = []
-    todo = [str(tree) for tree in trees if not is_within(tree, [Path("/usr"), Path("/nix"), Path("/snap")])]
+    todo = [str(tree) for tree in trees if not any(tree != other and tree.is_relative_to(other) for other in trees)]
     while todo:
         if time.monotonic() > end + MAX_SECONDS:
             return found, f"there is too much in {trees[0]} to look for other names of what a rule denies"

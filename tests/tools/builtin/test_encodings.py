@@ -105,7 +105,7 @@ async def test_what_an_encoding_does_not_have_is_refused_before_anybody_is_asked
             with pytest.raises(ToolError, match=r"which has no '🙂' \(U\+1F642, slightly smiling face; line \d\)"):
                 result = attempt(arguments, context)
                 if not hasattr(result, "kind"):
-                    await result  # type: ignore[misc]
+                    await result
     assert path.read_bytes() == before
 
 
@@ -142,7 +142,13 @@ async def test_line_ends_of_two_kinds_stay_where_they_are(
 
 
 async def test_a_notebook_keeps_its_encoding(context: ToolContext) -> None:
-    cell = {"cell_type": "code", "source": ["x = 'é'"], "outputs": [], "execution_count": None, "metadata": {}}
+    cell: dict[str, object] = {
+        "cell_type": "code",
+        "source": ["x = 'é'"],
+        "outputs": [],
+        "execution_count": None,
+        "metadata": {},
+    }
     text = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}, ensure_ascii=False)
     path = context.root / "a.ipynb"
     for mark, codec in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (b"", "cp1252")):

@@ -238,12 +238,17 @@ def test_a_search_reads_again_only_what_has_changed(tmp_path: Path, monkeypatch:
     found = denied.DeniedFiles(tmp_path, lambda: ["**/.env"], lambda path: path.name == ".env")
     monkeypatch.setattr(denied, "_SETTLED", -1)
     assert found.find([]).paths == (tmp_path / "7" / "deep" / ".env",)
-    read: list[object] = []
+    looked: list[str] = []
     scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: read.append(path) or scandir(path))
+
+    def noted(path: str) -> object:
+        looked.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noted)
     found.look_again()
-    assert found.find([]).paths == (tmp_path / "7" / "deep" / ".env",) and read == []
+    assert found.find([]).paths == (tmp_path / "7" / "deep" / ".env",) and looked == []
     (tmp_path / "9" / ".env").touch()
     os.utime(tmp_path / "9", (0, 0))
     found.look_again()
-    assert len(found.find([]).paths) == 2 and read == [str(tmp_path / "9")]
+    assert len(found.find([]).paths) == 2 and looked == [str(tmp_path / "9")]
