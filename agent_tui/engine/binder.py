@@ -221,12 +221,18 @@ class Binder:
         if info.unreachable and (text := gone_text(info)) not in self._told:
             self._told.add(text)
             self._state.events.publish(Notice("warning", text, "server_gone"))
-        if info.tools is False and (text := no_tools_text(info)) not in self._told:
+        if info.tools is False and (text := no_tools_text(info)) not in self._told and not self._went_without_tools():
             self._told.add(text)
             self._state.events.publish(Notice("warning", text, "no_tools"))
         refused = reserve_problem(info.limits, self._state.runtime.policy())
         if refused is not None:
             self._state.events.publish(Notice("warning", refused, "reserve"))
+
+    def _went_without_tools(self) -> bool:
+        """Returns whether the session's newest request had no tools either: the user was told then."""
+        steps, key = self._state.conversation.steps, self._state.runtime.info.spec.key
+        newest = next((step for step in reversed(steps) if step.kind == "turn"), None)
+        return newest is not None and newest.model_key == key and not any(part.row == "tools" for part in newest.fixed)
 
     def prepare_backend(self, info: ModelInfo) -> None:
         """Loads what the session's model needs ahead of its first call; not where the session is only looked at."""
@@ -244,8 +250,10 @@ def gone_text(info: ModelInfo) -> str:
     """What a user is told where nothing listens at the address of a model's server."""
     dialect = dialect_of(info.target.provider)
     where = shown_address(info.spec.api_base or variable_base(dialect) or dialect.base or "")
-    window = f"its window of {info.limits.window:,} is {info.limits.origin}"
-    known = "its window is not known" if info.limits.window is None else window
+    limits = info.limits
+    known = "its window is not known"
+    if limits.window is not None:
+        known = f"its window is shown as {limits.window:,} ({limits.origin})"
     return f"No answer from the server of {info.spec.key} at {where}; {known}."
 
 

@@ -283,7 +283,9 @@ class Worker:
             facts = await asyncio.shield(self._looking_up[name])
         else:
             facts = await server_facts(info, self._connections)
-        if facts is not None and not (facts.silent and name in self._facts):
+        if facts is not None and facts.silent and (known := self._facts.get(name)) is not None:
+            return describe(spec, replace(known, silent=True, unreachable=facts.unreachable))
+        if facts is not None:
             self._facts[name] = facts
         return self._info(spec)
 
