@@ -12,7 +12,7 @@ import pytest
 
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.providers.failure_lines import refuses_media
+from agent_tui.providers.refusals import refuses_media
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import responses_stream as responses

@@ -13,7 +13,7 @@ import pytest
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import OfferedTool, ToolSchema
 from agent_tui.models.usage import Limits
-from agent_tui.providers.failure_lines import refused_tools
+from agent_tui.providers.refusals import refused_tools
 from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.failures.test_refused_for_ever import CHAT, fine, path_of
 from tests.support.agents import say

@@ -20,7 +20,7 @@ from agent_tui.providers.dialects.gemini import OPEN
 from agent_tui.providers.dialects.openai import STRICT
 from agent_tui.providers.dialects.record import Subset
 from agent_tui.providers.direct import encode
-from agent_tui.providers.failure_lines import refuses_schema
+from agent_tui.providers.refusals import refuses_schema
 from agent_tui.providers.request import build_call
 from agent_tui.providers.schemas import fitted
 from agent_tui.providers.worker.client import WorkerClient
