@@ -14,6 +14,7 @@ from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.toolbox import ToldMode
 from agent_tui.engine.turns.recover import Recovery
+from agent_tui.engine.turns.refused import leave_out_exchange
 from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
@@ -167,9 +168,11 @@ class TurnExecutor:
                 return "budget", None
             if isinstance(result, str):
                 return "error", Failure("context_overflow", result)
-            if result.failure is not None:
-                refused = result.failure.kind == "content_refused"
-                return ("refused" if refused else "error"), result.failure
+            if result.failure is not None and result.failure.kind != "content_refused":
+                return "error", result.failure
+            if result.failure is not None or result.finish == "refused":
+                await self._leave_out_exchange()
+                return "refused", result.failure
             calls = result.message.tool_calls
             if calls:
                 if await self._run_tools(calls, cut_off=result.finish == "length"):
@@ -181,13 +184,16 @@ class TurnExecutor:
                 text = "The answer was cut off at the output limit. Send a message to continue."
                 self.emit(Notice("warning", text, "length"))
                 return "length", None
-            elif result.finish == "refused":
-                return "refused", None
             elif result.finish == "paused":
                 continue
             elif not await self._steer() and not await self._goes_on(result.message):
                 return "end", None
         raise AssertionError("unreachable: the loop returns at its limit")
+
+    async def _leave_out_exchange(self) -> None:
+        if self._runtime.parent is None and (notice := await leave_out_exchange(self._runtime)) is not None:
+            self.emit(notice)
+            self.emit(self._runtime.changed())
 
     async def _steer(self) -> bool:
         """Adds what the user wants in before the next step; False when there is nothing."""

@@ -310,7 +310,7 @@ class HistoryRepair:
     def next(self, result: StepResult) -> bool:
         """Changes what is sent, so that the step may be made again; False where nothing is left to change."""
         failure = result.failure
-        if failure is None or self._repairs >= MOST_REPAIRS:
+        if failure is None or malformed_call(failure) or self._repairs >= MOST_REPAIRS:
             return False
         runtime, words = self._runtime, _comparable(failure)
         if self._before is None:

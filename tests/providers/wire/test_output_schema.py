@@ -357,7 +357,7 @@ class TestRuns:
         server.serve("/v1/messages", REFUSED, LOOK, anthropic.answer(anthropic.text("yes")), good)
         product = Product(tmp_path, worker, {"m": model("anthropic/claude-sonnet-4-6", server)}, step_limit=3)
         summary = await product.run("hi", output_schema=file)
-        assert (product.code, summary["output"], summary["steps"]) == (0, {"ok": True}, 3)
+        assert (product.code, summary["output"], summary["steps"]) == (0, {"ok": True}, 4), "the refused call is one"
         held = ["format" in call.json.get("output_config", {}) for call in calls(server)]
         assert held == [True, False, False, False]
         assert sum(note["code"] == "schema_refused" for note in summary["notices"]) == 1
