@@ -315,7 +315,7 @@ class HistoryRepair:
         runtime, words = self._runtime, _comparable(failure)
         if self._before is None:
             self._before, self._first, self._base = _Sending.of(runtime), failure, result.request
-        elif words == self._words and self._kept.changes:
+        elif words == self._words and self._kept.changes and not self._names_others(result, failure):
             # It was not for that.
             self._kept.take_back(runtime)
         else:
@@ -329,6 +329,16 @@ class HistoryRepair:
             self._at_once = True
             return self._take(list(self._tried.values()), failure)
         return False
+
+    def _names_others(self, result: StepResult, failure: Failure) -> bool:
+        """Returns whether the same words mean other tools now: those that stand in the place of the ones left out."""
+        names = refused_tools(failure, result.request.tools, self._brought())
+        return bool(names) and self._kept.changes[-1][1].code == "tools_refused" and f"tools {names}" not in self._tried
+
+    def _brought(self) -> list[str]:
+        """The names of the tools of others."""
+        offered = self._runtime.request_prefix.offered
+        return [tool.schema.name for tool in offered if tool.group != "builtin" and not tool.deferred]
 
     def _refused(self, failure: Failure) -> RefusedRequest:
         """The request as it would be made now, without what was taken back."""
@@ -360,9 +370,7 @@ class HistoryRepair:
             yield "drop field", _without_drop_field
         if refused.shown and refuses_media(failure):
             yield "media", _without_media
-        offered = self._runtime.request_prefix.offered
-        brought = [tool.schema.name for tool in offered if tool.group != "builtin" and not tool.deferred]
-        if names := refused_tools(failure, request.tools, brought):
+        if names := refused_tools(failure, request.tools, self._brought()):
             yield f"tools {names}", _leaving_out_tools(names)
         for name in named.adaptations if named is not None else ():
             if HOLDS[name](refused) >= 0 and not rule.needs(name):

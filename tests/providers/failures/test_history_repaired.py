@@ -15,10 +15,11 @@ import pytest
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import Notice
+from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import responses_stream as responses
 from tests.support.agents import Recorder, parts_for, say
-from tests.support.end_to_end import KEY_VARIABLE, leaves
+from tests.support.end_to_end import KEY_VARIABLE, Product, leaves, model
 from tests.support.in_process import InProcess
 from tests.support.loopback import Loopback, Recorded, Reply, chat_chunk, json_reply, sse
 
@@ -565,3 +566,70 @@ async def test_a_result_that_was_refused_takes_only_itself_along_and_if_need_be_
         assert ended(heard) == ("end", "")
         sent = text_of(server.requests[-1].json)
         assert "look" in sent and "alpha" not in sent, "the work before stays"
+
+
+async def test_a_template_without_tools_is_met_in_the_middle_of_a_tool_loop(tmp_path: Path, server: Loopback) -> None:
+    api = APIS["plain"]
+    strict = Strict(api, json_reply(api.error("Conversation roles must alternate user/assistant"), 500), uneven, True)
+    server.answer_by(strict)
+    async with chat(tmp_path, server, api) as (agent, heard):
+        await say(agent, "look")
+        assert (ended(heard), strict.answered) == (("end", ""), 2)
+        sent = server.requests[-1].json
+        assert roles(sent)[-2:] == ["assistant", "user"] and "<tool_call>" in text_of(sent)
+        # What was learned is forgotten with all the rest, and learned again.
+        await agent.models.forget_limits()
+        strict.refused = 0
+        await say(agent, "and now?")
+        assert ended(heard) == ("end", "") and strict.refused == 1
+
+
+async def test_two_things_that_one_refusal_stands_for_go_together(tmp_path: Path, server: Loopback) -> None:
+    api = APIS["responses"]
+
+    def bad(body: Any) -> bool:
+        return typed("reasoning")(body) or typed("function_call")(body)
+
+    strict = Strict(api, json_reply(api.error("Bad request."), 400), bad)
+    server.answer_by(strict)
+    async with chat(tmp_path, server, api) as (agent, heard):
+        await say(agent, "look")
+        strict.awake = True
+        await say(agent, "and now?")
+        assert ended(heard) == ("end", "") and strict.refused <= 9
+        strict.refused = 0
+        await say(agent, "thanks")
+        assert (ended(heard), strict.refused) == (("end", ""), 0)
+
+
+async def test_only_what_was_there_is_left_out_where_single_blocks_are_wrong(tmp_path: Path, server: Loopback) -> None:
+    """Claude goes on to think with blocks of its own: one bad block is no cause to lose all later ones."""
+    api = APIS["anthropic"]
+    words = "messages.1.content.0: `thinking` blocks cannot be modified."
+    strict = Strict(api, json_reply(api.error(words), 400), lambda body: text_of(body).count("c2ln") > 1)
+    server.answer_by(strict)
+    async with chat(tmp_path, server, api) as (agent, heard):
+        await say(agent, "look")
+        strict.awake = True
+        await say(agent, "and now?")
+        assert (ended(heard), strict.refused) == (("end", ""), 1)
+        strict.answered = 1
+        await say(agent, "think")
+        await say(agent, "again")
+        assert "c2ln" in text_of(server.requests[-1].json) and strict.refused == 1
+
+
+async def test_a_script_gets_its_answer_and_one_line(worker: WorkerClient, tmp_path: Path, server: Loopback) -> None:
+    api = APIS["responses"]
+    strict = Strict(api, json_reply(api.error("The encrypted content could not be verified."), 400), typed("reasoning"))
+    server.answer_by(strict)
+    product = Product(tmp_path, worker, {"m": model("openai/responses/gpt-5", server, "/v1")}, step_limit=5)
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a.txt").write_text("alpha")
+    await product.run("look")
+    strict.awake = True
+    summary = await product.run("and now?")
+    assert (product.code, summary["text"], strict.refused) == (0, "Fine.", 1)
+    assert sum("Sent again, now" in note["text"] for note in summary["notices"]) == 1
+    await product.run("thanks")
+    assert (product.code, strict.refused) == (0, 1)
