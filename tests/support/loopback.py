@@ -155,10 +155,12 @@ class Loopback:
         """Answers every POST by what it asks, as real servers do."""
         self._judge = judge
 
-    def next_reply(self, path: str, method: str = "POST", request: Recorded | None = None) -> Reply:
-        if self._judge is not None and request is not None and method == "POST":
-            reply = self._judge(request)
-            return reply if isinstance(reply, Reply) else Reply(reply)
+    def judged(self, request: Recorded) -> Reply | None:
+        """The answer of who judges requests here; None where nobody does."""
+        reply = self._judge(request) if self._judge is not None and request.method == "POST" else None
+        return Reply(reply) if isinstance(reply, bytes) else reply
+
+    def next_reply(self, path: str, method: str = "POST") -> Reply:
         with self._lock:
             queue = self._replies.get(path) or self._replies.get("*")
             if method == "GET" and self._posts_only:
@@ -226,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         request = Recorded(self.command, parts.path, parts.query, dict(self.headers.items()), body, time.monotonic())
         self.loopback.record(request)
-        reply = self.loopback.next_reply(parts.path, self.command, request)
+        reply = self.loopback.judged(request) or self.loopback.next_reply(parts.path, self.command)
         if reply.hold is not None:
             reply.hold.wait(30)
         if reply.drop:
