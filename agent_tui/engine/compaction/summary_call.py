@@ -220,7 +220,7 @@ class SummaryCall:
         while True:
             source = waiting[0]
             answer = await self._once_or_twice(plan, model, session_id, source)
-            too_long = answer.failure is not None and answer.failure.kind == "context_overflow"
+            too_long = answer.failure is not None and answer.failure.kind in ("context_overflow", "too_large")
             if too_long and halvings < MAX_HALVINGS and len(source.entries) > 1:
                 log.info("The summary call is too long; its input is split")
                 halvings, room = halvings + 1, source.tokens // 2
@@ -252,7 +252,11 @@ class SummaryCall:
             self._again, line = True, ASKED_AGAIN[answer.problem.code]
         if answer is None or answer.why is None:
             return answer
-        elsewhere = answer.failure is None or answer.failure.kind in ("context_overflow", "invalid_request")
+        elsewhere = answer.failure is None or answer.failure.kind in (
+            "context_overflow",
+            "too_large",
+            "invalid_request",
+        )
         return None if elsewhere else answer
 
     async def own(self, model: ModelInfo, asked: WarmCall) -> tuple[SummaryAnswer, OwnItems | None]:
