@@ -29,6 +29,9 @@ FailureKind = Literal[
 INTERRUPTED = "Interrupted."
 """Said of an answer that the user ended."""
 
+BEGINS_AGAIN = "Interrupted. The answer begins again."
+"""Said of an answer that broke off and is asked for again: what came of it before is replaced."""
+
 TEXT_KEPT = "Your text is kept."
 """Said of every failure that leaves the user's message unanswered: it need not be typed again."""
 
@@ -64,6 +67,8 @@ class Overflow:
     max_output: int | None = None
     exact: bool = True
     text: str = ""
+    answering: bool = False
+    """The answer itself ran into the end of the window: a shorter one would end there, too."""
 
     @property
     def only_output(self) -> bool:
@@ -85,10 +90,13 @@ class Failure:
     status: int | None = None
     retry_after: float | None = None
     overflow: Overflow | None = None
+    again: bool | None = None
+    """Whether it may be tried again, where that does not follow from its kind: the server says so, or a limit of the
+    user's is reached."""
 
     @property
     def retryable(self) -> bool:
-        return self.kind in RETRYABLE
+        return self.kind in RETRYABLE if self.again is None else self.again
 
 
 def without_text_kept(failure: Failure) -> Failure:

@@ -33,7 +33,7 @@ from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, miss
 from agent_tui.providers.counting import encoding
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange
-from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
+from agent_tui.providers.errors import NotAnAnswerError, StreamError, bad_end_failure, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, said_why
 from agent_tui.providers.net import BODY_LIMIT, BoundError
@@ -325,6 +325,8 @@ class Answer:
             self._emit_failure(StreamError(said))
         elif (odd := self._no_answer()) is not None:
             self._emit_failure(odd)
+        elif (bad := self.accumulator.bad_end) is not None:
+            self._emit(Failed(bad_end_failure(bad, self._called, self._info.target.model, self._started)))
         elif end is not None and (self.accumulator.tap.seen or said_why(self._source)):
             # LiteLLM makes up a finish reason where none came.
             self._emit(end)

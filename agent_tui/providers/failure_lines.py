@@ -67,6 +67,9 @@ def failure(
             what, advice = f"{called.first} is limiting the rate of requests{said}{when}", f"Try again, or {other}."
         case "overloaded":
             what, advice = f"{called.first} is overloaded or failing{said}", "Try again in a moment."
+        case "context_overflow" if overflow is not None and overflow.answering:
+            what = f"The conversation and the answer are larger than {model} accepts{said}"
+            advice = "Run /compact, or choose a larger model with /model."
         case "context_overflow" if overflow is not None and _answer_too_long(overflow):
             what = f"The conversation plus the requested answer is larger than {model} accepts{said}"
             advice = "Run /compact, or choose another model with /model."
@@ -88,8 +91,11 @@ def failure(
             what = f"No connection to {called.place}."
             advice = "Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
-            what, kept = f"The answer of {called.name} was cut off.", "What arrived is kept."
+            why = said if "BadEnd" in names else "."
+            what, kept = f"The answer of {called.name} was cut off{why}", "What arrived is kept."
             advice = "Try again, or ask it to continue."
+        case "empty_answer" if "BadEnd" in names:
+            what, advice = f"{called.first_place} sent an empty answer{said}", f"Try again, or {other}."
         case "empty_answer":
             what = f"{called.first_place} sent an empty answer."
             advice = "Try again. If it happens again, check that api_base is the address of its API."

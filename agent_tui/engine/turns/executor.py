@@ -22,7 +22,16 @@ from agent_tui.engine.toolbox import ToldMode
 from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
-from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
+from agent_tui.models.events import (
+    ContextChanged,
+    Event,
+    MessageAdded,
+    MessagesWithdrawn,
+    Notice,
+    StopReason,
+    TurnEnded,
+    TurnStarted,
+)
 from agent_tui.models.failure import TEXT_KEPT, Failure, Overflow, inner_failure
 from agent_tui.models.messages import (
     MALFORMED,
@@ -71,6 +80,8 @@ class OverflowRecovery:
         """Returns how to send the step again; None when it was not refused for its size, or nothing is left to try.
         Raises StoreError."""
         failure = result.failure
+        if failure is not None and failure.overflow is not None and failure.overflow.answering:
+            return await self._make_room(result, failure)
         if failure is None or result.received:
             return None
         overflow = failure.overflow
@@ -89,6 +100,9 @@ class OverflowRecovery:
                 return Again(output)
         if alone:
             return None
+        return await self._compact(result, failure)
+
+    async def _compact(self, result: StepResult, failure: Failure) -> Again | None:
         # What the provider said, without the ways on: which are left is known in a moment.
         said = failure.message.partition(TEXT_KEPT)[0].partition(" Use /compact")[0].strip()
         stopped = await self._compaction.after_overflow(said)
@@ -97,6 +111,20 @@ class OverflowRecovery:
             return None
         self._shortened, self._compacted = set(), True
         return Again()
+
+    async def _make_room(self, result: StepResult, failure: Failure) -> Again | None:
+        """The window was full before the answer was whole. What came of it is left on a branch of its own, so that it
+        is not sent with the next try; where there is none, it stays."""
+        conversation, message = self._runtime.conversation, result.message
+        came = bool(conversation.path) and conversation.path[-1] is message
+        if came:
+            conversation.go_to(message.parent_id)
+        again = await self._compact(result, failure)
+        if came and again is None:
+            conversation.go_to(message.id)
+        elif came:
+            self._emit(MessagesWithdrawn([message.id]))
+        return again
 
     def _shorter(self, overflow: Overflow | None, asked: int | None) -> int | None:
         usage, most = self._runtime.usage(), self._runtime.info.limits.max_input
@@ -121,6 +149,17 @@ class OverflowRecovery:
             await patiently(lambda: conversation.add_step(step))
         self._emit(runtime.changed())
         return overflow
+
+
+def unknown_end(result: StepResult) -> Failure:
+    """The failure of an answer that ended for a reason that nobody knows."""
+    words = (
+        f" with “{result.finish_words}”, which agent-tui does not know"
+        if result.finish_words
+        else " without saying why"
+    )
+    text = f"The answer ended{words}: it may not be complete. What arrived is kept. Send a message to continue."
+    return Failure("interrupted_stream", text)
 
 
 class RefusedTools:
@@ -345,6 +384,8 @@ class TurnExecutor:
                 return "length", None
             elif result.finish == "refused":
                 return "refused", None
+            elif result.finish == "unknown":
+                return "error", unknown_end(result)
             elif result.finish == "paused":
                 continue
             elif not await self._steer() and not await self._goes_on(result.message):

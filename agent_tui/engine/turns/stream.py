@@ -23,9 +23,21 @@ class StreamProcessor:
         self._since = 0.0
         self._dirty: set[int] = set()
         self._pieces: dict[int, list[str]] = {}
+        self.interrupted = False
+        """What is there came of an attempt that broke off: the next delta begins the answer anew."""
+
+    def interrupt(self) -> None:
+        """The answer broke off and is asked for again. What came of it stands until something comes anew."""
+        self._end_reasoning()
+        self.interrupted = True
 
     def apply(self, delta: Delta) -> None:
         """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
+        if self.interrupted:
+            self.interrupted, self.tokens = False, 0.0
+            self.message.parts.clear()
+            self._pieces.clear()
+            self._dirty.clear()
         parts = self.message.parts
         if delta.index == len(parts):
             self._end_reasoning()

@@ -8,10 +8,11 @@ import pytest
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, resolve_target
 from agent_tui.providers.direct import HttpError
-from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
+from agent_tui.providers.errors import StreamError, classify, unwrap
 from agent_tui.providers.limits import problem
 from agent_tui.providers.overflow import is_overflow
 from agent_tui.providers.secrets import MASK, Redactor, redact
+from agent_tui.providers.waits import retry_after
 from tests.support.model_calls import environment
 
 OVERFLOWS = [
@@ -198,10 +199,9 @@ def test_error_events(event: dict[str, object], kind: str) -> None:
         ({"Retry-After": "soon"}, None),
         ({"Retry-After": "-3"}, 0.0),
         ({}, None),
-        (None, None),
     ],
 )
-def test_retry_after(headers: dict[str, str] | None, seconds: float | None) -> None:
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, now=60.0) == seconds
 
 
