@@ -143,6 +143,7 @@ class StepRunner:
             for _ in range(MOST_ADAPTED):
                 if not await self._once_more(call, processor, result):
                     break
+            processor.join()
             if self._is_empty(result) and self._begun.may_repeat(None, 0.0):
                 await self._ask_again(request, processor, result)
         except asyncio.CancelledError:

@@ -76,6 +76,12 @@ class StreamProcessor:
 
     def take_dirty(self) -> set[int]:
         """Joins the pieces received so far into the parts and returns the indexes to flush."""
+        self.join()
+        dirty, self._dirty = self._dirty, set()
+        return dirty
+
+    def join(self) -> None:
+        """Joins the pieces received so far into the parts."""
         for index, pieces in self._pieces.items():
             match part := self.message.parts[index]:
                 case ToolCallPart():
@@ -83,8 +89,6 @@ class StreamProcessor:
                 case TextPart() | ReasoningPart():
                     part.text += "".join(pieces)
         self._pieces.clear()
-        dirty, self._dirty = self._dirty, set()
-        return dirty
 
     def finish(self) -> None:
         """Settles the message: no part without content, and every tool call with an id of its own."""
