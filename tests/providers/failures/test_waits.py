@@ -132,7 +132,7 @@ def test_the_surest_word_counts() -> None:
     assert refused(429, headers, "try again in 9s").retry_after == 7
     assert refused(429, {"x-ratelimit-reset-requests": "60s"}, "try again in 9s").retry_after == 9
     assert refused(429, {"x-ratelimit-reset-requests": "60s"}).retry_after == 60
-    assert "60 s" in refused(429, {"x-ratelimit-reset-requests": "60s"}).message
+    assert "wait 1 min" in refused(429, {"x-ratelimit-reset-requests": "60s"}).message
 
 
 def test_limits_stand_beside_every_answer_and_say_something_of_one_refusal_only() -> None:
@@ -162,22 +162,8 @@ def test_a_refusal_for_its_size_is_not_repeated_whatever_the_server_says() -> No
 
 def test_whatever_comes_is_a_number_of_seconds_or_nothing() -> None:
     dice = random.Random(7)
-    pieces = [
-        "1",
-        "9" * 400,
-        "m",
-        "s",
-        "ms",
-        " ",
-        ":",
-        '"',
-        "retryDelay",
-        "try again in ",
-        "retry-after",
-        "{",
-        "seconds",
-    ]
-    pieces += ["-", ".", "e9", "T", "Z", "2027-01-01", "\x00", "µ", "\\", " and ", "in"]
+    pieces = ["1", "9" * 400, "m", "s", "ms", " ", ":", '"', "retryDelay", "try again in ", "retry-after", "{"]
+    pieces += ["seconds", "-", ".", "e9", "T", "Z", "2027-01-01", "\x00", "µ", "\\", " and ", "in"]
     for _ in range(3_000):
         text = "".join(dice.choices(pieces, k=dice.randint(1, 30)))
         headers = {"retry-after": text, "x-ratelimit-reset-requests": text, "retry-after-ms": text}
