@@ -176,7 +176,11 @@ class BegunCall:
     def may_repeat(self, failure: Failure | None, came: float | None) -> bool:
         """Returns whether it may be made again after a failure, or an empty answer: what it may have cost is held back
         from now on, or kept as an attempt of its own where so many tokens (``came``) of its answer had come."""
-        step, unbilled = self.step, came is None and failure is not None and failure.kind in NOT_BILLED
+        step = self.step
+        if step.usage is not None:
+            # It was read, whatever came of it.
+            came = came or 0.0
+        unbilled = came is None and failure is not None and failure.kind in NOT_BILLED
         if unbilled or (came is None and (self.runtime.budget is None or step.most_usd is None)):
             return True
         broken = self._attempt(failure, came or 0.0)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.runtime import Emit
 from agent_tui.models.events import RetryWaiting
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Failure, without_ways
 from agent_tui.models.requests import Delta, Failed, ModelRequest, Provider, StreamItem
 from agent_tui.records import dataclass
 
@@ -71,6 +71,7 @@ async def stream_with_retries(
         log.info("Attempt %d of %d failed (%s), again in %.1f s", attempt, attempts, failure.kind, seconds)
         if came is not None:
             yield Interrupted(failure)
+            failure = without_ways(failure)
         emit(RetryWaiting(seconds, attempt, attempts, failure))
         await asyncio.sleep(seconds)
 

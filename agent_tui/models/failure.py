@@ -32,6 +32,9 @@ INTERRUPTED = "Interrupted."
 BEGINS_AGAIN = "Interrupted. The answer begins again."
 """Said of an answer that broke off and is asked for again: what came of it before is replaced."""
 
+ARRIVED_KEPT = "What arrived is kept."
+"""Said of an answer that ended in its middle."""
+
 TEXT_KEPT = "Your text is kept."
 """Said of every failure that leaves the user's message unanswered: it need not be typed again."""
 
@@ -103,6 +106,12 @@ def without_text_kept(failure: Failure) -> Failure:
     """The same of a call that nobody typed a text for: a summary, a subagent's, one that goes on from a tool's
     result."""
     return replace(failure, message=" ".join(failure.message.replace(TEXT_KEPT, "").split()))
+
+
+def without_ways(failure: Failure) -> Failure:
+    """The same of a call that is made again by itself: nothing is kept, and nothing to be done."""
+    said = failure.message.partition(TEXT_KEPT)[0].partition(ARRIVED_KEPT)[0].strip()
+    return replace(failure, message=said or failure.message)
 
 
 def inner_failure(error: Exception, unsent: bool = False) -> Failure:

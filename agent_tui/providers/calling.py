@@ -99,6 +99,12 @@ class SilenceError(BoundError):
     kind: FailureKind = "timeout"
 
 
+class TooSlowError(SilenceError):
+    """The answer took longer than the user lets it: it would the next time, too."""
+
+    again = False
+
+
 LINGER = 3.0
 """Seconds of silence after the reason why an answer ended: what may still come is usage. Some gateways keep the
 connection open then."""
@@ -135,7 +141,7 @@ class Silence:
     def error(self) -> SilenceError:
         """Why there is no patience left."""
         if self._request.answer_timeout and self._left_of_all() <= 0:
-            return SilenceError(
+            return TooSlowError(
                 f"The answer was not complete after {self._request.answer_timeout:g} s. "
                 "Try again, or raise agent.answer_timeout."
             )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
-from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
+from agent_tui.models.failure import ARRIVED_KEPT, TEXT_KEPT, Failure, FailureKind, Overflow
 from agent_tui.models.requests import ToolSchema
 from agent_tui.providers.catalog import Called, dialect_of
 from agent_tui.providers.net import BoundError, RedirectError
@@ -92,7 +92,7 @@ def failure(
             advice = "Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
             why = said if "BadEnd" in names else "."
-            what, kept = f"The answer of {called.name} was cut off{why}", "What arrived is kept."
+            what, kept = f"The answer of {called.name} was cut off{why}", ARRIVED_KEPT
             advice = "Try again, or ask it to continue."
         case "empty_answer" if "BadEnd" in names:
             what, advice = f"{called.first_place} sent an empty answer{said}", f"Try again, or {other}."
@@ -147,11 +147,11 @@ def _package(provider: str, detail: str) -> str:
 
 def bound_failure(error: BoundError, called: Called, started: bool) -> Failure:
     """The failure of a call that reached one of our own bounds."""
-    kept = "What arrived is kept." if started else TEXT_KEPT
+    kept = ARRIVED_KEPT if started else TEXT_KEPT
     text = without_advertising(str(error))
     # A redirect's own words begin with the address.
     who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
-    return Failure(error.kind, f"{who}{text} {kept}", text)
+    return Failure(error.kind, f"{who}{text} {kept}", text, again=error.again)
 
 
 def worker_failure(detail: str) -> Failure:

@@ -23,6 +23,7 @@ from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import (
+    AnswerInterrupted,
     ContextChanged,
     Event,
     MessageAdded,
@@ -32,7 +33,7 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.failure import TEXT_KEPT, Failure, Overflow, inner_failure
+from agent_tui.models.failure import ARRIVED_KEPT, TEXT_KEPT, Failure, Overflow, inner_failure
 from agent_tui.models.messages import (
     MALFORMED,
     AttachmentPart,
@@ -123,6 +124,7 @@ class OverflowRecovery:
         if came and again is None:
             conversation.go_to(message.id)
         elif came:
+            self._emit(AnswerInterrupted(message.id))
             self._emit(MessagesWithdrawn([message.id]))
         return again
 
@@ -158,7 +160,7 @@ def unknown_end(result: StepResult) -> Failure:
         if result.finish_words
         else " without saying why"
     )
-    text = f"The answer ended{words}: it may not be complete. What arrived is kept. Send a message to continue."
+    text = f"The answer ended{words}: it may not be complete. {ARRIVED_KEPT} Send a message to continue."
     return Failure("interrupted_stream", text)
 
 

@@ -216,6 +216,14 @@ async def test_what_a_broken_attempt_reported_is_paid(tmp_path: Path) -> None:
         assert set(totals.by_kind) == {"turn", "attempt"}
 
 
+async def test_what_an_attempt_without_a_word_reported_is_paid_too(tmp_path: Path) -> None:
+    provider = answers([used(4_000, 0), failed("overloaded")], [used(4_000, 100), text("Done."), Finished("stop")])
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=paid(), provider=provider)) as (agent, _):
+        await asked(agent)
+        totals = agent.context.usage().session
+        assert totals.usage is not None and totals.usage.input == 8_000
+
+
 async def test_of_a_broken_attempt_without_a_report_the_price_is_not_known(tmp_path: Path) -> None:
     provider = answers([text("half"), failed("overloaded")], [used(4_000, 100), text("Done."), Finished("stop")])
     async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=paid(), provider=provider)) as (agent, _):
