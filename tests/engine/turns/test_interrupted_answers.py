@@ -13,7 +13,7 @@ from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Setti
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.retries import NOT_RUN
 from agent_tui.engine.turns.toolrunner import CUT_OFF
-from agent_tui.models.events import AnswerInterrupted, MessagesWithdrawn, Notice, PartDelta, RetryWaiting
+from agent_tui.models.events import AnswerInterrupted, MessagesWithdrawn, Notice, PartDelta, RetryWaiting, TurnEnded
 from agent_tui.models.failure import Failure, FailureKind, Overflow
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.requests import Counter, Delta, Failed, Finished, ModelRequest, StreamItem, UsageReport
@@ -232,7 +232,7 @@ async def test_of_a_broken_attempt_without_a_report_the_price_is_not_known(tmp_p
 
 
 async def test_no_budget_is_broken_by_trying_again(tmp_path: Path) -> None:
-    answer = [used(4_000, 1), text("half"), failed("overloaded")]
+    answer: list[StreamItem] = [used(4_000, 1), text("half"), failed("overloaded")]
     settings = paid(0.05)
     provider = answers(*[answer] * 5)
     async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=settings, provider=provider)) as (
@@ -248,11 +248,11 @@ async def test_no_budget_is_broken_by_trying_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("empty", [[], [thought("hm")]], ids=["nothing", "thoughts"])
 @pytest.mark.parametrize("before", ["", CALL], ids=["at once", "after a call"])
 async def test_an_empty_answer_is_asked_for_once_more(tmp_path: Path, empty: list[StreamItem], before: str) -> None:
-    first = [Delta(0, "tool_call", '{"path": "."}', call_id="c", name="list"), Finished("tool_calls")]
+    first: list[StreamItem] = [Delta(0, "tool_call", '{"path": "."}', call_id="c", name="list"), Finished("tool_calls")]
     made: list[Lines] = []
 
     def provider(counter: Counter) -> Lines:
-        lists = [
+        lists: list[Sequence[StreamItem]] = [
             *([first] if before else []),
             [*empty, used(9, 1), Finished("stop")],
             [text("Done."), Finished("stop")],
@@ -300,11 +300,11 @@ async def test_an_unknown_end_is_shown_and_said(tmp_path: Path, before: str) -> 
     script = before + '[[step]]\ntext = "So far"\nfinish = "unknown"\n' + GOOD
     async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
         await asked(agent)
-        assert agent.conversation.path[-1].text == "So far" and seen.last_end.stop_reason == "error"
+        assert agent.conversation.path[-1].text == "So far"
         failure = seen.last_end.failure
         assert failure is not None and "may not be complete" in failure.message and "continue" in failure.message
         await asked(agent, "go on")
-        assert seen.last_end.stop_reason == "end"
+        assert [event.stop_reason for event in seen.of(TurnEnded)] == ["error", "end"]
 
 
 async def test_no_call_of_an_answer_that_was_cut_off_is_run(tmp_path: Path) -> None:

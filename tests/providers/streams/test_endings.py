@@ -128,9 +128,9 @@ def test_thoughts_alone_are_nothing_to_go_on_with() -> None:
 
 def test_an_answer_with_calls_ends_for_them_whatever_it_is_called() -> None:
     call = {"index": 0, "id": "c", "function": {"name": "read", "arguments": "{}"}}
+    begun: dict[str, Any] = {"choices": [{"delta": {"tool_calls": [call]}}]}
     for word in ("stop", "wibble", "tool_use"):
-        events = [{"choices": [{"delta": {"tool_calls": [call]}}]}, {"choices": [{"delta": {}, "finish_reason": word}]}]
-        assert accumulate(sse(events)).reason == "tool_calls"
+        assert accumulate(sse([begun, {"choices": [{"delta": {}, "finish_reason": word}]}])).reason == "tool_calls"
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_what_gemini_says_of_a_bad_end_is_told() -> None:
 
 
 def test_a_grave_reason_is_not_taken_back_by_a_later_one() -> None:
-    events = [{"choices": [{"delta": {}, "finish_reason": why}]} for why in ("content_filter", "stop")]
-    assert accumulate(sse(events)).reason == "refused"
+    ends: list[dict[str, Any]] = [{"choices": [{"finish_reason": why}]} for why in ("content_filter", "stop")]
+    assert accumulate(sse(ends)).reason == "refused"
 
 
 def test_an_answer_that_filled_the_window_says_so() -> None:

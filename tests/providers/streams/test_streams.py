@@ -35,7 +35,8 @@ class Accumulated:
         report = [item for item in items if isinstance(item, UsageReport)][-1]
         self.usage, self.believed = report.usage, report.believed
         end = next((item for item in items if isinstance(item, Finished)), None)
-        self.reason, self.end_words = (None, "") if end is None else (end.reason, end.words)
+        self.reason = None if end is None else end.reason
+        self.end_words = "" if end is None else end.words
 
     @property
     def parts(self) -> list[tuple[Any, ...]]:
