@@ -179,7 +179,9 @@ class Printer:
             case Notice(level, text, code):
                 self.denied += code == "permission_denied"
                 self._notice(
-                    "warning" if code == "empty_answer" else level, BUSY if code == "read_only" else text, code
+                    "warning" if code in ("empty_answer", "session_new") else level,
+                    BUSY if code == "read_only" else text,
+                    code,
                 )
             case RetryWaiting(seconds, attempt, attempts, failure):
                 text = f"{failure.message} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."

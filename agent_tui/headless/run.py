@@ -25,6 +25,7 @@ from agent_tui.errors import (
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_PIPE,
     EXIT_REFUSED,
     EXIT_RETRYABLE,
     EXIT_USAGE,
@@ -455,7 +456,8 @@ async def run_headless(
             shutil.rmtree(agent.paths.cache / "output" / session, ignore_errors=True)
     if run.output_error is not None:
         log.info("Nobody reads the output: %s", run.output_error)
-        if not isinstance(run.output_error, BrokenPipeError):
-            terminal_output.complain(f"standard output: {run.output_error.strerror or run.output_error}")
+        if isinstance(run.output_error, BrokenPipeError):
+            return EXIT_PIPE
+        terminal_output.complain(f"standard output: {run.output_error.strerror or run.output_error}")
         return EXIT_ERROR
     return run.code
