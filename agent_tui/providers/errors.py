@@ -168,6 +168,8 @@ def classify(error: BaseException, called: Called, model: str, started: bool, se
         told = None
     elif told is not None:
         kind = "invalid_request" if told.only_output else "context_overflow"
+    if kind == "context_overflow" and started:
+        told = replace(told or Overflow(), answering=True)
     if kind == "connection" or (kind in ("interrupted_stream", "timeout", "bad_answer") and status in (500, 503)):
         status = None
     detail = redact(without_advertising(text), secrets)[:DETAIL_LIMIT]

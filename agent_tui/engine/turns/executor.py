@@ -156,7 +156,7 @@ class OverflowRecovery:
 def unknown_end(result: StepResult) -> Failure:
     """The failure of an answer that ended for a reason that nobody knows."""
     words = (
-        f" with “{result.finish_words}”, which agent-tui does not know"
+        f" with “{result.finish_words}”, which is no end that agent-tui knows"
         if result.finish_words
         else " without saying why"
     )
