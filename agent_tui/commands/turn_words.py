@@ -60,9 +60,12 @@ REPAIRED = frozenset({"context_overflow", "too_large", "invalid_request", "not_f
 
 
 def told_by_what_follows(message: Message, step: Step) -> bool:
-    """Returns whether a step was refused before a word of an answer, so that what follows tells of it: it is made again
-    in another way, or the turn ends with the reason."""
-    return step.failure is not None and step.failure.kind in REPAIRED and not message.parts
+    """Returns whether a step was refused before a word of an answer, or its answer filled the window, so that what
+    follows tells of it: it is made again in another way, or the turn ends with the reason."""
+    failure = step.failure
+    if failure is None or failure.kind not in REPAIRED:
+        return False
+    return not message.parts or (failure.overflow is not None and failure.overflow.answering)
 
 
 class Told:

@@ -224,7 +224,7 @@ class AgentConfig:
     timeout: float = 120.0
     content_timeout: float = 600.0
     answer_timeout: float = 3_600.0
-    retries: int = 4
+    retries: int = 5
     subagent_depth: int = 1
     subagents_at_once: int = 8
     subagent_usd: float | None = None

@@ -270,7 +270,7 @@ class History:
     def between(self, before: int, number: int) -> list[Step]:
         """The other model calls (summaries, subagents) between two steps."""
         start, end = self._place(before) + 1, self._place(number)
-        return [step for step in self._session.steps[start:end] if step.kind in ("compaction", "subagent", "sampling")]
+        return [step for step in self._session.steps[start:end] if step.kind not in ("turn", "count")]
 
     def earlier(self, number: int) -> Sequence[Step]:
         """All model calls that were made when step ``number`` was sent."""

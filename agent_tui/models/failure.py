@@ -46,6 +46,12 @@ the system prompt begins the user's first message; the model is not asked to thi
 INTERRUPTED = "Interrupted."
 """Said of an answer that the user ended."""
 
+BEGINS_AGAIN = "Interrupted. The answer begins again."
+"""Said of an answer that broke off and is asked for again: what came of it before is replaced."""
+
+ARRIVED_KEPT = "What arrived is kept."
+"""Said of an answer that ended in its middle."""
+
 TEXT_KEPT = "Your text is kept."
 """Said of every failure that leaves the user's message unanswered: it need not be typed again."""
 
@@ -81,6 +87,8 @@ class Overflow:
     max_output: int | None = None
     exact: bool = True
     text: str = ""
+    answering: bool = False
+    """The answer itself ran into the end of the window: a shorter one would end there, too."""
 
     @property
     def only_output(self) -> bool:
@@ -102,16 +110,25 @@ class Failure:
     status: int | None = None
     retry_after: float | None = None
     overflow: Overflow | None = None
+    again: bool | None = None
+    """Whether it may be tried again, where that does not follow from its kind: the server says so, or a limit of the
+    user's is reached."""
 
     @property
     def retryable(self) -> bool:
-        return self.kind in RETRYABLE
+        return self.kind in RETRYABLE if self.again is None else self.again
 
 
 def without_text_kept(failure: Failure) -> Failure:
     """The same of a call that nobody typed a text for: a summary, a subagent's, one that goes on from a tool's
     result."""
     return replace(failure, message=" ".join(failure.message.replace(TEXT_KEPT, "").split()))
+
+
+def without_ways(failure: Failure) -> Failure:
+    """The same of a call that is made again by itself: nothing is kept, and nothing to be done."""
+    said = failure.message.partition(TEXT_KEPT)[0].partition(ARRIVED_KEPT)[0].strip()
+    return replace(failure, message=said or failure.message)
 
 
 def inner_failure(error: Exception, unsent: bool = False) -> Failure:

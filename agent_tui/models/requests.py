@@ -277,6 +277,8 @@ class Finished:
     dropped: list[str] = field(default_factory=list)
     response_id: str | None = None
     diagnosis: str | None = None
+    words: str = ""
+    """How the provider calls that reason."""
 
 
 @dataclass(slots=True, frozen=True)

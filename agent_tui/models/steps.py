@@ -145,7 +145,8 @@ Doubt = Literal[
 """Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
 shows why; ``none``: there is no report."""
 
-StepKind = Literal["turn", "compaction", "subagent", "count", "sampling"]
+StepKind = Literal["turn", "compaction", "subagent", "count", "sampling", "attempt"]
+"""``attempt``: a call that was made again, though something had come of its answer: it broke off, or was empty."""
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
 

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
+from agent_tui.models.failure import ARRIVED_KEPT, TEXT_KEPT, Failure, FailureKind, Overflow
 from agent_tui.providers.catalog import Called, dialect_of
 from agent_tui.providers.net import BoundError, RedirectError
 from agent_tui.providers.secrets import redact
@@ -66,6 +66,9 @@ def failure(
             what, advice = f"{called.first} is limiting the rate of requests{said}{when}", f"Try again, or {other}."
         case "overloaded":
             what, advice = f"{called.first} is overloaded or failing{said}", "Try again in a moment."
+        case "context_overflow" if overflow is not None and overflow.answering:
+            what = f"The conversation and the answer are larger than {model} accepts{said}"
+            advice = "Run /compact, or choose a larger model with /model."
         case "context_overflow" if overflow is not None and _answer_too_long(overflow):
             what = f"The conversation plus the requested answer is larger than {model} accepts{said}"
             advice = "Run /compact, or choose another model with /model."
@@ -90,8 +93,11 @@ def failure(
             what = f"No connection to {called.place}."
             advice = "Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
-            what, kept = f"The answer of {called.name} was cut off.", "What arrived is kept."
+            why = said if "BadEnd" in names else "."
+            what, kept = f"The answer of {called.name} was cut off{why}", ARRIVED_KEPT
             advice = "Try again, or ask it to continue."
+        case "empty_answer" if "BadEnd" in names:
+            what, advice = f"{called.first_place} sent an empty answer{said}", f"Try again, or {other}."
         case "empty_answer":
             what = f"{called.first_place} sent an empty answer."
             advice = "Try again. If it happens again, check that api_base is the address of its API."
@@ -143,11 +149,11 @@ def _package(provider: str, detail: str) -> str:
 
 def bound_failure(error: BoundError, called: Called, started: bool) -> Failure:
     """The failure of a call that reached one of our own bounds."""
-    kept = "What arrived is kept." if started else TEXT_KEPT
+    kept = ARRIVED_KEPT if started else TEXT_KEPT
     text = without_advertising(str(error))
     # A redirect's own words begin with the address.
     who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
-    return Failure(error.kind, f"{who}{text} {kept}", text)
+    return Failure(error.kind, f"{who}{text} {kept}", text, again=error.again)
 
 
 def worker_failure(detail: str) -> Failure:

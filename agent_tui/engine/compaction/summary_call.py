@@ -34,7 +34,8 @@ from agent_tui.context.compaction.summary import (
 )
 from agent_tui.context.view import maker_of
 from agent_tui.engine.cache_forecast import WarmCall
-from agent_tui.engine.calls import BegunCall, begin_call, fitting_output, stream_with_retries
+from agent_tui.engine.calls import BegunCall, begin_call, fitting_output
+from agent_tui.engine.retries import CallItem, Interrupted, stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, Metadata, OwnItems, TextPart, new_id
@@ -47,7 +48,6 @@ from agent_tui.models.requests import (
     ModelRequest,
     SentMessage,
     Started,
-    StreamItem,
     SystemBlock,
     UsageReport,
 )
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
+StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[CallItem]]
 AskWarm: TypeAlias = Callable[[str, int], WarmCall | None]
 """``engine.cache_forecast.warm_call`` of the conversation that is compacted."""
 MakeStep: TypeAlias = Callable[[int | None, bool], Step]
@@ -152,7 +152,7 @@ class PaidCalls:
         """The next calls write the summary up to this message before it is needed; their steps say so."""
         self._prepared = cut
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[CallItem]:
         """The summary call, waited for and tried again as a step is."""
         runtime, patience = self._runtime, self._runtime.settings.agent
         request = replace(
@@ -416,6 +416,9 @@ class SummaryCall:
                     case UsageReport(usage=usage, cost_usd=cost, believed=believed):
                         step.usage, step.believed = usage, believed
                         step.cost_usd = cost if cost is not None else model.prices.cost(usage)
+                    case Interrupted():
+                        pieces.clear()
+                        answer.items = []
                     case Finished(reason=reason):
                         answer.finish = reason
                     case Failed(failure=failure):

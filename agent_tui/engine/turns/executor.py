@@ -19,7 +19,7 @@ from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
-from agent_tui.models.failure import Failure, inner_failure
+from agent_tui.models.failure import ARRIVED_KEPT, Failure, inner_failure
 from agent_tui.models.messages import (
     Message,
     ToolCallPart,
@@ -27,6 +27,17 @@ from agent_tui.models.messages import (
 from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
+
+
+def unknown_end(result: StepResult) -> Failure:
+    """The failure of an answer that ended for a reason that nobody knows."""
+    words = (
+        f" with “{result.finish_words}”, which is no end that agent-tui knows"
+        if result.finish_words
+        else " without saying why"
+    )
+    text = f"The answer ended{words}: it may not be complete. {ARRIVED_KEPT} Send a message to continue."
+    return Failure("interrupted_stream", text)
 
 
 class TurnExecutor:
@@ -184,6 +195,8 @@ class TurnExecutor:
                 text = "The answer was cut off at the output limit. Send a message to continue."
                 self.emit(Notice("warning", text, "length"))
                 return "length", None
+            elif result.finish == "unknown":
+                return "error", unknown_end(result)
             elif result.finish == "paused":
                 continue
             elif not await self._steer() and not await self._goes_on(result.message):

@@ -484,11 +484,9 @@ class Recovery:
             return None
         if await self._tell_malformed(failure):
             return Again()
-        if result.received:
-            return None
         if (again := await self._size.next(result)) is not None:
             return again
-        return Again() if self._history.next(result) else None
+        return Again() if not result.received and self._history.next(result) else None
 
     def end_step(self, result: StepResult | None) -> None:
         """The step has ended, with its answer or without."""

@@ -14,13 +14,14 @@ from agent_tui.context.accounting.reports import DOUBTS, after_step, before_step
 from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.context.tokens import family_of, round_up
-from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries
+from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call
 from agent_tui.engine.conversation import patiently, store_failure
+from agent_tui.engine.retries import Interrupted, stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded, StepStarted
+from agent_tui.models.events import AnswerInterrupted, ContextChanged, Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, new_id
 from agent_tui.models.requests import (
@@ -53,6 +54,8 @@ class StepResult:
     request: ModelRequest
     usage_before: ContextUsage
     finish: FinishReason = "unknown"
+    finish_words: str = ""
+    """How the provider calls that."""
     failure: Failure | None = None
     received: bool = False
     usage_problem: str | None = None
@@ -88,6 +91,7 @@ class StepRunner:
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
         self._diagnosis: str | None = None
+        self._asked_twice = False
 
     async def begin(self, max_output: int | None = None) -> str | None:
         """Begins the call, where no budget is in its way; returns what to tell, else. The numbers are told once more:
@@ -128,6 +132,9 @@ class StepRunner:
         self._task = asyncio.current_task()
         try:
             await self._stream(request, processor, result)
+            processor.join()
+            if self._is_empty(result) and self._begun.may_repeat(None, 0.0):
+                await self._ask_again(request, processor, result)
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")
@@ -151,6 +158,26 @@ class StepRunner:
         else:
             await patiently(conversation.save)
         return result
+
+    def _is_empty(self, result: StepResult) -> bool:
+        """Returns whether an answer came to its end without a word or a call: it looks like one that got lost."""
+        message, ends = result.message, ("refused", "length", "paused")
+        return result.failure is None and result.finish not in ends and not (message.text.strip() or message.tool_calls)
+
+    async def _ask_again(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
+        """An empty answer is asked for once more; what came of it is not kept."""
+        text = f"{self._runtime.info.spec.key} gave an empty answer. Asking again."
+        self._emit(Notice("info", text, "asked_again"))
+        self._interrupt(processor, result)
+        result.finish, self._asked_twice = "unknown", True
+        await self._stream(request, processor, result)
+
+    def _interrupt(self, processor: StreamProcessor, result: StepResult) -> None:
+        """What came of the answer is replaced by what comes next."""
+        result.usage_problem = None
+        if self._kept:
+            processor.interrupt()
+            self._emit(AnswerInterrupted(result.message.id))
 
     def _note(self, *notes: str) -> None:
         """Says what holds for this step, each note once in a session with this model."""
@@ -177,8 +204,13 @@ class StepRunner:
         async with aclosing(stream) as items:
             async for item in items:
                 match item:
+                    case Interrupted():
+                        self._interrupt(processor, result)
                     case Delta():
                         result.received = True
+                        if processor.interrupted:
+                            # All that is stored of it goes.
+                            runtime.conversation.finish(result.message)
                         processor.apply(item)
                         self._keep(processor, result)
                         self._emit(PartDelta(result.message.id, item))
@@ -194,8 +226,8 @@ class StepRunner:
                         result.message.origin = Origin(target.provider, target.api, target.model)
                         step.provider, step.api, step.model = target.provider, target.api, target.model
                         self._note(*notes)
-                    case Finished(reason, metadata, dropped, response_id, diagnosis):
-                        result.finish = reason
+                    case Finished(reason, metadata, dropped, response_id, diagnosis, words):
+                        result.finish, result.finish_words = reason, words
                         if runtime.info.spec.cache_diagnostics:
                             step.response_id, self._diagnosis = response_id, diagnosis
                         if dropped:
@@ -288,12 +320,11 @@ class StepRunner:
         self._count_late(result)
         message.status = step.status = status
         step.failure, step.finish_reason, step.finished = result.failure, result.finish, time.time()
-        wordless = not message.text.strip() and not message.tool_calls and result.finish != "paused"
         if result.failure is not None:
             message.note = result.failure.message
-        elif status == "complete" and result.finish not in ("refused", "length") and wordless:
-            # It looks like one that got lost.
-            message.note = f"{self._runtime.info.spec.key} gave an empty answer."
+        elif status == "complete" and self._is_empty(result):
+            twice = " twice" if self._asked_twice else ""
+            message.note = f"{self._runtime.info.spec.key} gave an empty answer{twice}. Send a message to continue."
         try:
             if status == "complete":
                 self._judge_usage(processor, result)

@@ -23,9 +23,21 @@ class StreamProcessor:
         self._since = 0.0
         self._dirty: set[int] = set()
         self._pieces: dict[int, list[str]] = {}
+        self.interrupted = False
+        """What is there came of an attempt that broke off: the next delta begins the answer anew."""
+
+    def interrupt(self) -> None:
+        """The answer broke off and is asked for again. What came of it stands until something comes anew."""
+        self._end_reasoning()
+        self.interrupted = True
 
     def apply(self, delta: Delta) -> None:
         """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
+        if self.interrupted:
+            self.interrupted, self.tokens = False, 0.0
+            self.message.parts.clear()
+            self._pieces.clear()
+            self._dirty.clear()
         parts = self.message.parts
         if delta.index == len(parts):
             self._end_reasoning()
@@ -64,6 +76,12 @@ class StreamProcessor:
 
     def take_dirty(self) -> set[int]:
         """Joins the pieces received so far into the parts and returns the indexes to flush."""
+        self.join()
+        dirty, self._dirty = self._dirty, set()
+        return dirty
+
+    def join(self) -> None:
+        """Joins the pieces received so far into the parts."""
         for index, pieces in self._pieces.items():
             match part := self.message.parts[index]:
                 case ToolCallPart():
@@ -71,8 +89,6 @@ class StreamProcessor:
                 case TextPart() | ReasoningPart():
                     part.text += "".join(pieces)
         self._pieces.clear()
-        dirty, self._dirty = self._dirty, set()
-        return dirty
 
     def finish(self) -> None:
         """Settles the message: no part without content, and every tool call with an id of its own."""

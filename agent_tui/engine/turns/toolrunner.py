@@ -46,6 +46,10 @@ log = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
 BEFORE_THE_ANSWER = "Not run: you wrote it before the user answered. Call it again if it still fits."
+CUT_OFF = (
+    "Not run: your answer was cut off at the output limit, perhaps within this call. Call it again, and write less at "
+    "once: one call, or a long text in several."
+)
 NOBODY_ANSWERED = "Not run: you wrote it beside a question that nobody can answer. Call it again if it still fits."
 
 
@@ -88,7 +92,7 @@ class ToolRunner:
         """Runs all calls and stores a result message for each, in the order of the calls. True when the turn ends with
         one of them. What follows a question may look, and ask more: what else there is was written without the answer.
 
-        ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
+        ``cut_off``: the answer hit its output limit, so no call of it is run: even one that parses may lack its end.
         Cancelling stores what has finished; calls without a result are the caller's to close (``interrupted``).
         """
         self._kept.clear()
@@ -120,6 +124,9 @@ class ToolRunner:
 
     def _job(self, call: ToolCallPart, cut_off: bool) -> _Job:
         job = _Job(call)
+        if cut_off:
+            job.error = CUT_OFF
+            return job
         try:
             job.tool, job.arguments = self._understood(call)
             job.note = _passed_over(job.tool, job.arguments)
@@ -127,8 +134,6 @@ class ToolRunner:
             job.versions = _versions(job.intent)
         except ToolError as error:
             job.error = str(error)
-            if cut_off:
-                job.error += " (The answer was cut off at the output limit; write less at once.)"
         except Exception as error:
             job.error = _unexpected(call, error)
         return job

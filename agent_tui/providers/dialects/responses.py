@@ -16,7 +16,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import Effort, FinishReason, Media, ModelInfo, ReplayRule, SentMessage, Target
+from agent_tui.models.requests import Effort, Media, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
 from agent_tui.providers.dialects.openai import effort_word
@@ -166,7 +166,6 @@ def _block(block: Metadata) -> Metadata:
     return {"type": "input_text", "text": block["text"]}
 
 
-_INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refused"}
 _DELTAS: dict[str, Kind] = {
     "output_text.delta": "text",
     "refusal.delta": "text",
@@ -209,14 +208,14 @@ class ResponsesStream(StreamReader):
             self._added(index, event.get("item") or {})
         elif kind == "output_item.done":
             self._done(index, event.get("item") or {})
-        elif kind in ("completed", "incomplete", "failed"):
+        elif kind in ("completed", "incomplete", "failed", "cancelled"):
             self._end(kind, event.get("response") or {})
         elif (part := _DELTAS.get(kind)) is not None:
             self.out.add(index, part, event.get("delta") or "")
             if kind == "reasoning_text.delta":
                 self._open.add(index)
             if kind == "refusal.delta":
-                self.out.finish = "refused"
+                self.out.ends("refusal")
 
     def _compacted(self, event: Event) -> None:
         """The user's messages as they were, then an item that nobody else can read: all of it goes back."""
@@ -275,8 +274,10 @@ class ResponsesStream(StreamReader):
         if kind == "failed":
             self.out.error = dict(response.get("error") or {"message": "the response failed"})
         elif kind == "incomplete":
-            reason = (response.get("incomplete_details") or {}).get("reason")
-            self.out.finish = _INCOMPLETE.get(str(reason), "length")
+            reason = mapping(response.get("incomplete_details")).get("reason")
+            self.out.ends(reason or "max_output_tokens")
+        elif kind == "cancelled":
+            self.out.ends(kind)
         elif kind == "completed":
             self.out.finish = self.out.finish or ("tool_calls" if self.out.has_tool_calls else "stop")
 
