@@ -65,11 +65,11 @@ def done_text(
     if record.own:
         parts.append(f"by {record.own}")
     if problem is not None:
-        parts.append(f"without a summary, because {problem}")
+        parts.append(f"{problem}; summarised without the model")
     if left_out:
         parts.append(f"left out {plural(left_out, 'old message')}")
     if said := kept_text(kept, record.facts):
-        parts.append(f"{said} from the text itself" if problem is not None and record.facts else said)
+        parts.append(said)
     if cleared:
         parts.append(f"cleared {plural(cleared, 'old tool result')}")
     if clipped:

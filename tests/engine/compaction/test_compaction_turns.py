@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice, StepStarted
+from agent_tui.models.failure import Failure
 from agent_tui.models.requests import (
-    Delta,
-    Finished,
+    Failed,
     ModelRequest,
     SentMessage,
     StreamItem,
@@ -93,9 +93,8 @@ async def test_the_warning_comes_before_the_first_compaction(bench: Make) -> Non
 
 
 async def test_after_three_failing_summaries_room_is_made_at_the_limit_without_them(bench: Make) -> None:
-    world = bench(
-        ReadingModel(reads=3, summary=lambda: [Delta(0, "text", "no headings"), Finished("stop")]), tokens=100
-    )
+    refused = Failed(Failure("auth", "No key."))
+    world = bench(ReadingModel(reads=3, summary=lambda: [refused]), tokens=100)
     world.fill(62, 200)
     await world.turn("Go on.")
     outcomes = [e.outcome for e in world.events if isinstance(e, CompactionEnded)]
