@@ -24,9 +24,9 @@ from agent_tui.engine.budget import OverBudgetError
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import Notice, RetryWaiting
-from agent_tui.models.failure import NOT_BILLED, TEXT_KEPT, Failure, Overflow
-from agent_tui.models.messages import SummaryPart, fingerprint, new_id, user_message
+from agent_tui.models.events import RetryWaiting
+from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
+from agent_tui.models.messages import fingerprint, new_id, user_message
 from agent_tui.models.requests import (
     Delta,
     Effort,
@@ -121,22 +121,6 @@ def next_call(
     if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
         request.compared_with = base.response_id
     return NextCall(step, request, info)
-
-
-def without_own(runtime: Runtime, call: NextCall, failure: Failure) -> Notice | None:
-    """What its provider made by a compaction of its own and does not take back: the summary goes in its place, for as
-    long as it is this model. Returns what to tell; None where that is not what the call was refused for."""
-    first = call.request.messages[0] if call.request.messages else None
-    if first is None or first.stored is None or failure.kind != "invalid_request":
-        return None
-    if not any(isinstance(part, SummaryPart) and part.items for part in first.message.parts):
-        return None
-    call.info = replace(runtime.info, compacts=False)
-    runtime.learn_limits(call.info)
-    call.request.messages[0] = SentMessage(first.stored, first.key)
-    said = failure.message.replace(TEXT_KEPT, "").strip().rstrip(".")
-    text = f"The provider rejected its own compaction ({said}). Sending the summary instead."
-    return Notice("warning", f"{text} Retrying.", "native_compaction")
 
 
 def new_step(runtime: Runtime, kind: StepKind) -> Step:

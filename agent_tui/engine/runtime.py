@@ -131,7 +131,7 @@ class Runtime:
     in_flight: int = 0
     """Estimated tokens of the answer that is streaming."""
     replay: ReplayRule = field(default_factory=ReplayRule)
-    """What was learned of how its server takes reasoning back."""
+    """What was learned of how its server takes the conversation back."""
     output_schema: Metadata | None = None
     """What the answer has to fit, as far as the provider is asked for it."""
     output_due: bool = False
@@ -241,16 +241,16 @@ class Runtime:
         self.think(self.wanted_effort)
 
     def replay_by(self, rule: ReplayRule) -> None:
-        """Sets how the server takes reasoning back."""
+        """Sets how the server takes the conversation back."""
         self.replay = rule
 
     def expect(self, schema: Metadata | None, due: bool) -> None:
         """Sets what the answers from now on have to fit."""
         self.output_schema, self.output_due = schema, due
 
-    def without_schema(self) -> None:
-        """The server refuses the schema: it is not asked for again, whatever is expected."""
-        self.schema_refused = True
+    def ask_for_schema(self, taken: bool) -> None:
+        """Sets whether the server takes a schema for its answers: one that refuses is not asked for any again."""
+        self.schema_refused = not taken
 
     def offer_without(self, fingerprints: frozenset[str]) -> None:
         """These are the tools that the server refuses."""

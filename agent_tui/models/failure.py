@@ -13,6 +13,7 @@ FailureKind = Literal[
     "rate_limit",
     "overloaded",
     "context_overflow",
+    "too_large",
     "invalid_request",
     "timeout",
     "connection",
@@ -26,6 +27,22 @@ FailureKind = Literal[
     "hook",
 ]
 
+Adaptation = Literal[
+    "no item ids",
+    "no reasoning",
+    "reasoning everywhere",
+    "short call ids",
+    "media",
+    "calls as text",
+    "system as text",
+    "no thinking",
+    "no tools",
+]
+"""How a request is made otherwise for a server that refused it as it was: the ids that it gave items do not go back,
+or no reasoning does; every answer has a field for its reasoning; ids of calls are short; pictures and files go as
+words (``ModelInfo`` knows those of which more is known); calls and results are text of the model and the user, in turn;
+the system prompt begins the user's first message; the model is not asked to think; no tools are declared."""
+
 INTERRUPTED = "Interrupted."
 """Said of an answer that the user ended."""
 
@@ -38,8 +55,8 @@ RETRYABLE: frozenset[str] = frozenset(
 
 NOT_BILLED: frozenset[FailureKind] = frozenset(
     {
-        *("auth", "not_found", "rate_limit", "overloaded", "context_overflow", "invalid_request", "content_refused"),
-        "connection",
+        *("auth", "not_found", "rate_limit", "overloaded", "context_overflow", "too_large", "invalid_request"),
+        *("content_refused", "connection"),
     }
 )
 """Calls that were refused, or reached nobody. Where nothing of an answer came and no usage was reported, they cost

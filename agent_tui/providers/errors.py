@@ -23,6 +23,7 @@ from agent_tui.providers.failure_lines import (
     words_of,
 )
 from agent_tui.providers.overflow import is_overflow, sizes
+from agent_tui.providers.refusals import names_history, speaks_of_bytes
 from agent_tui.providers.secrets import redact
 
 _REFUSED = re.compile(
@@ -185,7 +186,11 @@ def _names(*errors: BaseException) -> set[str]:
 
 def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
     """The first that fits. ``own`` are the classes of the error itself, ``names`` of what lies beneath it, too."""
-    if "ContextWindowExceededError" in names or status == 413 or (status in _REFUSALS and is_overflow(text)):
+    if status in _REFUSALS and is_overflow(text):
+        return "context_overflow"
+    if status == 413 or (status in (400, None) and speaks_of_bytes(text)):
+        return "too_large"
+    if "ContextWindowExceededError" in names:
         return "context_overflow"
     if "NotAnAnswerError" in own:
         return "bad_answer"
@@ -213,6 +218,8 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "content_refused" if status == 403 and _REFUSED.search(text) else "auth"
     if status == 429 or "RateLimitError" in own or _RATE.search(text):
         return "rate_limit"
+    if status in (400, 404, 500, 501, None) and names_history(text):
+        return "invalid_request"
     if status == 404 or "NotFoundError" in own:
         return "not_found"
     if status == 408:

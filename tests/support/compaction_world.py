@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
@@ -43,6 +43,12 @@ TARGET = Target("test", "chat", "test-model", "unknown")
 def model_info(window: int | None = 16_384, max_output: int | None = 4_096, max_input: int | None = None) -> ModelInfo:
     spec = ModelSpec("test", "test/test-model")
     return ModelInfo(spec, TARGET, Limits(window, max_input, max_output, "config"), Prices(1e-6, 2e-6))
+
+
+def guessed_info(window: int, max_output: int | None = 4_096) -> ModelInfo:
+    """A model of whose window nothing is known for sure."""
+    info = model_info(window, max_output)
+    return replace(info, limits=replace(info.limits, source="assumed"))
 
 
 def sections(text: str = "Something about it.") -> str:

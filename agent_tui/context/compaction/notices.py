@@ -191,6 +191,15 @@ def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
     )
 
 
+def unsummarised_text(usage: ContextUsage, why: str) -> str:
+    """Why a message is not sent: without a summary, which failed or was ended, it does not fit."""
+    return (
+        f"Not sent, and nothing was left out: with {_whole(usage)} tokens of a window of {_known(usage.window or 0)} "
+        f"the conversation needs a summary first, and {why}. Send a message to try again, run /compact, or use /model "
+        "for a larger window."
+    )
+
+
 def overflow_stop_text(usage: ContextUsage, why: str, said: str) -> str:
     """The provider refused the request as too long and nothing more will be tried. ``said`` is the sentence with its
     own words."""

@@ -91,6 +91,11 @@ class CompactionResult:
         return self.outcome == "done"
 
     @property
+    def was_cut_off(self) -> bool:
+        """True when there is no summary because its call failed or was ended, or a hook or a budget was in its way."""
+        return self.outcome == "cancelled" or (self.outcome == "failed" and self.failure is not None)
+
+    @property
     def quiet(self) -> bool:
         """True when the line that follows says what came of it: one that nobody asked for and that changed nothing is
         told with what it means for the request."""
@@ -336,7 +341,10 @@ class Compactor:
         needs none makes the room. Any other is tried again later: the conversation is worth the wait."""
         given_none = plan.reason == "manual" and failure is None
         other = await asyncio.to_thread(plan_without_model, plan) if plan.needed or given_none else None
-        if other is None or other.action not in ("prune", "summary"):
+        # What the model wrote was of no use: then its summary is made without it. A call that failed may succeed next
+        # time, and until then no message is left out.
+        means = ("prune",) if failure is not None else ("prune", "summary")
+        if other is None or other.action not in means:
             return replace(self._result(plan, "failed", notices.failed_text(why, plan.reason), why), failure=failure)
         return replace(await self._instead(other, why), failure=failure)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Literal
@@ -14,22 +13,21 @@ from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import DOUBTS, after_step, before_step, outgrown_text, told_text
 from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
-from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries, without_own
+from agent_tui.context.tokens import family_of, round_up
+from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries
 from agent_tui.engine.conversation import patiently, store_failure
-from agent_tui.engine.models import NO_FILES, NO_MEDIA, adapt, remember
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded, StepStarted
-from agent_tui.models.failure import TEXT_KEPT, Failure, without_text_kept
-from agent_tui.models.messages import Message, Origin, ReasoningPart, SearchPart, TextPart, ToolCallPart, new_id
+from agent_tui.models.failure import Failure, without_text_kept
+from agent_tui.models.messages import Message, Origin, new_id
 from agent_tui.models.requests import (
     Delta,
     Failed,
     Finished,
     FinishReason,
-    ModelInfo,
     ModelRequest,
     Reckoned,
     SentMessage,
@@ -38,95 +36,12 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.catalog import sees
-from agent_tui.providers.failure_lines import only_files, refuses_media, refuses_schema
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
-
-
-class StreamProcessor:
-    """Builds ``message`` from deltas. ``prefix`` is the fingerprint of everything sent before this answer; each
-    reasoning part remembers it. ``clock`` gives seconds."""
-
-    def __init__(self, message: Message, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.message = message
-        self.prefix = prefix
-        self.tokens = 0.0
-        """How long the answer is so far by the character rule, before the family's factor."""
-        self._clock = clock
-        self._since = 0.0
-        self._dirty: set[int] = set()
-        self._pieces: dict[int, list[str]] = {}
-
-    def apply(self, delta: Delta) -> None:
-        """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
-        parts = self.message.parts
-        if delta.index == len(parts):
-            self._end_reasoning()
-            self._since = self._clock()
-            parts.append(self._new_part(delta))
-        elif delta.index > len(parts):
-            raise ValueError(f"delta for part {delta.index} of {len(parts)}")
-        part = parts[delta.index]
-        if part.type != delta.kind:
-            raise ValueError(f"{delta.kind} delta for a {part.type} part")
-        if delta.text:
-            self.tokens += char_tokens(delta.text)
-            self._pieces.setdefault(delta.index, []).append(delta.text)
-        if isinstance(part, ToolCallPart):
-            part.call_id = delta.call_id or part.call_id
-            part.name = delta.name or part.name
-        if delta.metadata is not None:
-            part.provider_metadata = delta.metadata
-        self._dirty.add(delta.index)
-        if delta.closed and delta.index == len(parts) - 1:
-            self._end_reasoning()
-
-    def _end_reasoning(self) -> None:
-        """The newest part is complete; where it is a thought, its time is taken."""
-        part = self.message.parts[-1] if self.message.parts else None
-        if isinstance(part, ReasoningPart) and part.seconds is None:
-            part.seconds = round(self._clock() - self._since, 3)
-            self._dirty.add(len(self.message.parts) - 1)
-
-    def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart | SearchPart:
-        if delta.kind == "text":
-            return TextPart("")
-        if delta.kind == "reasoning":
-            return ReasoningPart("", prefix=self.prefix)
-        return SearchPart() if delta.kind == "search" else ToolCallPart(delta.call_id or "", delta.name or "", "")
-
-    def take_dirty(self) -> set[int]:
-        """Joins the pieces received so far into the parts and returns the indexes to flush."""
-        for index, pieces in self._pieces.items():
-            match part := self.message.parts[index]:
-                case ToolCallPart():
-                    part.arguments += "".join(pieces)
-                case TextPart() | ReasoningPart():
-                    part.text += "".join(pieces)
-        self._pieces.clear()
-        dirty, self._dirty = self._dirty, set()
-        return dirty
-
-    def finish(self) -> None:
-        """Settles the message: no part without content, and every tool call with an id of its own."""
-        self._end_reasoning()
-        self.take_dirty()
-        said = (TextPart, ReasoningPart)
-        self.message.parts = [p for p in self.message.parts if p.provider_metadata or not isinstance(p, said) or p.text]
-        seen: set[str] = set()
-        for call in self.message.tool_calls:
-            if not call.call_id or call.call_id in seen:
-                call.call_id = new_id("call")
-            seen.add(call.call_id)
-
 
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
-
-MOST_ADAPTED = 3
-"""Things that a request may be refused for and made again without: the schema of its answer, reasoning, pictures."""
 
 
 @dataclass(slots=True)
@@ -135,6 +50,7 @@ class StepResult:
 
     message: Message
     step: Step
+    request: ModelRequest
     usage_before: ContextUsage
     finish: FinishReason = "unknown"
     failure: Failure | None = None
@@ -143,10 +59,10 @@ class StepResult:
     budget: BudgetLine | None = None
     """That which had no room for an answer as long as the model gives."""
 
-    def fail_with(self, text: str) -> None:
-        """What the turn ends with: why the step failed, with what was tried."""
+    def fail_with(self, text: str, first: Failure | None = None) -> None:
+        """What the turn ends with: why the step failed, with what was tried; ``first`` is how it failed before that."""
         if self.failure is not None:
-            self.failure = replace(self.failure, message=text)
+            self.failure = replace(first or self.failure, message=text)
 
 
 class StepRunner:
@@ -166,14 +82,12 @@ class StepRunner:
         self._kept = False
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
-        self._may_adapt = True
         self._begun: BegunCall
         self._call: NextCall
         self._usage: ContextUsage
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
         self._diagnosis: str | None = None
-        self._refused: tuple[str, ...] = ()
 
     async def begin(self, max_output: int | None = None) -> str | None:
         """Begins the call, where no budget is in its way; returns what to tell, else. The numbers are told once more:
@@ -207,16 +121,13 @@ class StepRunner:
         message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
         self._unsent = call
         self._view = request.messages
-        result = StepResult(message, step, self._usage, budget=begun.budget)
+        result = StepResult(message, step, request, self._usage, budget=begun.budget)
         processor = StreamProcessor(message, step.prefix_fingerprint)
         # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
         self._emit(StepStarted(step, replace(message, parts=[])))
         self._task = asyncio.current_task()
         try:
             await self._stream(request, processor, result)
-            for _ in range(MOST_ADAPTED):
-                if not await self._once_more(call, processor, result):
-                    break
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")
@@ -240,72 +151,6 @@ class StepRunner:
         else:
             await patiently(conversation.save)
         return result
-
-    async def _once_more(self, call: NextCall, processor: StreamProcessor, result: StepResult) -> bool:
-        """A request that was refused for the schema or the reasoning in it is made again without that; False when it
-        was not."""
-        if result.failure is None or result.received:
-            return False
-        request, failure, before = call.request, result.failure, self._runtime.info
-        notice = self._without_schema(request, failure) or self._without_reasoning(request, failure)
-        notice = notice or self._without_media(call, failure) or without_own(self._runtime, call, failure)
-        if notice is None:
-            return False
-        self._emit(notice)
-        call.decide()
-        self._unsent = call
-        self._runtime.conversation.save_step(result.step)
-        result.failure = None
-        await self._stream(request, processor, result)
-        if notice.code in ("media_refused", "native_compaction"):
-            self._learn_media(result.failure, before)
-        return True
-
-    def _without_reasoning(self, request: ModelRequest, failure: Failure) -> Notice | None:
-        runtime = self._runtime
-        told = adapt(runtime.conversation.store, runtime.info, request, failure) if self._may_adapt else None
-        if told is None:
-            return None
-        self._may_adapt = False
-        runtime.replay_by(replace(request.replay, left_out=[]))
-        return Notice("warning", told, "reasoning")
-
-    def _without_media(self, call: NextCall, failure: Failure) -> Notice | None:
-        """What the server refuses to be shown is told in words, as long as it is this model: files, or all there is."""
-        runtime, request = self._runtime, call.request
-        parts = [part for sent in request.messages for part in sent.message.parts]
-        shown = [part for part in parts if part.type == "attachment" and request.media.takes(part)]
-        if not shown or not (why := refuses_media(failure)):
-            return None
-        files = [part for part in shown if not part.is_image]
-        images = len(files) < len(shown) and not (files and only_files(failure))
-        gone = shown if images else files
-        self._refused = () if why == "these" else (NO_MEDIA,) if images else (NO_FILES,)
-        call.info = replace(runtime.info, images=False if images else runtime.info.images, files=False)
-        runtime.learn_limits(call.info)
-        request.media = sees(call.info)
-        what = gone[-1].name + (f" and {plural(len(gone) - 1, 'other')}" if len(gone) > 1 else "")
-        told = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()}). "
-        told += f"This model gets {'pictures and files' if images else 'files'} described as text from now on."
-        return Notice("warning", f"{told} Retrying.", "media_refused")
-
-    def _learn_media(self, failure: Failure | None, before: ModelInfo) -> None:
-        """The request went out again without pictures and files, or what its provider had made: only where it was taken
-        so, they were what was wrong with it."""
-        runtime = self._runtime
-        if failure is not None:
-            runtime.learn_limits(replace(before, limits=runtime.info.limits))
-        elif self._refused and remember(runtime.conversation.store, runtime.info, *self._refused):
-            what = f"{runtime.info.spec.key} takes no {'pictures' if NO_MEDIA in self._refused else 'files'}"
-            self._emit(Notice("info", f"Remembered: {what}. /doctor --forget forgets it.", "media_remembered"))
-
-    def _without_schema(self, request: ModelRequest, failure: Failure) -> Notice | None:
-        if request.output_schema is None or not refuses_schema(failure):
-            return None
-        request.output_schema = None
-        self._runtime.without_schema()
-        text = "The server does not support answer schemas; agent-tui checks the answer instead. Retrying."
-        return Notice("info", text, "schema_refused")
 
     def _note(self, *notes: str) -> None:
         """Says what holds for this step, each note once in a session with this model."""

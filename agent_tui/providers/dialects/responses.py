@@ -16,7 +16,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import Effort, FinishReason, Media, ModelInfo, SentMessage, Target
+from agent_tui.models.requests import Effort, FinishReason, Media, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
 from agent_tui.providers.dialects.openai import effort_word
@@ -61,14 +61,17 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     return {**body, **rest, **fields.extra_body}
 
 
+_AS_IT_CAME = ReplayRule()
 _REASONING_FIELDS = ("type", "id", "summary", "encrypted_content", "content")
 
 
-def response_input(items: Sequence[SentMessage], plan: ReplayPlan, media: Media) -> list[Metadata]:
+def response_input(
+    items: Sequence[SentMessage], plan: ReplayPlan, media: Media, rule: ReplayRule = _AS_IT_CAME
+) -> list[Metadata]:
     """All input items. A reasoning item goes back as it came; ids of the items it belongs to only together with it,
     because the API refuses either without the other."""
     found: list[Metadata] = []
-    for entry in entries(items, ids="plain"):
+    for entry in entries(items, ids="short" if rule.needs("short call ids") else "plain"):
         if isinstance(entry, Result):
             found.append(_output(entry, media))
         elif isinstance(entry, Answer):
@@ -76,7 +79,19 @@ def response_input(items: Sequence[SentMessage], plan: ReplayPlan, media: Media)
         else:
             found.extend(item for part in entry.parts if isinstance(part, SummaryPart) for item in part.items)
             found.append({"role": "user", "content": _user_content(entry, media)})
+    if rule.needs("no item ids"):
+        # What is no item of output any more has neither a state nor blocks of output.
+        return [_without_id(item) for item in found]
     return found
+
+
+def _without_id(item: Metadata) -> Metadata:
+    if "id" not in item:
+        return item
+    bare = {name: value for name, value in item.items() if name not in ("id", "status")}
+    if item.get("type") == "message" and item.get("role") == "assistant":
+        bare["content"] = "".join(_texts(item["content"]))
+    return bare
 
 
 def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:

@@ -17,6 +17,7 @@ from agent_tui.models.requests import (
 )
 from tests.support.compaction_bench import Make, ReadingModel
 from tests.support.compaction_world import (
+    guessed_info,
     model_info,
     sent_text,
     words,
@@ -51,7 +52,7 @@ async def test_the_trigger_and_the_screen_see_the_same_integer(bench: Make) -> N
 
 
 async def test_a_provider_overflow_is_recovered_once_and_retried_once(bench: Make) -> None:
-    world = bench(ReadingModel(reads=14, window=6_000), model_info(200_000, 8_192))
+    world = bench(ReadingModel(reads=14, window=6_000), guessed_info(200_000, 8_192))
     ended = await world.turn("Read fourteen files.")
     assert ended.stop_reason == "end"
     recovered = [e for e in world.events if isinstance(e, CompactionEnded)]
