@@ -27,7 +27,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.catalog import dialect_of, resolve_target
 
 log = logging.getLogger(__name__)
 
@@ -209,6 +209,9 @@ class Binder:
         if unheard is not None and unheard not in self._told:
             self._told.add(unheard)
             self._state.events.publish(Notice("warning", unheard, "thinking_setting"))
+        if info.tools is False and (text := no_tools_text(info)) not in self._told:
+            self._told.add(text)
+            self._state.events.publish(Notice("warning", text, "no_tools"))
         refused = reserve_problem(info.limits, self._state.runtime.policy())
         if refused is not None:
             self._state.events.publish(Notice("warning", refused, "reserve"))
@@ -223,6 +226,15 @@ class Binder:
             await self._parts.backend.prepare(spec)
         except AgentError as error:
             log.warning("%s", error)
+
+
+def no_tools_text(info: ModelInfo) -> str:
+    """What a user is told once of a model that cannot call tools, with what works instead."""
+    why = "its provider takes none" if dialect_of(info.target.provider).no_tools else "its chat template has none"
+    return (
+        f"{info.spec.key} cannot call tools: {why}, so none are sent or counted. It answers from what you send: "
+        "@FILE attaches a file, !COMMAND runs a command and passes its output on."
+    )
 
 
 def provisional_info(spec: ModelSpec) -> ModelInfo:

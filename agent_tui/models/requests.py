@@ -63,6 +63,11 @@ class ModelInfo:
     """False: its server has refused PDF files."""
     doubt: str | None = None
     """Why its name may be mistyped, in a sentence."""
+    tools: bool | None = None
+    """False: the chat template of its server leaves tools and calls out, so none are offered; None: not known."""
+    parallel: bool = True
+    """False: its server answers one request at a time, or nobody knows better: a second one beside a turn would wait
+    for that, or cost it its cache."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -17,12 +17,14 @@ from agent_tui.providers.catalog import (
     missing_key_line,
     resolve_key,
     resolve_target,
+    variable_base,
     web_search,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.listing import DATED, SPLIT_WINDOW, doubt, split_window, unknown
 from agent_tui.providers.litellm import TABLE_FILE, data_file
+from agent_tui.providers.net import is_nearby
 from agent_tui.records import dataclass
 
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
@@ -202,6 +204,10 @@ class ServerFacts:
     counting: Counting | None = None
     silent: bool = False
     """It did not answer."""
+    tools: bool | None = None
+    """Whether the model's chat template has tools."""
+    parallel: bool | None = None
+    """Whether it answers several requests at a time."""
 
 
 def describe(spec: ModelSpec, facts: ServerFacts | None = None) -> ModelInfo:
@@ -218,6 +224,10 @@ def describe(spec: ModelSpec, facts: ServerFacts | None = None) -> ModelInfo:
     images = images if facts.images is None else facts.images
     wrong = problem(spec, target)
     info = ModelInfo(spec, target, limits, prices, reasoning, images, wrong, facts.counting, facts.silent)
+    dialect = dialect_of(target.provider)
+    info.tools = False if dialect.no_tools else facts.tools
+    usually = dialect.batches and (dialect.local or not is_nearby(spec.api_base or variable_base(dialect)))
+    info.parallel = usually if facts.parallel is None else facts.parallel
     if wrong is None and facts.limits is None:
         info.doubt = doubt(spec.model, spec.api_base)
     return info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -123,25 +124,52 @@ def _facts(window: int | None, output: int | None = None, source: Any = "server"
     return ServerFacts(limits, **more)
 
 
+_several = partial(_facts, parallel=True)
+_llama, _vllm = partial(_several, counting="input_tokens"), partial(_several, counting="tokenize")
+
 SERVERS = [
-    pytest.param(_LLAMA, "openai/tekken.gguf", "", _facts(4096, images=False, counting="input_tokens"), id="llama.cpp"),
-    pytest.param(_LLAMA, "openai/any-name", "/v1", _facts(4096, images=False, counting="input_tokens"), id="any name"),
-    pytest.param(_LLAMA, "openai/gpt-4o", "/v1", _facts(4096, images=False, counting="input_tokens"), id="known name"),
-    pytest.param(_LLAMA, "llamafile/x", "/v1", _facts(4096, images=False, counting="input_tokens"), id="llamafile"),
-    pytest.param(_SEES, "openai/x", "/v1", _facts(4096, images=True, counting="input_tokens"), id="llama.cpp sees"),
+    pytest.param(
+        _LLAMA,
+        "openai/tekken.gguf",
+        "",
+        _llama(4096, images=False),
+        id="llama.cpp",
+    ),
+    pytest.param(
+        _LLAMA,
+        "openai/any-name",
+        "/v1",
+        _llama(4096, images=False),
+        id="any name",
+    ),
+    pytest.param(
+        _LLAMA,
+        "openai/gpt-4o",
+        "/v1",
+        _llama(4096, images=False),
+        id="known name",
+    ),
+    pytest.param(_LLAMA, "llamafile/x", "/v1", _llama(4096, images=False), id="llamafile"),
+    pytest.param(_SEES, "openai/x", "/v1", _llama(4096, images=True), id="llama.cpp sees"),
     pytest.param(_ROUTER, "openai/b", "/v1", _facts(None, counting="input_tokens", silent=True), id="router"),
     pytest.param(_NO_PROPS, "openai/x", "/v1", _facts(4096, images=False, counting="input_tokens"), id="no props"),
     pytest.param(_TRAINED, "openai/m", "/v1", _facts(131_072, None, "assumed", counting="input_tokens"), id="trained"),
-    pytest.param(_VLLM, "hosted_vllm/qwen", "/v1", _facts(40_960, counting="tokenize"), id="vllm"),
-    pytest.param(_VLLM, "openai/sql", "/v1", _facts(40_960, counting="tokenize"), id="vllm adapter"),
-    pytest.param(_UNVERSIONED, "openai/qwen", "/behind/llm", _facts(40_960, counting="tokenize"), id="behind a path"),
-    pytest.param(_SGLANG, "openai/glm", "/v1", _facts(202_752), id="sglang"),
+    pytest.param(_VLLM, "hosted_vllm/qwen", "/v1", _vllm(40_960), id="vllm"),
+    pytest.param(_VLLM, "openai/sql", "/v1", _vllm(40_960), id="vllm adapter"),
+    pytest.param(
+        _UNVERSIONED,
+        "openai/qwen",
+        "/behind/llm",
+        _vllm(40_960),
+        id="behind a path",
+    ),
+    pytest.param(_SGLANG, "openai/glm", "/v1", _several(202_752), id="sglang"),
     pytest.param(_LM_STUDIO, "lm_studio/gemma", "/v1", _facts(4096, images=True), id="lm studio"),
     pytest.param(_LM_STUDIO, "openai/cold", "/v1", _facts(32_768, None, "assumed", images=False), id="not loaded"),
-    pytest.param(_LITELLM, "litellm_proxy/smart", "", _facts(200_000, 64_000, images=True), id="litellm"),
-    pytest.param(_LITELLM, "openai/five", "/v1", _facts(400_000, 128_000, most_in=272_000), id="litellm, gpt-5"),
-    pytest.param(_LITELLM, "openai/bare", "/v1", _facts(None), id="litellm knows nothing"),
-    pytest.param(_LITELLM, "openai/both", "/v1", _facts(32_000, 4_000), id="litellm, the smaller of two"),
+    pytest.param(_LITELLM, "litellm_proxy/smart", "", _several(200_000, 64_000, images=True), id="litellm"),
+    pytest.param(_LITELLM, "openai/five", "/v1", _several(400_000, 128_000, most_in=272_000), id="litellm, gpt-5"),
+    pytest.param(_LITELLM, "openai/bare", "/v1", _several(None), id="litellm knows nothing"),
+    pytest.param(_LITELLM, "openai/both", "/v1", _several(32_000, 4_000), id="litellm, the smaller of two"),
     pytest.param(_OPENROUTER, "openai/maker/new", "/api/v1", _facts(262_144, 65_536, images=True), id="openrouter"),
     pytest.param(_GROQ, "groq/g", "/v1", _facts(131_072, 8_192), id="groq's language"),
     pytest.param(_SILENT_ON_LIMITS, "openai/m", "/v1", _facts(None), id="a bare list"),
