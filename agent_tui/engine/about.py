@@ -378,7 +378,14 @@ def learned_rows(store: Store) -> list[Row]:
     """Returns what servers said of models' limits by refusing a request."""
     rows: list[Row] = []
     for known in store.learned.limits():
-        said = (("window", known.window), ("input at most", known.max_input), ("output at most", known.max_output))
+        said = (
+            ("window", known.window),
+            ("input at most", known.max_input),
+            ("output at most", known.max_output),
+            ("took", known.accepted or known.accepted_input),
+            ("assumed window", known.raised),
+            ("gave", known.accepted_output),
+        )
         facts = ", ".join(f"{name} {value:,}" for name, value in said if value is not None)
         where = f" at {shown_address(known.server)}" if known.server else ""
         day = time.strftime("%Y-%m-%d", time.localtime(known.learned_at))

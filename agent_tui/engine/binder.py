@@ -27,7 +27,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog import dialect_of, resolve_target
+from agent_tui.providers.catalog import dialect_of, resolve_target, shown_address, variable_base
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +61,10 @@ class Binder:
         gone = conversation.info.model
         if not gone:
             return instead()
+        newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.model_key == gone), None)
         try:
-            return self._parts.catalogue.find(gone)
+            named = None if newest is None else f"{newest.provider}/{newest.model}"
+            return self._parts.catalogue.served(gone, named) or self._parts.catalogue.find(gone)
         except ConfigError as error:
             if not self._parts.is_chat:
                 raise ConfigError(f"The model of this session is gone; choose another with -m. {error}") from error
@@ -209,6 +211,9 @@ class Binder:
         if unheard is not None and unheard not in self._told:
             self._told.add(unheard)
             self._state.events.publish(Notice("warning", unheard, "thinking_setting"))
+        if info.unreachable and (text := gone_text(info)) not in self._told:
+            self._told.add(text)
+            self._state.events.publish(Notice("warning", text, "server_gone"))
         if info.tools is False and (text := no_tools_text(info)) not in self._told:
             self._told.add(text)
             self._state.events.publish(Notice("warning", text, "no_tools"))
@@ -226,6 +231,15 @@ class Binder:
             await self._parts.backend.prepare(spec)
         except AgentError as error:
             log.warning("%s", error)
+
+
+def gone_text(info: ModelInfo) -> str:
+    """What a user is told where nothing listens at the address of a model's server."""
+    dialect = dialect_of(info.target.provider)
+    where = shown_address(info.spec.api_base or variable_base(dialect) or dialect.base or "")
+    window = f"its window of {info.limits.window:,} is {info.limits.origin}"
+    known = "its window is not known" if info.limits.window is None else window
+    return f"No answer from the server of {info.spec.key} at {where}; {known}."
 
 
 def no_tools_text(info: ModelInfo) -> str:

@@ -57,6 +57,8 @@ class ModelInfo:
     """Its server can count a request, cheaply enough to be asked before one is sent; how."""
     silent: bool = False
     """Its server could say more, and did not answer: it is to be asked again."""
+    unreachable: bool = False
+    """Nothing listens at its server's address."""
     compacts: bool = True
     """False: its server refused a compaction of its own, or what it had made by one."""
     files: bool = True

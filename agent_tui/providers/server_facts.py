@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -49,7 +49,8 @@ async def server_facts(info: ModelInfo, connections: Connections) -> ServerFacts
         return await _of_provider(server, info.target)
     facts = await _facts(server, info.target)
     unloaded = facts.counting == "input_tokens" and facts.limits is None
-    return replace(facts, silent=unloaded or server.late or not server.answered)
+    gone = server.unreachable and not server.answered
+    return replace(facts, silent=unloaded or server.late or not server.answered, unreachable=gone)
 
 
 def is_asked(info: ModelInfo) -> bool:
@@ -91,6 +92,8 @@ class Server:
             url, parts = "", urlsplit("")
         self.answered = not url
         """It said something, be it that it does not know; not that it is not ready yet."""
+        self.unreachable = False
+        """No connection came about."""
         self.late = False
         """Its time was over before it had said all."""
         self._until = asyncio.get_running_loop().time() + TIMEOUT
@@ -118,11 +121,10 @@ class Server:
             log.info("No facts at %s: HTTP %s", urlsplit(url).path, error.status_code)
         except (BoundError, NetworkSettingsError, ValueError, RecursionError):
             self.answered = True
-        except OSError as error:
-            log.info("No facts from the server: %s", type(error).__name__)
         except Exception as error:
-            if not is_of_httpx(error):
+            if not (isinstance(error, OSError) or is_of_httpx(error)):
                 raise
+            self.unreachable = True
             log.info("No facts from the server: %s", type(error).__name__)
         return None
 
@@ -284,7 +286,7 @@ async def _litellm(server: Server, model: str) -> ServerFacts:
     return min(found, key=lambda facts: (facts.limits and facts.limits.window) or _ABSURD, default=ServerFacts())
 
 
-def _batches(behind: Metadata) -> bool:
+def _batches(behind: Mapping[str, Any]) -> bool:
     """Returns whether what a proxy hands requests on to answers several at a time."""
     target = resolve_target(ModelSpec("", str(behind.get("model"))))
     base = behind.get("api_base")
@@ -306,7 +308,7 @@ async def _ollama(server: Server, model: str) -> ServerFacts:
     )
 
 
-def _ollama_context(model: str, running: Iterable[Metadata], shown: Metadata) -> Limits | None:
+def _ollama_context(model: str, running: Iterable[Mapping[str, Any]], shown: Mapping[str, Any]) -> Limits | None:
     for loaded in running:
         names = (loaded.get("name"), loaded.get("model"), str(loaded.get("name", "")).removesuffix(":latest"))
         if model in names and (window := _number(loaded.get("context_length"))):
