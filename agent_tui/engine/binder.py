@@ -151,6 +151,8 @@ class Binder:
             self.tell_problems(info)
         self.prepare_backend(info)
         self._context.tell()
+        if failed is None:
+            self._ask_again_soon(binding)
 
     async def describe_and_count(self) -> None:
         """All that is to be known of a binding that has just come into force."""
@@ -173,14 +175,19 @@ class Binder:
         await binding.until_described()
         if binding.failed:
             await self.describe()
-        elif binding.runtime.info.silent and self._asking is not binding:
-            self._asking = binding
-            self._state.events.spawn(self._ask_again(binding), "facts")
+        else:
+            self._ask_again_soon(binding)
         await self._context.prepare_step()
 
+    def _ask_again_soon(self, binding: Binding) -> None:
+        """Asks for the model's facts once more, beside what goes on, where its server could say more."""
+        if binding.runtime.info.silent and self._asking is not binding:
+            self._asking = binding
+            self._state.events.spawn(self._ask_again(binding), "facts")
+
     async def _ask_again(self, binding: Binding) -> None:
-        """The server did not answer when it was asked for the model's facts. A step that begins does not wait for it,
-        nor does a turn that runs change its tools for what it says."""
+        """The server did not answer when it was asked for the model's facts, or was not waited for. A step that begins
+        does not wait for it, nor does a turn that runs change its tools for what it says."""
         try:
             info = await self.facts_of(binding.runtime.info.spec)
         except AgentError as error:

@@ -47,8 +47,8 @@ def with_last_facts(store: Store, info: ModelInfo) -> ModelInfo:
         log.warning("What the server of %s said last cannot be kept or read: %s", info.spec.key, error)
         return info
     limits = info.limits
-    if limits.window is None and last.window is not None:
-        limits = Limits(last.window, None, limits.max_output or last.max_output, "last", learned_at=kept[1])
+    if limits.source in ("unknown", "assumed") and last.window is not None:
+        limits = Limits(last.window, None, last.max_output or limits.max_output, "last", learned_at=kept[1])
     return replace(
         info,
         limits=limits,

@@ -14,8 +14,8 @@ UsageSource = Literal["provider", "estimated"]
 LimitSource = Literal[
     "config", "table", "server", "assumed", "learned", "accepted", "last", "unknown", "demo", "chosen"
 ]
-"""``accepted``: assumed, because more was taken than the window that was stated; ``last``: what it was in the session's
-last step, as its server does not answer."""
+"""``accepted``: assumed, because more was taken than the window that was stated; ``last``: the
+server does not answer, and said so before."""
 
 ABSURD_WINDOWS = 2
 """A report over this many windows is a provider's mistake and not the size of a context."""
@@ -107,7 +107,7 @@ class Limits:
                 taken = "more than was stated" if self.accepted is None else f"{self.accepted:,} tokens"
                 return f"assumed, as the server took {taken}{self._day}"
             case "last":
-                return f"as last known{self._day}; its server does not answer"
+                return f"as its server said last{self._day}"
         return self.source
 
     @property

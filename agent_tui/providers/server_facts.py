@@ -66,8 +66,8 @@ def is_asked(info: ModelInfo) -> bool:
 
 
 def is_looked_up(info: ModelInfo) -> bool:
-    """Returns whether a provider's own API is asked for a model: where neither the configuration nor a table knows its
-    limits. Nobody waits for that, and it is asked once."""
+    """Returns whether a provider's own API is asked what it says of a model: where neither the configuration nor a
+    table knows its limits. Nobody waits for that, and it is asked once."""
     dialect = dialect_of(info.target.provider)
     named = info.limits.source in ("assumed", "unknown") and not dialect.deployments
     return info.problem is None and named and not is_asked(info) and is_direct(info.spec, info.target)

@@ -87,7 +87,10 @@ def require_as_before(path: Path) -> None:
 
 
 def test_everything_reads_as_before(path: Path) -> None:
-    changed = "session", "spending", "mcp_offer", "sqlite_sequence", "token_count", "growth", "calibration"
+    changed = (
+        *("session", "spending", "mcp_offer", "sqlite_sequence", "token_count", "growth", "calibration"),
+        "server_fact",
+    )
     before = rows(path, *changed)
     require_as_before(path)
     counted_by_kind = [(*row, None) for row in before["message"]]

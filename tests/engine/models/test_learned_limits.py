@@ -154,6 +154,7 @@ GPT = replace(
         (INFO, taken(140_000), 262_144, None, 32_000),
         # The configuration wins over what a table says, and what was taken wins over both.
         (replace(CLAUDE, spec=replace(CLAUDE.spec, model="anthropic/claude-opus-4-6", context_window=100_000),
+                 target=replace(CLAUDE.target, model="claude-opus-4-6"),
                  limits=Limits(100_000, None, 32_000, "config")), taken(120_000), 1_000_000, None, 32_000),
         (replace(INFO, limits=Limits(8_192, None, None, "server")), taken(9_000), 16_384, None, None),
         # The answer is in the window, too.
