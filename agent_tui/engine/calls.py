@@ -237,12 +237,12 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
 
     None where it is switched off, the provider has no such endpoint, the call failed, or what would be sent changed
     while it was under way: the answer is then about a request that nobody will send. ``current`` says whether the
-    runtime is still the session's. Before anything was said only a server that counts by itself is asked: what the
-    user has not sent yet is told to nobody else.
+    runtime is still the session's. Before anything was said, and of a session that is only looked at (nothing is stored
+    then), only a server that counts by itself is asked: what the user has not sent yet is told to nobody else.
     """
     conversation = runtime.conversation
     view, off = conversation.view(), runtime.settings.context.exact_counting == "off"
-    if off or conversation.read_only or not (view or runtime.info.counting):
+    if off or not (runtime.info.counting or (view and not conversation.read_only)):
         return None
     usage = runtime.usage()
     call = next_call(runtime, usage, "count")
@@ -265,7 +265,10 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     step.usage = TokenUsage(input=tokens, output=0)
     step.status, step.finished = "complete", time.time()
     after_step(step)
-    runtime.conversation.add_step(step)
+    if conversation.read_only:
+        conversation.steps.append(step)
+    else:
+        conversation.add_step(step)
     runtime.learn_growth(step)
     return tokens
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -287,7 +288,8 @@ class ContextControl:
             self._before_step.pop(0)()
         for problem in self.prefix.refresh_documents(waiting=False):
             log.warning("%s", problem)
-        counting = asyncio.create_task(self.count(), name="count")
+        counting, began = asyncio.create_task(self.count(), name="count"), time.monotonic()
+        exact = self._count_nearby()
         runtime = self._state.runtime
         usage = runtime.usage()
         near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
@@ -298,17 +300,34 @@ class ContextControl:
             counting.cancel()
             raise
         self._state.events.keep(counting)
-        if runtime.info.counting and worth_counting(runtime, WORTH_NEAR):
-            await self._count_before_step(runtime.usage())
+        if exact is not None:
+            await self._wait_for(exact, began)
 
-    async def _count_before_step(self, usage: ContextUsage) -> None:
+    def _count_nearby(self) -> asyncio.Task[int | None] | None:
         """Has a server that counts by itself do so where no message is measured yet, or where the decision to compact
-        hangs on an estimate. That takes it milliseconds; one that takes longer is not waited for."""
-        decides = undecided(usage)
-        if decides or usage.calculation.all_messages is not None:
-            exact = asyncio.create_task(self.count_exact(), name="exact count")
-            self._state.events.keep(exact)
-            await asyncio.wait([exact], timeout=EXACT_PATIENCE if decides else COUNT_PATIENCE)
+        hangs on an estimate; None elsewhere."""
+        runtime = self._state.runtime
+        if runtime.info.counting is None or not worth_counting(runtime, WORTH_NEAR):
+            return None
+        usage = runtime.usage()
+        if not undecided(usage) and usage.calculation.all_messages is None:
+            return None
+        exact = asyncio.create_task(self.count_exact(), name="exact count")
+        self._state.events.keep(exact)
+        return exact
+
+    async def _wait_for(self, exact: asyncio.Task[int | None], began: float) -> None:
+        """Waits for an exact count. It takes such a server milliseconds; one that takes longer is not waited for."""
+        usage = self._state.runtime.usage()
+        decides = undecided(usage) and usage.anchor_step is not None
+        patience = EXACT_PATIENCE if decides else COUNT_PATIENCE
+        await asyncio.wait([exact], timeout=max(0.0, began + patience - time.monotonic()))
+
+    async def count_nearby(self) -> None:
+        """Waits a moment for the exact size of the next request where the server counts by itself."""
+        began = time.monotonic()
+        if (exact := self._count_nearby()) is not None:
+            await self._wait_for(exact, began)
 
     async def count(self) -> None:
         """Counts what has no count yet, and tells the numbers when that changed them."""

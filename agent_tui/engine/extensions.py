@@ -255,10 +255,13 @@ def tool_rows(
     disabled: Sequence[str],
     rows_now: Sequence[ContextRow],
     left_out_by: Collection[str],
+    *,
+    takes_tools: bool = True,
 ) -> list[ToolRow]:
     """For ``/tools``: name, group, first line of the description, tokens as ``rows_now`` of ``/context`` has them (of a
     deferred tool what it would cost), and whether it is sent. Tools that the server refuses (``left_out_by`` are their
-    fingerprints), those a small window has no room for, and those that are switched off, come last."""
+    fingerprints), those a small window has no room for, all where the model ``takes_tools`` not at all, and those that
+    are switched off, come last."""
     counts = {
         leaf.label: leaf.tokens if leaf.deferred_tokens is None else leaf.deferred_tokens
         for row in rows_now
@@ -274,6 +277,7 @@ def tool_rows(
             rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))
         else:
             why = "the model's server refuses it" if refused(tool, left_out_by) else "no room in a small window"
+            why = why if takes_tools else "this model cannot call tools"
             left_out.append((name, "left out", f"{why}: {first}", None, False))
     return rows + left_out + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]
 

@@ -24,13 +24,13 @@ from agent_tui.context.accounting.spending import (
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.context.view import for_model
+from agent_tui.engine.accepted import outgrown
 from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import (
     learn,
     learned_calibration,
     learned_prompt,
-    outgrown,
     recalled_calibration,
     relearned_calibration,
 )

@@ -57,12 +57,19 @@ class ModelInfo:
     """Its server can count a request, cheaply enough to be asked before one is sent; how."""
     silent: bool = False
     """Its server could say more, and did not answer: it is to be asked again."""
+    unreachable: bool = False
+    """Nothing listens at its server's address."""
     compacts: bool = True
     """False: its server refused a compaction of its own, or what it had made by one."""
     files: bool = True
     """False: its server has refused PDF files."""
     doubt: str | None = None
     """Why its name may be mistyped, in a sentence."""
+    tools: bool | None = None
+    """False: the chat template of its server leaves tools and calls out, so none are offered; None: not known."""
+    parallel: bool = True
+    """False: its server answers one request at a time, or nobody knows better: a second one beside a turn would wait
+    for that, or cost it its cache."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_tui.models.requests import Delta, Finished, StreamItem, Target, UsageReport
-from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
+from agent_tui.models.usage import ABSURD_WINDOWS, STANDARD, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
 from agent_tui.providers.dialects.search import searches_reported
@@ -81,6 +81,7 @@ class Accumulator:
         self._reported: TokenUsage | None = None
         self._chars = 0
         self._model = ""
+        self._service: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -121,6 +122,7 @@ class Accumulator:
             made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
             said = reported(self._out.usage, self._hidden_thoughts)
             usage = replace(made, raw=as_it_came(self._out.usage)) if said is None else said
+            usage = replace(usage, service_tier=self._service)
             self._reported = usage
             items.append(
                 UsageReport(usage, self._cost(usage), problem, made if said is not None else None, self._model)
@@ -147,6 +149,8 @@ class Accumulator:
 
     def _take_event(self, event: Event) -> None:
         self._model = self._model or _model_of(event)
+        # The first events of an answer name the tier that was asked for.
+        self._service = service_of(event) or self._service
         try:
             if self._stream is None:
                 self._stream = self._recognise(event)
@@ -197,6 +201,8 @@ class Accumulator:
             )
             if usage is not None and not self.independent and self._guessed:
                 usage = replace(usage, reasoning_source="estimated")
+            if usage is not None:
+                usage = replace(usage, service_tier=self._service)
             before = self._reported
             if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
                 self._reported = usage
@@ -214,6 +220,23 @@ def _model_of(event: Event) -> str:
         if isinstance(holder, dict) and isinstance(name := holder.get("model") or holder.get("modelVersion"), str):
             return name[:_LONGEST_NAME]
     return ""
+
+
+def service_of(event: Event) -> str | None:
+    """The tier of service that an event says answered; None where it does not. OpenAI, Groq and most name it beside
+    the answer, Anthropic with the usage, Vertex as a type of traffic."""
+    message, response = mapping(event.get("message")), mapping(event.get("response"))
+    holders = (event, response, mapping(event.get("usage")), mapping(message.get("usage")))
+    told = [holder.get("service_tier") for holder in holders]
+    told.append(mapping(event.get("usageMetadata")).get("trafficType"))
+    name = next((name.strip().lower() for name in told if isinstance(name, str) and name.strip()), "")
+    name = name[:_LONGEST_SERVICE].removeprefix("on_demand_")
+    return None if name in ("", "auto", "traffic_type_unspecified") else _SERVICES.get(name, name)
+
+
+_LONGEST_SERVICE = 40
+_SERVICES = {"default": STANDARD, "on_demand": STANDARD, "batch": "batches"}
+"""The names of tiers of service where they are not those of the table of prices."""
 
 
 def _as_event(chunk: Any) -> Event:

@@ -330,8 +330,8 @@ class StepRunner:
         """Takes what cannot be true for what it is: a line in the log, and for the user where it is news."""
         runtime, step, before = self._runtime, result.step, self._runtime.info.limits
         verdict, news = runtime.judge(step, round_up(processor.tokens * self._char_factor))
-        if "window" in before.learned and "window" not in runtime.info.limits.learned:
-            self._emit(Notice("info", outgrown_text(step, before), "limit_gone"))
+        if (line := outgrown_text(step, before, runtime.info.limits)) is not None and verdict.keeps is None:
+            self._emit(Notice("info", line, "limit_gone"))
         if news:
             self._emit(Notice("warning", told_text(step, verdict, result.usage_problem), "usage"))
         why = DOUBTS.get(verdict.doubt) if verdict.doubt else usage_problem(step.counted, runtime.info.limits.window)

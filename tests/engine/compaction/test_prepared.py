@@ -228,7 +228,7 @@ async def test_a_conversation_that_was_changed_meanwhile_gets_a_summary_of_its_o
 
 
 async def test_nothing_is_prepared_beside_a_server_that_answers_one_at_a_time(bench: Make) -> None:
-    local = replace(model_info(), target=Target("ollama", "chat", "qwen3", "unknown"))
+    local = replace(model_info(), parallel=False)
     world = talked(bench, 14, local)
     await world.turn("Read fourteen files.")
     assert summaries(world) and not any(step.prepared for step in summaries(world))
