@@ -46,19 +46,22 @@ def repeated_piece(text: str) -> str | None:
     at = text.find(text[:LONGEST_PIECE], 1)
     if not 0 < at <= LONGEST_PIECE or text[at:] != text[:-at]:
         return None
-    return text[:at].strip() or "blank lines"
+    piece = text[:at]
+    begin = piece.find("\n") + 1  # as it is written, from the start of a line
+    return (piece[begin:] + piece[:begin]).strip() or "blank lines"
 
 
 class CallWatch:
-    """Counts how often in a row the same calls had the same results."""
+    """Counts how often in a row the same calls had the same results. ``repeated`` is the call in words, once that was
+    ``SAME_CALLS`` times."""
 
     def __init__(self) -> None:
+        self.repeated: str | None = None
         self._last: tuple[tuple[str, str, str], ...] = ()
         self._times = 0
 
-    def add(self, calls: Sequence[ToolCallPart], results: Sequence[Message]) -> str | None:
-        """Takes in what one answer called and what came of it. Returns the call in words once it came ``SAME_CALLS``
-        times in a row."""
+    def add(self, calls: Sequence[ToolCallPart], results: Sequence[Message]) -> None:
+        """Takes in what one answer called and what came of it."""
         by_id = {part.call_id: part for message in results if (part := message.tool_result) is not None}
         now = tuple(
             (call.name, _sorted(call.arguments), by_id[call.call_id].text) for call in calls if call.call_id in by_id
@@ -66,7 +69,7 @@ class CallWatch:
         waited = any((by_id[call.call_id].seconds or 0.0) >= WAITED_SECONDS for call in calls if call.call_id in by_id)
         self._times = self._times + 1 if now == self._last and not waited else 1
         self._last = now
-        return call_label(calls[0]) if self._times >= SAME_CALLS and calls else None
+        self.repeated = call_label(calls[0]) if self._times >= SAME_CALLS and calls else None
 
 
 def _sorted(arguments: str) -> str:

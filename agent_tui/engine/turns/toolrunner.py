@@ -111,6 +111,14 @@ class ToolRunner:
             asked = asked or first.kind == "question"
         return False
 
+    def knows(self, name: str) -> bool:
+        """Returns whether there is a tool that is called so, here or by other agents."""
+        try:
+            self._registry.get(name)
+        except ToolError:
+            return False
+        return True
+
     def interrupted(self, call: ToolCallPart) -> Message:
         """The result of a call that was cut off, with what its tool had said until then."""
         kept = self._kept.get(call.call_id, "")

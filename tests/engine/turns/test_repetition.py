@@ -50,10 +50,15 @@ def result(text: str, seconds: float = 0.1) -> Message:
     return Message("m", "tool", [ToolResultPart("c1", "read", text, seconds=seconds)])
 
 
+def repeated(watch: CallWatch, called: ToolCallPart, came: Message) -> str | None:
+    watch.add([called], [came])
+    return watch.repeated
+
+
 def test_the_same_call_with_the_same_result_is_counted() -> None:
     watch = CallWatch()
     forms = ('{"path": "a.py", "limit": 1}', '{"limit":1,"path":"a.py"}', '{"path": "a.py", "limit": 1}')
-    assert [watch.add([call(form)], [result("x")]) for form in forms] == [None, None, "read a.py"]
+    assert [repeated(watch, call(form), result("x")) for form in forms] == [None, None, "read a.py"]
 
 
 @pytest.mark.parametrize(
@@ -65,9 +70,11 @@ def test_the_same_call_with_the_same_result_is_counted() -> None:
 )
 def test_another_call_or_result_between_begins_anew(rounds: list[tuple[str, str]]) -> None:
     watch = CallWatch()
-    assert {watch.add([call(f'{{"path": "{path}"}}')], [result(text)]) for path, text in rounds} == {None}
+    assert {repeated(watch, call(f'{{"path": "{path}"}}'), result(text)) for path, text in rounds} == {None}
 
 
 def test_a_call_that_waits_may_be_made_again() -> None:
     watch = CallWatch()
-    assert {watch.add([call("{}", "bash")], [result("not yet", seconds=10.0)]) for _ in range(3 * SAME_CALLS)} == {None}
+    assert {repeated(watch, call("{}", "bash"), result("not yet", seconds=10.0)) for _ in range(3 * SAME_CALLS)} == {
+        None
+    }
