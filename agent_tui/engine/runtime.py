@@ -240,6 +240,14 @@ class Runtime:
         """What waited for the end of the turn holds from now on."""
         self.think(self.wanted_effort)
 
+    @property
+    def runs_text_calls(self) -> bool:
+        """Whether calls that the model writes as text are run."""
+        wanted = self.settings.tools.text_calls
+        if wanted is not None:
+            return wanted
+        return self.info.tools is False or self.replay.needs("calls as text") or self.replay.needs("no tools")
+
     def replay_by(self, rule: ReplayRule) -> None:
         """Sets how the server takes the conversation back."""
         self.replay = rule

@@ -15,6 +15,7 @@ from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.toolbox import ToldMode
 from agent_tui.engine.turns.recover import Recovery
 from agent_tui.engine.turns.refused import leave_out_exchange
+from agent_tui.engine.turns.repetition import SAME_CALLS, CallWatch
 from agent_tui.engine.turns.step import StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
@@ -24,9 +25,13 @@ from agent_tui.models.messages import (
     Message,
     ToolCallPart,
 )
+from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
+
+GO_ON = "Send a message to continue."
+NOT_RUN = "It was not run; with `[tools] text_calls = true` such calls are."
 
 
 def unknown_end(result: StepResult) -> Failure:
@@ -72,6 +77,7 @@ class TurnExecutor:
         self._begun = self._cancelled = self._over = False
         self._first_step = 0
         self._recovery = Recovery(runtime, compaction, self.emit)
+        self._calls = CallWatch()
         self.unsent: list[Message] = []
         """Handed over and not stored: they are the caller's again when the turn has ended."""
 
@@ -93,6 +99,7 @@ class TurnExecutor:
         self._begun = self._over = False
         self._first_step, self._stops = len(self._runtime.conversation.steps), 0
         self._recovery = Recovery(self._runtime, self._compaction, self.emit)
+        self._calls = CallWatch()
         self.unsent = [] if message is None else [message]
         self._driver = asyncio.create_task(self._drive(message), name="turn")
         self._driver.add_done_callback(self._ended)
@@ -171,7 +178,7 @@ class TurnExecutor:
         for number in range(limit + 1):
             await self._steer()
             if number == limit:
-                text = f"Stopped after {plural(limit, 'step')}. Send a message to continue."
+                text = f"Stopped after {plural(limit, 'step')}. {GO_ON}"
                 self.emit(Notice("warning", text, "step_limit"))
                 return "step_limit", None
             result = await self._step()
@@ -184,15 +191,26 @@ class TurnExecutor:
             if result.failure is not None or result.finish == "refused":
                 await self._leave_out_exchange()
                 return "refused", result.failure
+            if result.repeats is not None:
+                text = f"The answer went on repeating “{one_line(result.repeats, 60)}” and was ended."
+                self.emit(Notice("warning", f"{text} {GO_ON}", "repeated_answer"))
+                return "length", None
+            if result.written_calls:
+                names = " and ".join(dict.fromkeys(result.written_calls))
+                self.emit(Notice("warning", f"The model wrote a call of {names} as text. {NOT_RUN}", "written_call"))
             calls = result.message.tool_calls
             if calls:
                 if await self._run_tools(calls, cut_off=result.finish == "length"):
                     return "end", None
+                if self._calls.repeated is not None:
+                    text = f"The model made the same call {SAME_CALLS} times in a row and got the same result: "
+                    self.emit(Notice("warning", f"{text}{self._calls.repeated}. {GO_ON}", "repeated_call"))
+                    return "step_limit", None
             elif result.finish == "length" and result.budget is not None:
                 self.emit(Notice("warning", cut_text(result.budget, result.step.max_output or 0), "budget"))
                 return "budget", None
             elif result.finish == "length":
-                text = "The answer was cut off at the output limit. Send a message to continue."
+                text = f"The answer was cut off at the output limit. {GO_ON}"
                 self.emit(Notice("warning", text, "length"))
                 return "length", None
             elif result.finish == "unknown":
@@ -262,7 +280,7 @@ class TurnExecutor:
 
     async def _call(self, max_output: int | None = None) -> StepResult | None:
         """One call, where no budget is in its way."""
-        runner = StepRunner(self._runtime, self.emit)
+        runner = StepRunner(self._runtime, self.emit, self._tools.knows)
         refusal = await runner.begin(max_output)
         self._compaction.tell(refusal is not None)
         if refusal is not None:
@@ -274,7 +292,10 @@ class TurnExecutor:
         """Runs the tool calls; returns whether the turn ends with what they did."""
         conversation = self._runtime.conversation
 
+        results: list[Message] = []
+
         def finished(message: Message) -> None:
+            results.append(message)
             if self._told_mode is not None:
                 self._told_mode.tell(message, conversation.view())
             self._remark(message)
@@ -284,6 +305,7 @@ class TurnExecutor:
             self.emit(self._runtime.changed())
 
         ends = await self._tools.run(calls, self.emit, finished, cut_off)
+        self._calls.add(calls, results)
         await patiently(conversation.save)
         return ends
 

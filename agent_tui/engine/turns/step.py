@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Literal
@@ -18,12 +19,13 @@ from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.retries import Interrupted, stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.turns.repetition import RepetitionWatch
 from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import AnswerInterrupted, ContextChanged, Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, Origin, new_id
+from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -39,6 +41,7 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
+from agent_tui.tools.text_calls import find_text_calls
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +61,10 @@ class StepResult:
     """How the provider calls that."""
     failure: Failure | None = None
     received: bool = False
+    repeats: str | None = None
+    """The piece that the answer went on repeating, for which it was ended."""
+    written_calls: tuple[str, ...] = ()
+    """The tools that it calls in its text, where such calls are not run."""
     usage_problem: str | None = None
     budget: BudgetLine | None = None
     """That which had no room for an answer as long as the model gives."""
@@ -75,9 +82,11 @@ class StepRunner:
     the call with a failure of kind ``store``; one that is locked is written a little later.
     """
 
-    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+    def __init__(self, runtime: Runtime, emit: Emit, is_tool: Callable[[str], bool] = lambda name: False) -> None:
         self._runtime = runtime
         self._emit = emit
+        self._is_tool = is_tool
+        self._repetition = RepetitionWatch()
         self._last_flush = 0.0
         self._last_meter = 0.0
         self._char_factor = family_of(runtime.info.target).char_factor
@@ -152,7 +161,7 @@ class StepRunner:
             result.failure = store_failure(self._lost)
         elif result.failure is not None and (runtime.parent is not None or not from_user):
             result.failure = without_text_kept(result.failure)
-        self._settle(processor, result, "failed" if result.failure else "complete")
+        self._settle(processor, result, "failed" if result.failure else "stopped" if result.repeats else "complete")
         if self._lost is not None:
             conversation.save_if_possible()
         else:
@@ -215,6 +224,9 @@ class StepRunner:
                         self._keep(processor, result)
                         self._emit(PartDelta(result.message.id, item))
                         self._meter(processor)
+                        if item.kind in ("text", "reasoning") and self._repetition.add(item.text):
+                            result.repeats = self._repetition.piece
+                            return
                     case UsageReport(usage, cost, problem, believed, model):
                         result.usage_problem = problem
                         step.answered_by = model or None
@@ -317,6 +329,8 @@ class StepRunner:
         self._runtime.streaming(0)
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
+        if status == "complete" and result.finish not in ("length", "refused", "paused"):
+            self._read_written_calls(result)
         self._count_late(result)
         message.status = step.status = status
         step.failure, step.finish_reason, step.finished = result.failure, result.finish, time.time()
@@ -337,6 +351,23 @@ class StepRunner:
                 conversation.finish(message)
             self._begun.ended(round_up(processor.tokens * self._char_factor))
             self._emit(StepEnded(step, message))
+
+    def _read_written_calls(self, result: StepResult) -> None:
+        """Calls that the answer holds as text are calls, where that is wanted; else it is known that it has some."""
+        message = result.message
+        if message.tool_calls:
+            return
+        for part in [part for part in message.parts if isinstance(part, TextPart)]:
+            if (written := find_text_calls(part.text, self._is_tool)) is None:
+                continue
+            if not self._runtime.runs_text_calls:
+                result.written_calls += tuple(call.name for call in written.calls)
+                continue
+            part.text = written.text
+            if not part.text and part.provider_metadata is None:
+                message.parts.remove(part)
+            for call in written.calls:
+                message.parts.append(ToolCallPart(new_id("call"), call.name, call.arguments))
 
     def _count_late(self, result: StepResult) -> None:
         """A request that went out before it was counted: its counts have come meanwhile, or nothing is learned of it.
