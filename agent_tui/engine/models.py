@@ -430,7 +430,7 @@ async def facts_of(provider: Provider, store: Store, spec: ModelSpec) -> ModelIn
 
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     """The rule for a model with what its server taught before."""
-    facts = _taught(store, info)
+    facts, knows_none = _taught(store, info), info.tools is False
 
     def named(kind: str) -> list[str]:
         return sorted(fact.removeprefix(kind) for fact in facts if fact.startswith(kind))
@@ -438,7 +438,9 @@ def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     return ReplayRule(
         bound=BOUND in facts,
         ask_drop=NO_DROP_FIELD not in facts,
-        adaptations=[name for name in get_args(Adaptation) if name in facts],
+        adaptations=[
+            name for name in get_args(Adaptation) if name in facts or (name == "calls as text" and knows_none)
+        ],
         until=named(UNTIL),
         text_until=named(TEXT_UNTIL),
         most_media=min(map(int, named(MOST_MEDIA)), default=None),

@@ -165,8 +165,11 @@ class Runtime:
         self.info, self.calibration = info, recalled_calibration(self.conversation.store, info)
 
     def learn_limits(self, info: ModelInfo) -> None:
-        """The same model with what its server has just stated: its limits, or what it does not take."""
+        """The same model with what its server has just stated: its limits, or what it does not take. One whose chat
+        template knows no calls is sent those of the conversation as text."""
         self.info = info
+        if info.tools is False and not self.replay.needs("calls as text"):
+            self.replay = replace(self.replay, adaptations=[*self.replay.adaptations, "calls as text"])
 
     def learn_growth(self, step: Step) -> None:
         """Lets the calculator use what a finished step's report teaches."""
@@ -246,7 +249,7 @@ class Runtime:
         wanted = self.settings.tools.text_calls
         if wanted is not None:
             return wanted
-        return self.info.tools is False or self.replay.needs("calls as text") or self.replay.needs("no tools")
+        return self.replay.needs("calls as text") or self.replay.needs("no tools")
 
     def replay_by(self, rule: ReplayRule) -> None:
         """Sets how the server takes the conversation back."""

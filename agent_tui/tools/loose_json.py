@@ -113,8 +113,8 @@ def _named_keys(text: str) -> str:
 def _constant(node: ast.expr) -> Any:
     """Raises ValueError for what is no constant that JSON has."""
     match node:
-        case ast.Constant(value=str() | bool() | int() | float() | None as value):
-            return value
+        case ast.Constant(value=str() | bool() | int() | float() | None as constant):
+            return constant
         case ast.Name(id=name) if name in _NAMES:
             return _NAMES[name]
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
