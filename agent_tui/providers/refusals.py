@@ -97,7 +97,7 @@ _NAMES = (
         words=(
             r"encrypted[_ ]content",
             r"(?:could not|cannot) be (?:verified|decrypted)",
-            r"thought_?signature",
+            r"thought[_ ]?signature",
             r"redacted_thinking",
             r"thinking['\"`]? (?:or .{0,20})?blocks?",
             r"invalid.{0,20}signature|signature.{0,40}invalid",
@@ -172,7 +172,7 @@ UNNAMED = Hint(("no item ids", "no reasoning", "short call ids", "media", "calls
 """What is tried where a refusal names nothing."""
 
 _ELSEWHERE = re.compile(
-    r"temperature|top_?[pk]\b|max_(?:completion_|output_|new_)?tokens|max_?output|\bstop\b|\bseed\b|penalty|log_?probs|"
+    r"reasoning[._]effort|budget_tokens|thinking_?budget|tool_choice|temperature|top_?[pk]\b|max_(?:completion_|output_|new_)?tokens|max_?output|\bstop\b|\bseed\b|penalty|log_?probs|"
     r"logit|api[-_ ]?version|service_tier|stream_options|parallel_tool_calls|\bregion\b|deployment|organi[sz]ation|"
     r"\bproject\b|quota|\bcredits?\b|billing|safety_identifier|prompt_cache|\bverbosity\b|cache_control|num_ctx|"
     r"\bmodel\b.{0,60}(?:not|unknown|invalid|unsupported|deprecat)|(?:invalid|unknown|unsupported|valid) model|"

@@ -35,6 +35,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 CANCELLED = "you cancelled it in this turn"
+BLOCKED = "a hook blocked it"
 
 MAX_FAILURES = 3
 """Failures in a row after which no summary is asked for by itself any more in the session: room is made without one."""
@@ -248,7 +249,7 @@ class AutoCompaction:
                 after = tokens(tried.after, True) if tried.after is not None else "its new size"
                 return f"it was compacted just now, to {after}, and the model has not answered since"
             case "cancelled":
-                return CANCELLED
+                return BLOCKED if tried.why == BLOCKED else CANCELLED
             case "not_worth_it":
                 return f"not worth it: {tried.why}"
             case "failed":

@@ -148,7 +148,8 @@ class SizeRecovery:
         usage = runtime.usage()
         if usage.limit and not self._compacted and usage.total > usage.limit * (1 - FAR_BELOW):
             return await self._compact(result, said)
-        result.fail_with(f"{said} {largest_text(request)}")
+        kept = TEXT_KEPT if TEXT_KEPT in failure.message else ""
+        result.fail_with(" ".join(filter(None, [said, kept, largest_text(request)])))
         return None
 
     def ended(self, result: StepResult | None) -> None:
@@ -217,7 +218,7 @@ def largest_text(request: ModelRequest) -> str:
         sizes += [(len(text.encode("utf-8", "replace")), name) for name, text in _texts(item.message)]
     whole, (most, what) = sum(length for length, _ in sizes), max(sizes)
     return (
-        f"{TEXT_KEPT} Nothing was left out: this is about bytes, not tokens. Of {size(whole)} of text {what} has "
+        f"Nothing was left out: this is about bytes, not tokens. Of {size(whole)} of text {what} has "
         f"{size(most)}. Drop it with /context, /rewind to before it, or choose another model with /model."
     )
 
