@@ -28,7 +28,7 @@ from agent_tui.control.control import (
 )
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.headless.run import need_model, prepared
+from agent_tui.headless.run import PreparedMessage, need_model, prepared
 from agent_tui.models.events import Notice, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
@@ -78,7 +78,7 @@ class Session:
         self._control: Control | None = None
         self._told: asyncio.Queue[ControlEvent | BaseException] | None = None
         self._sending: _Sending | None = None
-        self._preparing: asyncio.Future[tuple[str, list[AttachmentPart]]] | None = None
+        self._preparing: asyncio.Future[PreparedMessage] | None = None
         self._between: deque[Notice] = deque(maxlen=_MOST_BETWEEN)
         self._answering: dict[str, asyncio.Task[None]] = {}
         self._failed: Exception | None = None
@@ -161,7 +161,8 @@ class Session:
             if self._preparing.cancelled():
                 yield TurnEnded("interrupted")
                 return
-            agent.turns.submit(*self._preparing.result())
+            message = self._preparing.result()
+            agent.turns.submit(message.text, message.attachments, typed=message.typed)
             ended = asyncio.create_task(self.control.over(), name="turn")
             while not (ended.done() and told.empty()):
                 coming = asyncio.create_task(told.get())

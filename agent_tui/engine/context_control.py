@@ -119,6 +119,8 @@ class PrefixBuilder:
         documents, problems = self._workspace.documents(self.pinned)
         blocks, limits = self._workspace.blocks(), runtime.info.limits
         every = [tool for tool in self._toolbox.offered(runtime.info) if not refused(tool, runtime.left_out)]
+        if runtime.replay.needs("no tools"):
+            every = []
         offered = fitting_tools(blocks, every, limits.window)
         fresh = build_request_prefix([*blocks, *documents], offered)
         fresh.set_counts(runtime.request_prefix.counts())

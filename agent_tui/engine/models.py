@@ -18,13 +18,12 @@ from agent_tui.engine.accepted import NEAR, stated_window, with_taught
 from agent_tui.engine.last_facts import with_last_facts
 from agent_tui.errors import ConfigError, StoreError
 from agent_tui.models.calibration import Calibration, usable
-from agent_tui.models.failure import Failure, Overflow
+from agent_tui.models.failure import Adaptation, Overflow
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule
 from agent_tui.models.steps import ColdRequest, Step
 from agent_tui.models.usage import LearnedLimit
 from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
 from agent_tui.providers.dialects.shared import Thinking
-from agent_tui.providers.failure_lines import replay_fact
 from agent_tui.providers.listing import full_name, unknown
 from agent_tui.providers.local_servers import served_before
 from agent_tui.providers.reasoning import thinking_for
@@ -410,8 +409,11 @@ def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
 
 
 NO_MEDIA, NO_FILES, NO_TOOL = "no_media", "no_files", "no_tool "
-"""What is kept of a server that refuses pictures or files of a model, or a tool (the fingerprint of its definition
-follows), beside what it taught of reasoning."""
+BOUND, NO_DROP_FIELD = "bound", "no_drop_field"
+UNTIL, TEXT_UNTIL, MOST_MEDIA = "until ", "text_until ", "most_media "
+"""What is kept of a server that refuses pictures or files of a model, a tool (the fingerprint of its definition
+follows), reasoning behind another prefix or up to an answer, calls up to a message (its id follows), more than so many
+bytes of media; the ``Adaptation`` of what else it refuses stands for itself."""
 
 
 def seeing(store: Store, info: ModelInfo) -> ModelInfo:
@@ -428,8 +430,21 @@ async def facts_of(provider: Provider, store: Store, spec: ModelSpec) -> ModelIn
 
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     """The rule for a model with what its server taught before."""
-    facts = _taught(store, info)
-    return ReplayRule(bound="bound" in facts, ask_drop="no_drop_field" not in facts)
+    facts, knows_none = _taught(store, info), info.tools is False
+
+    def named(kind: str) -> list[str]:
+        return sorted(fact.removeprefix(kind) for fact in facts if fact.startswith(kind))
+
+    return ReplayRule(
+        bound=BOUND in facts,
+        ask_drop=NO_DROP_FIELD not in facts,
+        adaptations=[
+            name for name in get_args(Adaptation) if name in facts or (name == "calls as text" and knows_none)
+        ],
+        until=named(UNTIL),
+        text_until=named(TEXT_UNTIL),
+        most_media=min(map(int, named(MOST_MEDIA)), default=None),
+    )
 
 
 def refused_before(store: Store, info: ModelInfo) -> frozenset[str]:
@@ -451,25 +466,3 @@ def remember(store: Store, info: ModelInfo, *facts: str) -> bool:
         log.warning("What %s taught could not be stored: %s", info.spec.key, error)
         return False
     return True
-
-
-def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure) -> str | None:
-    """Learns from a refusal and changes the request so that it may be made once more. Returns the line for the user;
-    None where there is nothing to learn, or to change."""
-    fact = replay_fact(failure)
-    if fact is None:
-        return None
-    rule = request.replay
-    if fact == "no_drop_field":
-        if not rule.ask_drop:
-            return None
-        request.replay = replace(rule, ask_drop=False)
-        text = "This server cannot drop reasoning itself; agent-tui leaves out what no longer fits. Retrying."
-    else:
-        answers = [i.message.id for i in request.messages if i.message.role == "assistant"]
-        if set(rule.left_out).issuperset(answers):
-            return None
-        request.replay = replace(rule, bound=True, left_out=answers)
-        text = "The server refused a reasoning signature; earlier reasoning is left out. Retrying."
-    remember(store, info, fact)
-    return text

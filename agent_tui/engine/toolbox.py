@@ -122,7 +122,7 @@ class Toolbox:
             before_change=self._snapshots.before_change,
             after_change=self._snapshots.after_change,
             subagent=self._subagent,
-            hidden=parts.permissions.rules.denies_reading,
+            hidden=parts.permissions.denies_reading,
             memory=self.memory,
             jail=parts.jail,
             domain=self._domain(),

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_tui.models.requests import Delta, Finished, StreamItem, Target, UsageReport
+from agent_tui.models.requests import Delta, Finished, FinishReason, StreamItem, Target, UsageReport
 from agent_tui.models.usage import ABSURD_WINDOWS, STANDARD, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
+from agent_tui.providers.dialects.endings import BadEnd
 from agent_tui.providers.dialects.search import searches_reported
 from agent_tui.providers.dialects.shared import (
     ABSURD_NUMBER,
@@ -78,6 +79,8 @@ class Accumulator:
         """The provider's own events are read, whatever LiteLLM makes of them."""
         self._held: list[Any] = []
         self._made_up: dict[str, Any] | None = None
+        self.bad_end: BadEnd | None = None
+        """How the provider said that it ended, where that is the end of no answer; known once it is finished."""
         self._reported: TokenUsage | None = None
         self._chars = 0
         self._model = ""
@@ -127,13 +130,26 @@ class Accumulator:
             items.append(
                 UsageReport(usage, self._cost(usage), problem, made if said is not None else None, self._model)
             )
-        if self._out.finish is not None:
-            # Whatever a server calls it: an answer that ends with calls ends for them.
-            calls = self._out.finish in ("stop", "unknown") and self._out.has_tool_calls
-            reason = "tool_calls" if calls else self._out.finish
+        if (reason := self._finish_reason()) is not None:
             out = self._out
-            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared))
+            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared, out.end_words))
         return items
+
+    def _finish_reason(self) -> FinishReason | None:
+        """How the answer ended, where it is one that can be gone on with; None for any other."""
+        out, ending = self._out, self._out.finish
+        if ending in ("stop", "unknown") and out.has_tool_calls:
+            # Whatever a server calls it: an answer that ends with calls ends for them.
+            return "tool_calls"
+        if ending == "tool_calls" and not out.has_tool_calls and not out.hidden_calls:
+            ending, out.end_words = "unknown", f"{out.end_words or ending} without a call"
+        if ending == "unknown" and not out.has_content:
+            self.bad_end = BadEnd(ending, out.end_words)
+            return None
+        if ending == "overflow" or ending == "broken" or ending == "rejected":
+            self.bad_end = BadEnd(ending, out.end_words)
+            return None
+        return ending
 
     def _drain(self) -> None:
         if self._stream is not None and not self.independent:

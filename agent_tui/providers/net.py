@@ -45,6 +45,8 @@ class BoundError(Exception):
     """A bound was reached; the text says which, for the user, in whole sentences."""
 
     kind: FailureKind = "invalid_request"
+    again: bool | None = None
+    """See ``Failure.again``."""
 
 
 class RedirectError(BoundError):

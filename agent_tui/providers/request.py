@@ -19,12 +19,21 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
+from agent_tui.models.requests import (
+    ALL_MEDIA,
+    Media,
+    ModelInfo,
+    ModelRequest,
+    ReplayRule,
+    SentMessage,
+    SystemBlock,
+    Target,
+)
 from agent_tui.models.search import search_item
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, limits_in, sees, takes_markers
 from agent_tui.providers.dialects.chat import is_tagged, with_tags
 from agent_tui.providers.dialects.claude import add_breakpoints
-from agent_tui.providers.dialects.record import Dialect, Fields
+from agent_tui.providers.dialects.record import CallIds, Dialect, Fields
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.dialects.search import cited_blocks
 from agent_tui.providers.dialects.shared import (
@@ -38,8 +47,9 @@ from agent_tui.providers.dialects.shared import (
     is_summary,
     object_arguments,
 )
-from agent_tui.providers.images import sendable
-from agent_tui.providers.reasoning import decide
+from agent_tui.providers.images import sendable, within_bytes
+from agent_tui.providers.plain_turns import plain_turns
+from agent_tui.providers.reasoning import ANY_RULE, decide, text_before
 from agent_tui.providers.schemas import output_arguments
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
@@ -59,9 +69,10 @@ class ChatForm:
     alternating: bool
     named: bool
     media: Media = ALL_MEDIA
+    ids: CallIds = "any"
 
     @staticmethod
-    def of(target: Target, media: Media = ALL_MEDIA) -> ChatForm:
+    def of(target: Target, media: Media = ALL_MEDIA, rule: ReplayRule = ANY_RULE) -> ChatForm:
         dialect, family = dialect_of(target.provider), family_record(target.family)
         return ChatForm(
             dialect,
@@ -70,6 +81,7 @@ class ChatForm:
             alternating=family.alternates and not dialect.merging,
             named=dialect.named_results or family.named_results,
             media=media,
+            ids="short" if rule.needs("short call ids") else dialect.call_ids,
         )
 
     def block(self, part: AttachmentPart) -> Metadata:
@@ -86,7 +98,7 @@ def chat_messages(
         blocks = [{"type": "text", "text": text} for text in system]
         messages.append({"role": "system", "content": blocks if form.lists else "\n\n".join(system)})
     seen: list[AttachmentPart] = []
-    for entry in entries(items, ids=form.dialect.call_ids):
+    for entry in entries(items, ids=form.ids):
         if isinstance(entry, Result):
             messages.append(_result(entry, form))
             if not form.blocks:
@@ -313,11 +325,20 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     from cache markers, which move.
     """
     plan, thinking = decide(request, info)
-    if info.images is not False:
-        request = replace(request, messages=sendable(request.messages, images_of(info.target)))
+    request = replace(request, messages=shown(request, info))
+    if as_text := text_before(request.messages, request.replay):
+        spoken = [*plain_turns(request.messages[:as_text]), *request.messages[as_text:]]
+        request = replace(request, messages=spoken, sent_before=0)
     method, kwargs = call_arguments(request, info, plan, thinking)
     arguments = kwargs | {"drop_params": True, "max_retries": 0, "stream": True}
     return WireCall(method, arguments, thinking.notes, request.compacts)
+
+
+def shown(request: ModelRequest, info: ModelInfo) -> list[SentMessage]:
+    """The messages of a request with a line in the place of each picture and file that is not taken."""
+    items = sendable(request.messages, images_of(info.target)) if info.images is not False else request.messages
+    most = request.replay.most_media
+    return items if most is None else within_bytes(items, most)
 
 
 def call_arguments(
@@ -333,11 +354,37 @@ def call_arguments(
             kwargs[name] = {**kwargs[name], **value}
         else:
             kwargs[name] = value
+    if request.replay.needs("reasoning everywhere"):
+        _add_thoughts(kwargs.get("messages") or ())
+    if request.replay.needs("system as text"):
+        _say_system(kwargs.get("messages") or [])
     if request.capped and (most := request.max_output) is not None:
         for place, name in limits_in(kwargs, info.target):
             own = place[name]
             place[name] = min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
     return method, kwargs
+
+
+def _add_thoughts(messages: Sequence[Metadata]) -> None:
+    """Gives every answer the field that thinking models want with each: its own thoughts where they go back under
+    another name, else a blank, which all of them take."""
+    for message in messages:
+        if message["role"] == "assistant" and not message.get("reasoning_content"):
+            thoughts = next((message[name] for name in ("reasoning", "reasoning_text") if message.get(name)), " ")
+            message["reasoning_content"] = thoughts
+
+
+def _say_system(messages: list[Metadata]) -> None:
+    """Has the user's first message begin with the system prompt, for a server that knows no such role."""
+    if not messages or messages[0]["role"] != "system":
+        return
+    system = messages.pop(0)
+    if not messages or messages[0]["role"] != "user":
+        messages.insert(0, {"role": "user", "content": system["content"]})
+        return
+    before, said = system["content"], messages[0]["content"]
+    both = f"{before}\n\n{said}" if isinstance(before, str) and isinstance(said, str) else None
+    messages[0] = {**messages[0], "content": both or [*_blocks(before), *_blocks(said)]}
 
 
 def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:
@@ -364,7 +411,7 @@ def model_name(target: Target, configured: str) -> str:
 
 
 def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str, Metadata]:
-    target, form = info.target, ChatForm.of(info.target, sees(info))
+    target, form = info.target, ChatForm.of(info.target, sees(info), request.replay)
     dialect, family = dialect_of(target.provider), family_record(target.family)
     texts, documents = _texts(request.system), _texts(request.documents)
     messages = chat_messages(request.messages, plan, form, (*texts, *documents))
@@ -426,10 +473,10 @@ def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tupl
     target = info.target
     kwargs: Metadata = {
         "model": model_name(target, request.spec.model),
-        "input": response_input(request.messages, plan, sees(info)),
+        "input": response_input(request.messages, plan, sees(info), request.replay),
         "store": False,
     }
-    if info.reasoning is not False:
+    if info.reasoning is not False and not request.replay.needs("no reasoning"):
         kwargs["include"] = ["reasoning.encrypted_content"]
     if blocks := _texts((*request.system, *request.documents)):
         kwargs["instructions"] = "\n\n".join(blocks)

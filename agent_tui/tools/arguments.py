@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata, ToolCallPart
 from agent_tui.text.clean import printable_line
+from agent_tui.tools.loose_json import read_loose_object
 
 T = TypeVar("T")
 
@@ -35,21 +36,29 @@ def listed(items: Metadata) -> Metadata:
 
 def parse_arguments(raw: str) -> Metadata:
     """The arguments of a tool call, {} for an empty text. Raises ToolError for anything but an object."""
+    return read_arguments(raw)[0]
+
+
+def read_arguments(raw: str) -> tuple[Metadata, str]:
+    """The arguments of a tool call, and what was wrong with the way they were written; nothing where they are JSON. An
+    object that is plainly meant is taken. Raises ToolError for anything else."""
     if not raw.strip():
-        return {}
+        return {}, ""
     try:
         value = json.loads(raw)
     except json.JSONDecodeError as error:
+        if (loose := read_loose_object(raw)) is not None:
+            return loose.value, loose.fault
         raise ToolError(
             f"The arguments are not valid JSON: {error.msg} at character {error.pos}. Send one JSON object."
         ) from None
     except (RecursionError, ValueError):
         raise ToolError("The arguments are not usable JSON (nested too deeply or a number too long).") from None
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        return parse_arguments(value)  # an object in quotes: written twice as JSON
+        return read_arguments(value)  # an object in quotes: written twice as JSON
     if not isinstance(value, dict):
         raise ToolError(f"The arguments must be one JSON object, not {_kind(value)}.")
-    return value
+    return value, ""
 
 
 def validate(cls: type[T], arguments: Metadata, tool: str) -> T:

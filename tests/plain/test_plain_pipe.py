@@ -65,6 +65,13 @@ def test_a_turn_that_fails_makes_the_exit_code(cli: Cli, kind: str, code: int) -
     assert done.code == code
 
 
+def test_an_answer_that_breaks_off_begins_again(cli: Cli) -> None:
+    error = 'error = { kind = "interrupted_stream", message = "It broke.", retry_after = 0.0 }'
+    cli.script(f'[[step]]\ntext = "Hello wo"\nchunk = 4\nafter = 5\n{error}\n' + step("Hello world."))
+    said = "Agent: Hello wo\nNote: Interrupted. The answer begins again.\nWarning: It broke. Retrying in 0"
+    in_order(piped(cli, "hi").out, said, "Agent: Hello world.\n")
+
+
 def test_what_has_to_be_mended_is_one_line(cli: Cli) -> None:
     cli.config("[ui]\nplain = 7\n")
     done = piped(cli, arguments=("--plain",))

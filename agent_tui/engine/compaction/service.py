@@ -26,7 +26,7 @@ from agent_tui.context.compaction.worth import (
 )
 from agent_tui.context.tokens import family_of
 from agent_tui.engine.cache_forecast import warm_call
-from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
+from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, OwnCompactions, Planning, plan_of_now
 from agent_tui.engine.compaction.early import Decision as Early
 from agent_tui.engine.compaction.early import Offers, Preparing
@@ -197,7 +197,7 @@ class CompactionService:
         plan = await self._planning.plan(inputs, usage, reason, focus, without_model, fold) if blocked is None else None
         if plan is None:
             text = blocked or cancelled_text(usage.total, usage.approximate, reason)
-            why = "a hook blocked it" if blocked else "it was cancelled"
+            why = BLOCKED if blocked else "it was cancelled"
             return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
         try:
             writers = [own.info for own in self.runtimes] if summary_model is None else [summary_model]

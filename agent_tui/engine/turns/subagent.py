@@ -133,6 +133,7 @@ class Subagents:
         left_out = runtime.left_out if same else refused_before(parts.store, info)
         if not same:
             every = [tool for tool in self._toolbox.offered(info) if not refused(tool, left_out)]
+            every = [] if recalled_rule(parts.store, info).needs("no tools") else every
             offered = fitting_tools(system, every, info.limits.window)
         deepest = depth >= parts.settings.agent.subagent_depth
         offered = _offered(kinds, [o for o in offered if not (deepest and o.schema.name == SUBAGENT)])

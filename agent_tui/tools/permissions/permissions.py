@@ -82,6 +82,7 @@ class Permissions(Standing):
     def decide(self, tool: str, intent: Intent) -> Decision:
         """Decides on a call of ``tool`` that would do ``intent``."""
         self.rules.begin()
+        self.denied.look_again()
         return self.put(tool, intent, _with_hook(intent, self._decide(tool, intent)))
 
     def put(self, tool: str, intent: Intent, decision: Decision) -> Decision:

@@ -161,7 +161,7 @@ def test_the_tier_that_answered_prices_the_call(asked: str | None, answered: str
     def price(kind: str) -> float:
         service = ending.get(named or "", "")
         own, usual = entry.get(f"{kind}{above}{service}"), entry.get(f"{kind}{above}")
-        return float(own if own is not None else usual)
+        return float(own if own is not None else usual or 0)
 
     read, fresh = price("cache_read_input_token_cost"), price("input_cost_per_token")
     wanted = (tokens - 500) * fresh + 500 * read + 100 * price("output_cost_per_token")
