@@ -18,17 +18,9 @@ from agent_tui.models.requests import Delta, Finished, StreamItem, Target, Usage
 from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
+from agent_tui.providers.dialects.parts import Event, PartBuilder, StreamReader
 from agent_tui.providers.dialects.search import searches_reported
-from agent_tui.providers.dialects.shared import (
-    ABSURD_NUMBER,
-    WRITES,
-    Event,
-    PartBuilder,
-    StreamReader,
-    finite,
-    mapping,
-    number,
-)
+from agent_tui.providers.dialects.shared import ABSURD_NUMBER, WRITES, finite, mapping, number
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT, Tap

@@ -22,7 +22,6 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, ModelRequest, SentMessage, SystemBlock, Target
 from agent_tui.models.search import search_item
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, limits_in, sees, takes_markers
-from agent_tui.providers.dialects.chat import is_tagged, with_tags
 from agent_tui.providers.dialects.claude import add_breakpoints
 from agent_tui.providers.dialects.record import Dialect, Fields
 from agent_tui.providers.dialects.responses import response_input
@@ -38,6 +37,7 @@ from agent_tui.providers.dialects.shared import (
     is_summary,
     object_arguments,
 )
+from agent_tui.providers.dialects.thoughts import is_tagged, with_tags
 from agent_tui.providers.images import sendable
 from agent_tui.providers.reasoning import decide
 from agent_tui.providers.schemas import output_arguments
