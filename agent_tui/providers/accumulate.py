@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,12 +49,17 @@ class Accumulator:
     """Turns one streamed answer into ``Delta`` and ``UsageReport`` items, and ``Finished`` at its end.
 
     ``window`` (tokens) is for rejecting absurd usage; ``prices`` for the cost where the provider gives none; ``limit``
-    is the most bytes the provider may send. An event that is not of the form its protocol has is left out and ends the
-    answer as an error: what it held is missing.
+    is the most bytes the provider may send; ``names`` are those of the tools that were offered. An event that is not of
+    the form its protocol has is left out and ends the answer as an error: what it held is missing.
     """
 
     def __init__(
-        self, target: Target, window: int | None = None, prices: Prices | None = None, limit: int = BODY_LIMIT
+        self,
+        target: Target,
+        window: int | None = None,
+        prices: Prices | None = None,
+        limit: int = BODY_LIMIT,
+        names: Collection[str] = (),
     ) -> None:
         self.target = target
         dialect = dialect_of(target.provider)
@@ -64,7 +69,7 @@ class Accumulator:
         self._tags = dialect.think_tags and family_record(target.family).think_tags
         self._guessed = dialect.guessed_reasoning
         self._hidden_thoughts = family_record(target.family).thought_signatures
-        self._out = PartBuilder()
+        self._out = PartBuilder(names)
         self._stream: StreamReader | None = None
         self.independent = False
         """The provider's own events are read, whatever LiteLLM makes of them."""

@@ -208,6 +208,10 @@ class ChatStream(StreamReader):
             said = self._fields[field] = RunningText()
         return said.add(text, self._last)
 
+    def _is_all_text(self, text: str) -> bool:
+        """Returns whether it is the answer once more, without the thoughts that stood before it."""
+        return len(text) >= SURE and text.strip() == self.out.said("text").strip()
+
     def _add_field(self, field: str, text: str) -> None:
         if field == "content":
             self._tags.feed(text)
@@ -230,7 +234,7 @@ class ChatStream(StreamReader):
         signatures = mapping(delta.get("provider_specific_fields")).get("thought_signatures")
         signature = signatures[0] if signatures and not delta.get("tool_calls") else _extra_signature(delta)
         if text:
-            text = self._new("content", text)
+            text = "" if self._last and self._is_all_text(text) else self._new("content", text)
             self._settle_thoughts()
         if signature:
             self._settle()

@@ -39,6 +39,8 @@ class OpenPart:
     metadata: Metadata | None = None
     index: int | None = None
     closed: bool = False
+    named_again: bool = False
+    """A call's name came again behind whole arguments, and nothing since: the next that come are another call's."""
 
 
 class PartBuilder:
@@ -186,6 +188,7 @@ class PartBuilder:
         part = self._known_call(place, call_id, item_id, bool(name))
         known = part is not None and bool(call_id) and part.call_id == call_id
         if part is None or (begins and not known) or not self._is_same_call(part, place, call_id, name, arguments):
+            name = name or (part.name if part is not None else "")
             part = self._open("tool_call", place, None)
             part.said = RunningArguments()
             part.call_id, part.name, part.metadata = call_id, name, metadata
@@ -198,7 +201,8 @@ class PartBuilder:
             self._amend(part, call_id, name)
             if metadata is not None:
                 self.note(part, {**(part.metadata or {}), **metadata})
-            self.write(part, arguments)
+            if not (name and is_whole_json(arguments) and same_arguments(part.said.text, arguments)):
+                self.write(part, arguments)
         for one in (call_id, item_id):
             if one:
                 self._by_id[one] = part
@@ -242,12 +246,15 @@ class PartBuilder:
         return part
 
     def repeats_calls(self, calls: Iterable[tuple[Hashable, str, str]]) -> bool:
-        """Returns whether these calls (place, name, arguments) are all there were, once more."""
+        """Returns whether these calls (place, name, arguments) are all there were, once more: the places are those they
+        had, or those in this list."""
         own = [part for part in self._parts if part.kind == "tool_call"]
         again = list(calls)
         return len(own) == len(again) > 0 and all(
-            part.name == name and same_arguments(part.said.text, arguments) and place in (None, part.place)
-            for part, (place, name, arguments) in zip(own, again, strict=True)
+            part.name == name
+            and same_arguments(part.said.text, arguments)
+            and (part.place is None or place in (None, part.place, n))
+            for n, (part, (place, name, arguments)) in enumerate(zip(own, again, strict=True))
         )
 
     def said(self, kind: Kind) -> str:
@@ -348,7 +355,8 @@ class PartBuilder:
     def _is_same_call(self, part: OpenPart, place: Hashable, call_id: str | None, name: str, arguments: str) -> bool:
         """Returns whether a piece goes on with the call that it is most likely of, or begins another one.
 
-        1. Only what has a name begins a call, but for another id where the arguments are whole and others begin.
+        1. Only what has a name begins a call, but where the arguments are whole, others begin, and it has another id or
+           the name had come again.
         2. The same id at the same place is the same call, and so is the same name without any id, unless the arguments
            are whole, or cannot go on so, and others begin.
         3. Another name is another call, unless it can be the rest of a name: no argument has come, and the tools that
@@ -356,22 +364,26 @@ class PartBuilder:
         4. Another id with the same name is another call, unless no argument has come yet or they go on: there are
            servers that make up an id for each piece.
         """
-        said = part.said.text if name or call_id else ""
         same_id = bool(call_id) and part.call_id == call_id
         another_id = bool(call_id) and part.call_id is not None and not same_id
         if not name:
-            begins = arguments.lstrip().startswith("{")
-            return not (another_id and begins and self._by_id.get(call_id or "") is None and is_whole_json(said))
+            new_id = another_id and call_id not in self._by_id
+            begins = (new_id or part.named_again) and arguments.lstrip().startswith("{")
+            return not (begins and is_whole_json(part.said.text))
         if part.closed:
             return same_id
+        said = part.said.text
         moved = place is not None and part.place not in (None, place)
         rest = not (said or another_id or moved) and self._is_rest_of_name(part.name, name)
         if name != part.name and not rest:
             return same_id and not moved and not is_whole_json(said)
         if another_id and (not said or not arguments.strip()):
             return bool(arguments.strip()) if not said else not is_whole_json(said)
+        if not arguments.strip():
+            part.named_again = not same_id and is_whole_json(said)
+            return True
         again = said.strip() and same_arguments(said, arguments)
-        return same_id if again and arguments.strip() else not _begin_anew(said, arguments)
+        return same_id if again else not _begin_anew(said, arguments)
 
     def _is_rest_of_name(self, known: str, more: str) -> bool:
         if not known or known == more:
@@ -413,7 +425,7 @@ def _is_told_by(part: OpenPart, kind: Kind, text: str, name: str) -> bool:
 
 def _begin_anew(said: str, arguments: str) -> bool:
     """Returns whether arguments cannot belong to those that were said."""
-    if not said.strip() or not arguments.strip():
+    if not said.strip():
         return False
     if arguments.startswith(said) and said.lstrip().startswith("{"):
         # All again, and more.

@@ -8,8 +8,8 @@ from typing import Any
 
 SURE = 16
 """Characters from which on a text said again is no chance: no token is as long."""
-_LEAST = 4
-"""Characters from which on it is none where the text had come in several pieces."""
+_LEAST, _MORE = 4, 8
+"""Characters from which on it is none where the text had come in several pieces: in a last piece, in any other."""
 
 
 class RunningText:
@@ -70,8 +70,8 @@ class RunningText:
         self._held, self._opening, self._echo = None, None, ""
         new = echo
         if held is not None:
-            several = len(self._pieces) > 1
-            told = len(whole) >= SURE and several if held == whole else len(whole) >= _LEAST
+            # The same once more was only held where it had come in several pieces, as no piece is by chance.
+            told = held == whole or len(whole) >= (_LEAST if whole.isalpha() else _MORE)
             new = held[len(whole) :] if told else held
         self.append(new)
         return new
@@ -100,7 +100,7 @@ class RunningText:
             return self._go_on(more)
         if not more and (self._cumulative or told):
             return ""
-        if not last and (more or (self._is_telling() and len(self._pieces) > 1)):
+        if not last and (more or (len(self._pieces) > 1 and len(whole) >= _MORE)):
             self._held = piece
             return ""
         self.append(piece)

@@ -358,7 +358,10 @@ class ResponsesStream(StreamReader):
 
 def _thoughts(item: Mapping[str, Any]) -> str:
     """The parts of a summary are paragraphs."""
-    return "\n\n".join(filter(None, _texts(item.get("summary")))) or "".join(_texts(item.get("content")))
+    text = ""
+    for paragraph in _texts(item.get("summary")):
+        text += paragraph_between(text, paragraph) + paragraph
+    return text or "".join(_texts(item.get("content")))
 
 
 def _text_id(value: Any) -> str | None:

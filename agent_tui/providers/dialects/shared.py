@@ -316,6 +316,9 @@ def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
     return replace(usage, cache_write_1h=count)
 
 
+_COUNT = re.compile(r"\d{1,15}(?:\.0*)?")
+
+
 def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
@@ -330,7 +333,8 @@ def finite(value: object) -> float | None:
 
 
 def integer(value: Any) -> int | None:
-    found = finite(value)
+    """A count, also as text or with a fraction of 0; None for anything else."""
+    found = finite(float(value) if isinstance(value, str) and _COUNT.fullmatch(value) else value)
     # Nothing is counted in such numbers, and adding them up would make them worse.
     return int(found) if found is not None and abs(found) < ABSURD_NUMBER else None
 

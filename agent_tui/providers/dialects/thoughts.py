@@ -57,7 +57,8 @@ class Thoughts:
         if part is None and self.part is not None:
             # The next thought. What a channel has not said of the one before stays unsaid.
             known.own = None
-            if known.place != self._length and not self._rest(known).startswith(text):
+            rest, words = self._side_by_side(known, text)
+            if known.place != self._length and not rest.startswith(words):
                 known.place = known.since = self._length
         if known.own is not None:
             self._out.append(known.own, text)
@@ -93,15 +94,19 @@ class Thoughts:
         last = self._pieces[-1] if self._pieces else ""
         return last if self._length - known.place == len(last) else "".join(self._pieces)[known.place :]
 
-    def _compare(self, known: _Channel, text: str, channel: str, part: OpenPart | None) -> None:
+    def _side_by_side(self, known: _Channel, text: str) -> tuple[str, str]:
+        """What a channel has not said yet, and what it says now: without blanks at the beginning, as tags stand on
+        lines of their own and fields do not."""
         rest = self._rest(known)
+        return (rest, text) if known.place else (rest.lstrip(), text.lstrip())
+
+    def _compare(self, known: _Channel, text: str, channel: str, part: OpenPart | None) -> None:
+        whole = self._rest(known)
+        rest, text = self._side_by_side(known, text)
+        if not text:
+            return
         if known.place == 0:
-            # Tags stand on lines of their own, fields do not.
-            bare, words = rest.lstrip(), text.lstrip()
-            if not words:
-                return
-            known.place = known.since = len(rest) - len(bare)
-            rest, text = bare, words
+            known.place = known.since = len(whole) - len(rest)
         if rest.startswith(text):
             known.place += len(text)
         elif text.startswith(rest):
