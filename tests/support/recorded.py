@@ -156,6 +156,8 @@ def assemble(items: list[StreamItem], message: Message) -> Message:
             else:
                 message.parts.append(TextPart("") if item.kind == "text" else ReasoningPart(""))
         part = message.parts[item.index]
+        if isinstance(part, TextPart) and item.kind == "reasoning":
+            part = message.parts[item.index] = ReasoningPart(part.text)
         if isinstance(part, ToolCallPart):
             part.arguments += item.text
             part.call_id, part.name = item.call_id or part.call_id, item.name or part.name

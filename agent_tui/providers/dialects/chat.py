@@ -93,7 +93,10 @@ _STOP: dict[str, FinishReason] = {
     "content_filter": "refused",
     "refusal": "refused",
 }
+_OTHERS = "provider_specific_fields"
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+_THOUGHTS = frozenset({*_FIELDS, DETAILS, "reasoning_items", "thinking_blocks", "reasoning_opaque"}) | {_OTHERS}
+_USUAL = frozenset({"role", "content"})
 _BLOCKS = "thinking"
 """Thoughts that stand in blocks of the content."""
 
@@ -128,7 +131,8 @@ class ChatStream(StreamReader):
 
     def event(self, event: Event) -> None:
         self._usage(event.get("usage"))
-        self._usage(groq.get("usage") if isinstance(groq := event.get("x_groq"), dict) else None)
+        if isinstance(groq := event.get("x_groq"), dict):
+            self._usage(groq.get("usage"))
         for choice in event.get("choices") or []:
             if not isinstance(choice, dict):
                 continue
@@ -185,9 +189,13 @@ class ChatStream(StreamReader):
         self._delta(message)
 
     def _delta(self, delta: dict[str, Any]) -> None:
-        self._think(delta)
-        self._annotations.said(delta.get("annotations"))
         content = delta.get("content")
+        if isinstance(content, str) and _USUAL.issuperset(delta):
+            self._feed(content)
+            return
+        if not _THOUGHTS.isdisjoint(delta):
+            self._think(delta)
+        self._annotations.said(delta.get("annotations"))
         if isinstance(content, str):
             self._text(content, delta)
         elif isinstance(content, (list, dict)):
@@ -200,6 +208,16 @@ class ChatStream(StreamReader):
         if not (self._last and self._are_repeated(calls)):
             for call in calls:
                 self._call(call)
+
+    def _feed(self, text: str) -> None:
+        if text and (text := self._new_text(text)):
+            self._tags.feed(text)
+
+    def _new_text(self, text: str) -> str:
+        """What a piece of text adds to the answer."""
+        if len(self._fields) > 1:
+            self._settle_thoughts()
+        return "" if self._last and self._is_all_text(text) else self._new("content", text)
 
     def _new(self, field: str, text: str) -> str:
         """What a field's next piece adds to what it said."""
@@ -231,16 +249,14 @@ class ChatStream(StreamReader):
                 self._thoughts.say("content" if name == _BLOCKS else name, held)
 
     def _text(self, text: str, delta: dict[str, Any]) -> None:
-        signatures = mapping(delta.get("provider_specific_fields")).get("thought_signatures")
+        signatures = mapping(delta.get(_OTHERS)).get("thought_signatures")
         signature = signatures[0] if signatures and not delta.get("tool_calls") else _extra_signature(delta)
-        if text:
-            text = "" if self._last and self._is_all_text(text) else self._new("content", text)
-            self._settle_thoughts()
-        if signature:
-            self._settle()
-            self.out.append(self.out.run("text"), text, {"thought_signature": signature})
-        elif text:
-            self._tags.feed(text)
+        if not signature:
+            self._feed(text)
+            return
+        text = self._new_text(text) if text else ""
+        self._settle()
+        self.out.append(self.out.run("text"), text, {"thought_signature": signature})
 
     def _block(self, block: Any) -> None:
         if isinstance(block, str):
@@ -264,7 +280,7 @@ class ChatStream(StreamReader):
             for block in blocks:
                 self._thinking_block(block)
             return
-        others = mapping(delta.get("provider_specific_fields"))
+        others = mapping(delta.get(_OTHERS))
         details = delta.get("reasoning_details") or others.get("reasoning_details")
         details = [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
         if _begins_summary(details, self._details):
@@ -355,16 +371,19 @@ class ChatStream(StreamReader):
         )
 
     def _call(self, call: dict[str, Any]) -> None:
-        self._settle()
+        if self.out.newest is None or self.out.newest.kind != "tool_call":
+            self._settle()
         name, arguments = _name_and_arguments(call)
         part = self.out.call(arguments, place=place_of(call.get("index")), call_id=_id(call), name=name)
         self._sign_call(part, call)
 
     def _sign_call(self, part: OpenPart, call: dict[str, Any]) -> None:
         function = _function(call)
-        fields = {**mapping(function.get("provider_specific_fields")), **mapping(call.get("provider_specific_fields"))}
-        if signature := fields.get("thought_signature") or _extra_signature(call):
-            self.out.note(part, {"thought_signature": signature})
+        for fields in (call, function):
+            signature = mapping(fields.get(_OTHERS)).get("thought_signature") or _extra_signature(fields)
+            if signature:
+                self.out.note(part, {"thought_signature": signature})
+                return
 
 
 def _id(call: Mapping[str, Any]) -> str | None:

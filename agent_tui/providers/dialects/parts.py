@@ -78,6 +78,8 @@ class PartBuilder:
         """In the order in which they began, those without content among them."""
         self._at: dict[Hashable, OpenPart | None] = {}
         self._by_id: dict[str, OpenPart] = {}
+        self._calls_at: dict[Hashable, OpenPart] = {}
+        """The newest call at each place, and of all."""
         self._newest: OpenPart | None = None
         self._count = 0
         self._at_end: list[Callable[[], None]] = []
@@ -151,13 +153,15 @@ class PartBuilder:
     def write(self, part: OpenPart, text: str, last: bool = False) -> None:
         """Adds what a piece adds to a part (``RunningText``). A closed one takes no more. Raises TypeError for what is
         no text."""
-        _require_text(text)
+        if not isinstance(text, str):
+            _require_text(text)
         if not part.closed and (new := part.said.add(text, last)):
             self._emit(part, new)
 
     def append(self, part: OpenPart, text: str, metadata: Metadata | None = None) -> None:
         """Adds a text that is known to be new, and the metadata."""
-        _require_text(text)
+        if not isinstance(text, str):
+            _require_text(text)
         if part.closed:
             text = ""
         if text:
@@ -184,6 +188,9 @@ class PartBuilder:
         """The call that a piece belongs to, with the piece added. ``item_id`` is a second id, which is not the call's
         own. ``begins``: the stream says that a call begins. Raises TypeError for an id, a name or arguments that are no
         text."""
+        if not (name or call_id) and (part := self._going_on(place, item_id)) is not None:
+            self.write(part, arguments)
+            return part
         _require_text(arguments, call_id or "", item_id or "", name)
         part = self._known_call(place, call_id, item_id, bool(name))
         known = part is not None and bool(call_id) and part.call_id == call_id
@@ -193,6 +200,9 @@ class PartBuilder:
             part.said = RunningArguments()
             part.call_id, part.name, part.metadata = call_id, name, metadata
             made = call_id or f"call_{uuid.uuid4().hex[:24]}"
+            if place is None:
+                self._calls_at.clear()
+            self._calls_at[place] = self._calls_at[None] = part
             self._number(part)
             self.deltas.append(Delta(part.index or 0, "tool_call", "", metadata, call_id=made, name=name))
             if opening := part.said.open(arguments):
@@ -201,7 +211,7 @@ class PartBuilder:
             self._amend(part, call_id, name)
             if metadata is not None:
                 self.note(part, {**(part.metadata or {}), **metadata})
-            if not (name and is_whole_json(arguments) and same_arguments(part.said.text, arguments)):
+            if not (name and self._is_said(part, arguments)):
                 self.write(part, arguments)
         for one in (call_id, item_id):
             if one:
@@ -271,6 +281,12 @@ class PartBuilder:
                 return part
         return None
 
+    def turn(self, part: OpenPart, kind: Kind, metadata: Metadata) -> None:
+        """A part turns out to be of another kind than was thought, and is over."""
+        part.kind = kind
+        self._emit(part, "", metadata)
+        self.close(part)
+
     def settle(self, part: OpenPart) -> None:
         """Gives on what was held back of a part."""
         if rest := part.said.settle():
@@ -334,6 +350,12 @@ class PartBuilder:
             part.call_id, part.name = part.call_id or later_id, whole
             self.deltas.append(Delta(part.index or 0, "tool_call", call_id=later_id, name=whole))
 
+    def _going_on(self, place: Hashable, item_id: str | None) -> OpenPart | None:
+        """The call that a piece which is nothing but arguments goes on with, where that is plain."""
+        part = self._calls_at.get(place) if item_id is None else self._by_id.get(item_id)
+        plain = part is not None and part.kind == "tool_call" and not (part.closed or part.named_again)
+        return part if plain else None
+
     def _known_call(self, place: Hashable, call_id: str | None, item_id: str | None, named: bool) -> OpenPart | None:
         """The call that a piece is most likely of: the one with its id, at its place where several have that; else the
         newest at its place, or of all where it has none. A piece without a name is of the newest, wherever that is, as
@@ -346,6 +368,10 @@ class PartBuilder:
             return next((part for part in by_id if part.kind == "tool_call"), None)
         newest = self._newest_call(None)
         return None if newest is None or is_whole_json(newest.said.text) else newest
+
+    def _is_said(self, part: OpenPart, arguments: str) -> bool:
+        """Returns whether a call has these arguments, however they are written."""
+        return is_whole_json(arguments) and same_arguments(part.said.text, arguments)
 
     def _newest_call(self, place: Hashable) -> OpenPart | None:
         calls = (part for part in reversed(self._parts) if part.kind == "tool_call")
@@ -365,6 +391,8 @@ class PartBuilder:
            servers that make up an id for each piece.
         """
         same_id = bool(call_id) and part.call_id == call_id
+        if same_id and name == part.name and place == part.place and _goes_on(part, arguments):
+            return True
         another_id = bool(call_id) and part.call_id is not None and not same_id
         if not name:
             new_id = another_id and call_id not in self._by_id
@@ -421,6 +449,10 @@ class PartBuilder:
 def _is_told_by(part: OpenPart, kind: Kind, text: str, name: str) -> bool:
     said = part.said.text
     return part.name == name and same_arguments(said, text) if kind == "tool_call" else bool(text) and said == text
+
+
+def _goes_on(part: OpenPart, arguments: str) -> bool:
+    return isinstance(part.said, RunningArguments) and part.said.goes_on(arguments)
 
 
 def _begin_anew(said: str, arguments: str) -> bool:

@@ -141,6 +141,10 @@ class RunningArguments(RunningText):
 
     __slots__ = ()
 
+    def goes_on(self, piece: str) -> bool:
+        """Returns whether a piece plainly continues them: neither is an object over, nor does one begin."""
+        return bool(self._pieces) and not self._pieces[-1].rstrip().endswith("}") and not piece.lstrip().startswith("{")
+
     def _compare(self, piece: str, last: bool) -> str:
         if self._opening is not None:
             return self._after_opening(piece)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -11,6 +12,8 @@ from agent_tui.records import dataclass
 
 TAGS = ("<think>", "<thinking>", "<thought>", "<reasoning>")
 _CLOSES = tuple(f"</{tag[1:]}" for tag in TAGS)
+_CLOSING = re.compile("|".join(map(re.escape, _CLOSES)))
+_LONGEST_TAG = max(map(len, _CLOSES))
 FIELD = "think_tags"
 """The ``field`` of such a reasoning part: where it goes when it is sent back."""
 
@@ -143,12 +146,13 @@ def _field(channel: str) -> Metadata | None:
 
 
 class TagSplitter:
-    """Takes the text of an answer piece by piece and gives it on as parts: what its beginning has in tags is a thought.
-    ``active`` False: only where it is one that another field says as well, which is then said once."""
+    """Takes the text of an answer piece by piece and gives it on as parts: what its beginning has in tags is a thought,
+    and so is what stands before a closing tag alone, where the server has written the opening one itself. ``active``
+    False: only what another field says as well, which is then said once."""
 
     def __init__(self, out: PartBuilder, active: bool, thoughts: Thoughts) -> None:
         self._out, self._active, self._thoughts = out, active, thoughts
-        self._state: Literal["start", "echo", "thinking", "text"] = "start"
+        self._state: Literal["start", "echo", "thinking", "unopened", "text"] = "start"
         self._held = ""
         self._opening = self._close = ""
         self._echo: _Echo
@@ -164,6 +168,8 @@ class TagSplitter:
             text = self._echoed(text)
         if self._state == "thinking":
             text = self._thought(self._held + text)
+        elif self._state == "unopened":
+            text = self._unopened(self._held + text)
         if text and self._state == "text":
             self._out.append(self._out.run("text"), text)
 
@@ -188,14 +194,14 @@ class TagSplitter:
         known = self._thoughts.has_some
         tags = (*(TAGS if self._active or known else ()), *(_CLOSES if known else ()))
         if len(text) - len(bare) > _BLANK_LIMIT or not tags:
-            self._state = "text"
+            self._state = "unopened" if self._active and not known else "text"
             return text
         if any(len(bare) < len(tag) and tag.startswith(bare) for tag in tags):
             self._held = text
             return ""
         tag = next((tag for tag in tags if bare.startswith(tag)), None)
         if tag is None:
-            self._state = "text"
+            self._state = "unopened" if self._active and not known else "text"
             return text
         rest = bare[len(tag) :]
         if tag in _CLOSES:
@@ -240,6 +246,25 @@ class TagSplitter:
         self._state = "text"
         if more := self._echo.rest_of(thought):
             self._thoughts.go_on(FIELD, more)
+
+    def _unopened(self, text: str) -> str:
+        """Gives on text that may turn out to be a thought; what stands behind that is given back."""
+        self._held = ""
+        found = _CLOSING.search(text)
+        if found is None:
+            keep = max(_beginning_of(tag, text) for tag in _CLOSES) if "<" in text[-_LONGEST_TAG:] else 0
+            text, self._held = text[: len(text) - keep], text[len(text) - keep :]
+            if text:
+                self._out.append(self._out.run("text"), text)
+            return ""
+        self._state = "text"
+        part = self._out.run("text")
+        before = part.said.text + text[: found.start()]
+        if not _ends_thought(before):
+            return text
+        self._out.append(part, text[: found.start()])
+        self._out.turn(part, "reasoning", {"field": FIELD, "close": found.group()})
+        return text[found.end() :]
 
     def _thought(self, text: str) -> str:
         """Gives on what is thought; the rest, behind the closing tag, is given back."""
@@ -290,6 +315,13 @@ class _Echo:
             at = len(thought[: at - 1].rstrip()) if thought[at - 1].isspace() else at
             at -= 1
         return thought[at:] if self._mine else ""
+
+
+def _ends_thought(text: str) -> bool:
+    """Returns whether a closing tag behind a text ends a thought: one that is spoken of stands behind a blank or a
+    quotation mark, in code, or has an opening one."""
+    spoken_of = text.endswith((" ", "`", '"', "'", "(", "“", "‘")) or text.count("```") % 2 == 1
+    return not spoken_of and not any(tag in text for tag in TAGS)
 
 
 def _beginning_of(tag: str, text: str) -> int:
