@@ -93,6 +93,7 @@ _STOP: dict[str, FinishReason] = {
     "content_filter": "refused",
     "refusal": "refused",
 }
+_EXTRA = "extra_content"
 _OTHERS = "provider_specific_fields"
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 _THOUGHTS = frozenset({*_FIELDS, DETAILS, "reasoning_items", "thinking_blocks", "reasoning_opaque"}) | {_OTHERS}
@@ -204,10 +205,11 @@ class ChatStream(StreamReader):
         if refusal := delta.get("refusal"):
             self._text(str(refusal), {})
             self.out.finish = "refused"
-        calls = self._calls_of(delta)
-        if not (self._last and self._are_repeated(calls)):
-            for call in calls:
-                self._call(call)
+        if delta.get("tool_calls") or delta.get("function_call"):
+            calls = self._calls_of(delta)
+            if not (self._last and self._are_repeated(calls)):
+                for call in calls:
+                    self._call(call)
 
     def _feed(self, text: str) -> None:
         if text and (text := self._new_text(text)):
@@ -280,13 +282,11 @@ class ChatStream(StreamReader):
             for block in blocks:
                 self._thinking_block(block)
             return
-        others = mapping(delta.get(_OTHERS))
-        details = delta.get("reasoning_details") or others.get("reasoning_details")
-        details = [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
-        if _begins_summary(details, self._details):
+        details = self._details_of(delta)
+        if details and _begins_summary(details, self._details):
             self._thoughts.end_paragraph()
         for field in _FIELDS if not items else ():
-            if isinstance(text := delta.get(field), str) and text:
+            if (text := delta.get(field)) and isinstance(text, str):
                 self._reason(self._new(field, text), field)
         for detail in details:
             text = detail.get("text") or detail.get("summary")
@@ -298,6 +298,10 @@ class ChatStream(StreamReader):
             part = self._thoughts.part or self._opaque or self.out.run("reasoning")
             self._opaque = part
             self.out.note(part, {**(part.metadata or {}), "reasoning_opaque": opaque})
+
+    def _details_of(self, delta: dict[str, Any]) -> list[Metadata]:
+        details = delta.get(DETAILS) or mapping(delta.get(_OTHERS)).get(DETAILS)
+        return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
 
     def _reason(self, text: str, field: str) -> None:
         if text:
@@ -378,8 +382,9 @@ class ChatStream(StreamReader):
         self._sign_call(part, call)
 
     def _sign_call(self, part: OpenPart, call: dict[str, Any]) -> None:
-        function = _function(call)
-        for fields in (call, function):
+        for fields in (call, _function(call)):
+            if _OTHERS not in fields and _EXTRA not in fields:
+                continue
             signature = mapping(fields.get(_OTHERS)).get("thought_signature") or _extra_signature(fields)
             if signature:
                 self.out.note(part, {"thought_signature": signature})
@@ -433,7 +438,7 @@ def _is_told_again(known: Metadata, detail: Metadata, last: bool) -> bool:
 
 def _extra_signature(value: Mapping[str, Any]) -> str | None:
     """Returns the thought signature from where Google's OpenAI-compatible endpoint puts it."""
-    signature = mapping(mapping(value.get("extra_content")).get("google")).get("thought_signature")
+    signature = mapping(mapping(value.get(_EXTRA)).get("google")).get("thought_signature")
     return signature if isinstance(signature, str) else None
 
 

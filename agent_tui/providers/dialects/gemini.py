@@ -266,6 +266,8 @@ class GeminiStream(StreamReader):
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
         self._texts: dict[Kind, RunningText] = {"text": RunningText(), "reasoning": RunningText()}
+        self._signed: set[tuple[str, str, str]] = set()
+        """Calls that came with a signature."""
         self._grounding = Grounding(out)
         out.at_end(self._settle)
 
@@ -321,17 +323,18 @@ class GeminiStream(StreamReader):
             self.out.hidden_calls = True
 
     def _call(self, call: Mapping[str, Any], metadata: Metadata | None) -> None:
-        """A call comes whole. With an id that is known it is the same once more; without one it is another."""
-        given = call.get("id")
+        """A call comes whole. With an id that is known, or with the signature too, it is the same once more; without
+        either it is another."""
+        given, name = call.get("id"), str(call.get("name") or "")
+        arguments = as_arguments(call.get("args") or {})
+        if metadata is not None:
+            signed = name, arguments, str(metadata)
+            if signed in self._signed:
+                return
+            self._signed.add(signed)
         if given:
             metadata = {**(metadata or {}), "id": given}
-        part = self.out.call(
-            as_arguments(call.get("args") or {}),
-            call_id=given,
-            name=str(call.get("name") or ""),
-            metadata=metadata,
-            begins=True,
-        )
+        part = self.out.call(arguments, call_id=given, name=name, metadata=metadata, begins=True)
         self.out.close(part)
 
     def _settle(self) -> None:

@@ -189,7 +189,7 @@ def is_json_beginning(text: str) -> bool:
     return True
 
 
-_CUT_WORD = re.compile(r"-|t|tr|tru|f|fa|fal|fals|n|nu|nul|[.eE][+-]?|u[0-9a-fA-F]{0,3}")
+_CUT_WORD = re.compile(r"-|t|tr|tru|f|fa|fal|fals|n|nu|nul|[.eE][+-]?|u[0-9a-fA-F]{0,4}")
 """What is an error before the end of a text that is only cut off there: in a word, a number, an escape."""
 
 

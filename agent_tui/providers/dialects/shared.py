@@ -320,6 +320,8 @@ _COUNT = re.compile(r"\d{1,15}(?:\.0*)?")
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
+    if value is None or isinstance(value, dict):
+        return value or {}
     return value if isinstance(value, Mapping) else {}
 
 

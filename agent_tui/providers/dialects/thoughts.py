@@ -61,7 +61,7 @@ class Thoughts:
             # The next thought. What a channel has not said of the one before stays unsaid.
             known.own = None
             rest, words = self._side_by_side(known, text)
-            if known.place != self._length and not rest.startswith(words):
+            if known.place != self._length and not (rest.startswith(words) or words.startswith(rest)):
                 known.place = known.since = self._length
         if known.own is not None:
             self._out.append(known.own, text)
