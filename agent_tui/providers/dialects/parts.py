@@ -194,7 +194,11 @@ class PartBuilder:
         _require_text(arguments, call_id or "", item_id or "", name)
         part = self._known_call(place, call_id, item_id, bool(name))
         known = part is not None and bool(call_id) and part.call_id == call_id
-        if part is None or (begins and not known) or not self._is_same_call(part, place, call_id, name, arguments):
+        if (
+            part is None
+            or (begins and not known)
+            or not self._is_same_call(part, place, call_id, name, arguments, item_id)
+        ):
             name = name or (part.name if part is not None else "")
             part = self._open("tool_call", place, None)
             part.said = RunningArguments()
@@ -371,14 +375,16 @@ class PartBuilder:
 
     def _is_said(self, part: OpenPart, arguments: str) -> bool:
         """Returns whether a call has these arguments, however they are written."""
-        return is_whole_json(arguments) and same_arguments(part.said.text, arguments)
+        return bool(part.said.length) and is_whole_json(arguments) and same_arguments(part.said.text, arguments)
 
     def _newest_call(self, place: Hashable) -> OpenPart | None:
         calls = (part for part in reversed(self._parts) if part.kind == "tool_call")
         at_place = [part for part in calls if place is None or part.place in (None, place)]
         return next((part for part in at_place if not part.closed), at_place[0] if at_place else None)
 
-    def _is_same_call(self, part: OpenPart, place: Hashable, call_id: str | None, name: str, arguments: str) -> bool:
+    def _is_same_call(
+        self, part: OpenPart, place: Hashable, call_id: str | None, item_id: str | None, name: str, arguments: str
+    ) -> bool:
         """Returns whether a piece goes on with the call that it is most likely of, or begins another one.
 
         1. Only what has a name begins a call, but where the arguments are whole, others begin, and it has another id or
@@ -399,7 +405,8 @@ class PartBuilder:
             begins = (new_id or part.named_again) and arguments.lstrip().startswith("{")
             return not (begins and is_whole_json(part.said.text))
         if part.closed:
-            return same_id
+            # Told twice, or another one of a server that has one id for all.
+            return same_id and (self._by_id.get(item_id or "") is part or self._is_said(part, arguments))
         said = part.said.text
         moved = place is not None and part.place not in (None, place)
         rest = not (said or another_id or moved) and self._is_rest_of_name(part.name, name)

@@ -108,6 +108,13 @@ def test_calls_are_told_apart(deltas: list[dict[str, Any]], calls: list[tuple[st
     assert [(one.name, one.arguments) for one in got.message.tool_calls] == expected
 
 
+def test_blocks_of_a_server_that_has_one_id_for_all_are_calls_of_their_own() -> None:
+    start = {"type": "tool_use", "id": "call", "name": "read", "input": {}}
+    blocks = [block(n, start, {"type": "input_json_delta", "partial_json": f'{{"a":{n}}}'}) for n in range(2)]
+    got = accumulate(claude(*blocks, stop="tool_use"), "anthropic")
+    assert [one.arguments for one in got.message.tool_calls] == ['{"a":0}', '{"a":1}']
+
+
 def test_other_choices_are_other_answers() -> None:
     events = [
         {"choices": [{"index": 0, "delta": {"content": "a"}}, {"index": 1, "delta": {"content": "b"}}]},
