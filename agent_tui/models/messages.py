@@ -106,16 +106,6 @@ class ReasoningPart:
     """How long it took to arrive; None where nobody measured that."""
     type: Literal["reasoning"] = "reasoning"
 
-    @property
-    def paragraphs(self) -> str:
-        """The text for display: summaries that a provider streams one after the other with nothing in between are set
-        apart, where the metadata tells them."""
-        summary = (self.provider_metadata or {}).get("summary")
-        if not isinstance(summary, list) or len(summary) < 2:
-            return self.text
-        texts = [str(entry.get("text") or "") for entry in summary if isinstance(entry, dict)]
-        return "\n\n".join(texts) if "".join(texts) == self.text else self.text
-
 
 @dataclass(slots=True)
 class ToolCallPart:

@@ -231,7 +231,7 @@ class Delta:
 
     ``text`` is appended (for a tool call: to its raw arguments). ``metadata``, when given, replaces the part's
     ``provider_metadata``. ``closed`` means the part takes no more text. For tool calls ``call_id`` and ``name`` are
-    given on the first delta.
+    given on the first delta. A text whose delta is of ``reasoning`` turned out to be a thought.
     """
 
     index: int

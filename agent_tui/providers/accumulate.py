@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,17 +19,9 @@ from agent_tui.models.usage import ABSURD_WINDOWS, STANDARD, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
 from agent_tui.providers.dialects.endings import BadEnd
+from agent_tui.providers.dialects.parts import Event, PartBuilder, StreamReader
 from agent_tui.providers.dialects.search import searches_reported
-from agent_tui.providers.dialects.shared import (
-    ABSURD_NUMBER,
-    WRITES,
-    Event,
-    PartBuilder,
-    StreamReader,
-    finite,
-    mapping,
-    number,
-)
+from agent_tui.providers.dialects.shared import ABSURD_NUMBER, WRITES, finite, mapping, number
 from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT, Tap
@@ -58,12 +50,17 @@ class Accumulator:
     """Turns one streamed answer into ``Delta`` and ``UsageReport`` items, and ``Finished`` at its end.
 
     ``window`` (tokens) is for rejecting absurd usage; ``prices`` for the cost where the provider gives none; ``limit``
-    is the most bytes the provider may send. An event that is not of the form its protocol has is left out and ends the
-    answer as an error: what it held is missing.
+    is the most bytes the provider may send; ``names`` are those of the tools that were offered. An event that is not of
+    the form its protocol has is left out and ends the answer as an error: what it held is missing.
     """
 
     def __init__(
-        self, target: Target, window: int | None = None, prices: Prices | None = None, limit: int = BODY_LIMIT
+        self,
+        target: Target,
+        window: int | None = None,
+        prices: Prices | None = None,
+        limit: int = BODY_LIMIT,
+        names: Collection[str] = (),
     ) -> None:
         self.target = target
         dialect = dialect_of(target.provider)
@@ -73,7 +70,7 @@ class Accumulator:
         self._tags = dialect.think_tags and family_record(target.family).think_tags
         self._guessed = dialect.guessed_reasoning
         self._hidden_thoughts = family_record(target.family).thought_signatures
-        self._out = PartBuilder()
+        self._out = PartBuilder(names)
         self._stream: StreamReader | None = None
         self.independent = False
         """The provider's own events are read, whatever LiteLLM makes of them."""
@@ -143,7 +140,7 @@ class Accumulator:
             return "tool_calls"
         if ending == "tool_calls" and not out.has_tool_calls and not out.hidden_calls:
             ending, out.end_words = "unknown", f"{out.end_words or ending} without a call"
-        if ending == "unknown" and not out.has_content:
+        if ending == "unknown" and not out.has_answer:
             self.bad_end = BadEnd(ending, out.end_words)
             return None
         if ending == "overflow" or ending == "broken" or ending == "rejected":

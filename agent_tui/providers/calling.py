@@ -237,7 +237,8 @@ class Answer:
         self._request, self._info, self._emit, self._key = request, info, emit, key
         self._called = Called(info.target.provider, request.spec.api_base, request.spec.api_key_env)
         self._length = Length(request, info)
-        self.accumulator = Accumulator(info.target, info.limits.window, info.prices, self._length.stream_limit)
+        names, limit = [tool.name for tool in request.tools], self._length.stream_limit
+        self.accumulator = Accumulator(info.target, info.limits.window, info.prices, limit, names)
         self.accumulator.tap.on_data = self._arrived
         self._silence = Silence(request, lambda: self.accumulator.complete)
         self._clock = asyncio.timeout(None)

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 from agent_tui.models.failure import FailureKind
 from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
-from agent_tui.providers.dialects.shared import Event, parse_event
+from agent_tui.providers.dialects.parts import Event
+from agent_tui.providers.dialects.shared import parse_event
 from agent_tui.text.clean import printable
 from agent_tui.text.numbers import size
 

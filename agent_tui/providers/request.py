@@ -31,7 +31,6 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.search import search_item
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, limits_in, sees, takes_markers
-from agent_tui.providers.dialects.chat import is_tagged, with_tags
 from agent_tui.providers.dialects.claude import add_breakpoints
 from agent_tui.providers.dialects.record import CallIds, Dialect, Fields
 from agent_tui.providers.dialects.responses import response_input
@@ -47,6 +46,7 @@ from agent_tui.providers.dialects.shared import (
     is_summary,
     object_arguments,
 )
+from agent_tui.providers.dialects.thoughts import is_tagged, with_tags
 from agent_tui.providers.images import sendable, within_bytes
 from agent_tui.providers.plain_turns import plain_turns
 from agent_tui.providers.reasoning import ANY_RULE, decide, text_before

@@ -361,7 +361,7 @@ class Readable:
                     at += len(piece)
                 return TextPart("".join(piece for piece, _ in pieces), pasted=spans or None)
             case ReasoningPart():
-                return ReasoningPart(tidy(part.paragraphs), seconds=part.seconds)
+                return ReasoningPart(tidy(part.text), seconds=part.seconds)
             case ToolCallPart():
                 return ToolCallPart(part.call_id, self._line(part.name), tidy(part.arguments))
             case ToolResultPart():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
@@ -402,20 +403,22 @@ class SummaryCall:
         step = made[-1]
         self.steps.append(step)
         answer = SummaryAnswer()
-        pieces: list[str] = []
+        pieces: dict[int, list[str]] = {}
         stream = self._stream(request)
         try:
             async for item in stream:
                 match item:
                     case Started(target=resolved):
                         step.provider, step.api, step.model = resolved.provider, resolved.api, resolved.model
-                    case Delta(kind="text", text=text, metadata=metadata):
-                        pieces.append(text)
+                    case Delta(kind="text", index=index, text=text, metadata=metadata):
+                        pieces.setdefault(index, []).append(text)
                         answer.items = (metadata or {}).get("items") or answer.items
-                    case Delta(kind="reasoning"):
+                    case Delta(kind="reasoning", index=index):
+                        # It may be text that turned out to be a thought.
                         answer.thought = True
-                    case Delta():
-                        continue
+                        pieces.pop(index, None)
+                    case Delta(index=index):
+                        pieces.pop(index, None)
                     case UsageReport(usage=usage, cost_usd=cost, believed=believed):
                         step.usage, step.believed = usage, believed
                         step.cost_usd = cost if cost is not None else model.prices.cost(usage)
@@ -438,11 +441,11 @@ class SummaryCall:
                     record(step)
                 except Exception:
                     log.exception("What step %s sent cannot be noted", step.id)
-            self._payer.ended(step, rough_tokens("".join(pieces)))
+            self._payer.ended(step, rough_tokens("".join(chain.from_iterable(pieces.values()))))
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
-        answer.text = "".join(pieces)
+        answer.text = "".join(chain.from_iterable(pieces.values()))
         return answer
 
 

@@ -46,6 +46,9 @@ class StreamProcessor:
         elif delta.index > len(parts):
             raise ValueError(f"delta for part {delta.index} of {len(parts)}")
         part = parts[delta.index]
+        if isinstance(part, TextPart) and delta.kind == "reasoning":
+            self.take_dirty()
+            part = parts[delta.index] = ReasoningPart(part.text, prefix=self.prefix)
         if part.type != delta.kind:
             raise ValueError(f"{delta.kind} delta for a {part.type} part")
         if delta.text:

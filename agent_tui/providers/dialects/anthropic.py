@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.dialects.claude import CACHING, IMAGES, SCHEMAS
+from agent_tui.providers.dialects.parts import Event, OpenPart, PartBuilder, StreamReader, as_arguments, place_of
 from agent_tui.providers.dialects.record import (
     Dialect,
     ExactCount,
@@ -29,11 +30,7 @@ from agent_tui.providers.dialects.search import CitedText, claude_block
 from agent_tui.providers.dialects.shared import (
     HOUR_WRITES,
     WRITES,
-    Event,
-    PartBuilder,
-    StreamReader,
     Thinking,
-    as_arguments,
     block_data,
     budget_below,
     integer,
@@ -202,15 +199,19 @@ _TYPES = frozenset(
 
 
 class AnthropicStream(StreamReader):
-    """Blocks by index. A thinking block keeps its type and signature, a redacted one its data, both untouched."""
+    """Blocks, which have a place. A thinking block keeps its type and signature, a redacted one its data, both
+    untouched."""
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
-        self._inputs: dict[int, Any] = {}
-        self._searches: dict[int, list[Any]] = {}
-        self._text: CitedText | None = None
+        self._inputs: dict[OpenPart, Any] = {}
+        """What calls had as their input from the start: it counts where no piece of it comes."""
+        self._searches: dict[OpenPart, list[Any]] = {}
+        self._signed: OpenPart | None = None
+        self._text = CitedText(out)
         self._message: str | None = None
         self._begun = self._over = False
+        out.at_end(self._end)
 
     @staticmethod
     def knows(event: Event) -> bool:
@@ -219,25 +220,29 @@ class AnthropicStream(StreamReader):
     def event(self, event: Event) -> None:
         if self._over:
             return
-        index, delta = int(event.get("index") or 0), event.get("delta") or {}
+        place, delta = place_of(event.get("index")), event.get("delta") or {}
         match event.get("type"):
             case "message":
-                for one in _streamed(event):
-                    self.event(one)
+                if not self._restated(event):
+                    for one in _streamed(event):
+                        self.event(one)
             case "message_start":
                 self._starts(event, event.get("message") or {})
             case "content_block_start":
                 self._begun = True
-                self._start(index, event.get("content_block") or {})
+                self._start(place, event.get("content_block") or {})
             case "content_block_delta":
-                self._delta(index, delta)
+                self._begun = True
+                self._delta(place, delta)
             case "content_block_stop":
-                self._stop(index)
+                self._stop(place)
             case "message_delta":
                 self.out.ends(delta.get("stop_reason"))
+                self._restated(delta)
                 self._usage(event.get("usage"))
                 self._transformed(event, delta)
             case "message_stop":
+                self._restated(mapping(event.get("message")))
                 # Some servers that only speak this language give no reason.
                 self.out.finish = self.out.finish or "stop"
 
@@ -285,63 +290,105 @@ class AnthropicStream(StreamReader):
             if value is not None and not (value == 0 and name != "output_tokens" and self.out.usage.get(name)):
                 self.out.usage[name] = value
 
-    def _start(self, index: int, block: dict[str, Any]) -> None:
+    def _restated(self, message: Mapping[str, Any]) -> bool:
+        """Holds the content of a whole message against the blocks that came; says whether any had."""
+        content, matched = message.get("content"), set[OpenPart]()
+        if not self._begun:
+            return False
+        for block in content if isinstance(content, list) else []:
+            kind, text, input_ = block.get("type"), block.get("text"), block.get("input")
+            if kind == "text":
+                self.out.restate("text", text or "", matched)
+            elif kind == "thinking":
+                part = self.out.restate("reasoning", block.get("thinking") or "", matched)
+                if block.get("signature"):
+                    self.out.note(part, {"type": "thinking", "signature": block["signature"]})
+            elif kind == "tool_use":
+                self._give_inputs()
+                name = str(block.get("name") or "")
+                self.out.restate("tool_call", as_arguments(input_), matched, call_id=block.get("id"), name=name)
+        return True
+
+    def _start(self, place: Hashable, block: dict[str, Any]) -> None:
         kind = block.get("type")
         if kind == "text":
-            if self._text is None:
-                self._text = CitedText(self.out, index)
-            self._text.begin(index, block)
+            self._text.begin(place, block)
             return
-        self._text = None
+        self._text.interrupt()
         if (search := claude_block(block)) is not None:
             self.out.hidden_calls = True
-            self.out.add(index, "search", "", search)
-            self._searches[index] = [block, ""]
+            part = self.out.begin("search", place)
+            self.out.note(part, search)
+            self._searches[part] = [block, ""]
         elif kind == "thinking":
-            signature = block.get("signature")
-            metadata = {"type": "thinking", "signature": signature} if signature else None
-            self.out.add(index, "reasoning", block.get("thinking") or "", metadata)
+            part = self.out.begin("reasoning", place, text=block.get("thinking") or "")
+            if signature := block.get("signature"):
+                self.out.note(part, {"type": "thinking", "signature": signature})
         elif kind == "redacted_thinking":
-            self.out.add(index, "reasoning", "", {"type": "redacted_thinking", "data": block.get("data") or ""})
+            part = self.out.begin("reasoning", place)
+            self.out.note(part, {"type": "redacted_thinking", "data": block.get("data") or ""})
         elif kind == "tool_use":
-            self.out.call(index, block.get("id"), str(block.get("name") or ""))
-            self._inputs[index] = block.get("input")
+            part = self.out.call(place=place, call_id=block.get("id"), name=str(block.get("name") or ""), begins=True)
+            self._inputs[part] = block.get("input")
         elif kind == "compaction":
+            part = self.out.begin("text", place, text=block.get("content") or "")
             if block.get("content"):
-                self.out.add(index, "text", block["content"], {"items": [block]})
+                self.out.note(part, {"items": [block]})
         else:
             # Tools that run at the provider: their rounds are added up in the usage.
             self.out.hidden_calls = True
+            self.out.begin_other(place)
 
-    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+    def _delta(self, place: Hashable, delta: dict[str, Any]) -> None:
         kind = delta.get("type")
-        if kind in ("text_delta", "citations_delta") and self._text is not None:
-            self._text.delta(delta)
-        elif kind == "text_delta":
-            self.out.add(index, "text", delta.get("text") or "")
+        if kind in ("text_delta", "citations_delta"):
+            self._text.piece(place, delta)
         elif kind == "thinking_delta":
-            self.out.add(index, "reasoning", delta.get("thinking") or "")
+            part = self.out.part("reasoning", place)
+            if part is self._signed and delta.get("thinking"):
+                # A signature ends its thought.
+                self.out.close(part)
+                part = self.out.part("reasoning", place)
+            self.out.write(part, delta.get("thinking") or "")
         elif kind == "signature_delta":
-            known = self.out.metadata_of(index) or {}
-            signature = str(known.get("signature") or "") + str(delta.get("signature") or "")
-            self.out.add(index, "reasoning", "", {"type": "thinking", "signature": signature})
-        elif kind == "input_json_delta" and index in self._searches:
-            self._searches[index][1] += delta.get("partial_json") or ""
-        elif kind == "input_json_delta" and self.out.has(index):
-            self.out.add(index, "tool_call", delta.get("partial_json") or "")
+            part, more = self.out.part("reasoning", place), str(delta.get("signature") or "")
+            known = str((part.metadata or {}).get("signature") or "")
+            self._signed = part
+            signature = more if more.startswith(known) else known + more
+            self.out.note(part, {"type": "thinking", "signature": signature})
+        elif kind == "input_json_delta":
+            call = self.out.open_at(place, "tool_call", "search")
+            if call is not None and call in self._searches:
+                self._searches[call][1] += delta.get("partial_json") or ""
+            elif call is not None and call.kind == "tool_call":
+                self.out.write(call, as_arguments(delta.get("partial_json")))
 
-    def _stop(self, index: int) -> None:
-        if self._text is not None and self._text.at == index:
-            self._text.stop()
+    def _stop(self, place: Hashable) -> None:
+        part = self.out.open_at(place)
+        if part is None:
             return
-        if search := self._searches.pop(index, None):
+        if part.kind == "text" and self._text.stop(part):
+            return
+        if search := self._searches.pop(part, None):
             block, written = search
             whole = block | {"input": parse_event(written)} if written else block
-            self.out.add(index, "search", "", claude_block(whole))
-        given = self._inputs.pop(index, None)
-        if self.out.has(index) and given and not self.out.text_of(index):
-            self.out.add(index, "tool_call", as_arguments(given))
-        self.out.close(index)
+            self.out.note(part, claude_block(whole) or {})
+        self._give_input(part)
+        self.out.close(part)
+
+    def _give_inputs(self) -> None:
+        for part in list(self._inputs):
+            self._give_input(part)
+
+    def _give_input(self, part: OpenPart) -> None:
+        given = self._inputs.pop(part, None)
+        if given and not part.said.length:
+            self.out.write(part, as_arguments(given))
+
+    def _end(self) -> None:
+        """Not every gateway says where blocks end."""
+        self._text.stop(None)
+        self._give_inputs()
 
 
 def _streamed(message: dict[str, Any]) -> Iterator[Event]:

@@ -7,18 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.parts import Event, StreamReader, as_arguments, place_of
 from agent_tui.providers.dialects.record import Dialect, ImageLimits, Source
-from agent_tui.providers.dialects.shared import (
-    Event,
-    StreamReader,
-    as_arguments,
-    integer,
-    mapping,
-    number,
-    parse_event,
-    usage_of,
-    with_hour,
-)
+from agent_tui.providers.dialects.shared import integer, mapping, number, parse_event, usage_of, with_hour
 
 RECORDS = (
     Dialect(
@@ -153,36 +144,39 @@ class ConverseStream(StreamReader):
                 self.event(one)
             return
         kind, body = next(iter(event.items()))
-        index = int(body.get("contentBlockIndex", 0)) if isinstance(body, dict) else 0
+        place = place_of(body.get("contentBlockIndex")) if isinstance(body, dict) else None
         if kind == "contentBlockStart":
-            tool = (body.get("start") or {}).get("toolUse")
-            if tool:
-                self.out.call(index, tool.get("toolUseId"), str(tool.get("name") or ""))
+            if tool := mapping(body.get("start")).get("toolUse"):
+                call_id, name = tool.get("toolUseId"), str(tool.get("name") or "")
+                self.out.call(place=place, call_id=call_id, name=name, begins=True)
         elif kind == "contentBlockDelta":
-            self._delta(index, body.get("delta") or {})
+            self._delta(place, body.get("delta") or {})
         elif kind == "contentBlockStop":
-            self.out.close(index)
+            if (part := self.out.open_at(place)) is not None:
+                self.out.close(part)
         elif kind == "messageStop":
             self.out.ends(body.get("stopReason") or "unknown")
         elif kind == "metadata":
             self.out.report(body.get("usage"))
 
-    def _delta(self, index: int, delta: dict[str, Any]) -> None:
+    def _delta(self, place: int | None, delta: dict[str, Any]) -> None:
         if "text" in delta:
-            self.out.add(index, "text", delta["text"] or "")
+            self.out.write(self.out.part("text", place), delta["text"] or "")
         elif "toolUse" in delta:
-            self.out.add(index, "tool_call", as_arguments(delta["toolUse"].get("input")))
+            if (call := self.out.open_at(place, "tool_call")) is not None:
+                self.out.write(call, as_arguments(delta["toolUse"].get("input")))
         elif "reasoningContent" in delta:
             block = delta["reasoningContent"] or {}
-            known = self.out.metadata_of(index) or {}
+            part = self.out.part("reasoning", place)
+            known = part.metadata or {}
             if "text" in block:
-                self.out.add(index, "reasoning", block["text"] or "")
+                self.out.write(part, block["text"] or "")
             if block.get("signature"):
                 signature = str(known.get("signature") or "") + block["signature"]
-                self.out.add(index, "reasoning", "", {"type": "thinking", "signature": signature})
+                self.out.note(part, {"type": "thinking", "signature": signature})
             if redacted := block.get("redactedContent") or block.get("data"):
                 data = str(known.get("data") or "") + redacted
-                self.out.add(index, "reasoning", "", {"type": "redacted_thinking", "data": data})
+                self.out.note(part, {"type": "redacted_thinking", "data": data})
 
 
 def _streamed(answer: Event) -> Iterator[Event]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,21 +14,12 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.endings import GRAVE, ending_of
+from agent_tui.providers.dialects.parts import Event, OpenPart, PartBuilder, StreamReader, as_arguments, place_of
 from agent_tui.providers.dialects.record import Dialect, Fields, Wire
+from agent_tui.providers.dialects.repeats import SURE, RunningText
 from agent_tui.providers.dialects.search import Annotations
-from agent_tui.providers.dialects.shared import (
-    HOUR_WRITES,
-    Event,
-    PartBuilder,
-    StreamReader,
-    as_arguments,
-    first,
-    integer,
-    mapping,
-    number,
-    usage_of,
-    with_hour,
-)
+from agent_tui.providers.dialects.shared import HOUR_WRITES, first, integer, mapping, number, usage_of, with_hour
+from agent_tui.providers.dialects.thoughts import DETAILS, TagSplitter, Thoughts
 
 AZURE_API_VERSION = "2025-02-01-preview"
 """Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
@@ -91,99 +82,38 @@ def _message(message: Metadata, dialect: Dialect, needs_thoughts: bool) -> Metad
     return made
 
 
+_EXTRA = "extra_content"
+_OTHERS = "provider_specific_fields"
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+_THOUGHTS = frozenset({*_FIELDS, DETAILS, "reasoning_items", "thinking_blocks", "reasoning_opaque"}) | {_OTHERS}
+_USUAL = frozenset({"role", "content"})
+_BLOCKS = "thinking"
+"""Thoughts that stand in blocks of the content."""
+
 _NO_SIGNATURE = "mistral"
 """What LiteLLM puts where Mistral's blocks have no signature."""
 
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-OPEN, CLOSE = "<think>", "</think>"
-FIELD = "think_tags"
-"""The ``field`` of such a reasoning part: where it goes when it is sent back."""
-
-_BLANK_LIMIT = 64
-"""Blank characters before the tag that are still its own."""
-
-
-class TagSplitter:
-    """Takes the text of an answer piece by piece and gives it on as parts. ``active`` False: everything is text."""
-
-    def __init__(self, out: PartBuilder, active: bool) -> None:
-        self._out = out
-        self._state = "start" if active else "text"
-        self._held = ""
-        self._open = ""
-        out.at_end(self.interrupt)
-
-    def feed(self, text: str) -> None:
-        """The next piece of text. Nothing is held back longer than a tag may still be coming."""
-        if self._state == "start":
-            text, self._held = self._held + text, ""
-            bare = text.lstrip()
-            if len(text) - len(bare) <= _BLANK_LIMIT and len(bare) < len(OPEN) and OPEN.startswith(bare):
-                self._held = text
-                return
-            if bare.startswith(OPEN) and len(text) - len(bare) <= _BLANK_LIMIT:
-                self._state = "thinking"
-                self._open, text = text[: len(text) - len(bare)] + OPEN, bare[len(OPEN) :]
-                self._out.add(self._out.run("reasoning"), "reasoning", "", {"field": FIELD, "open": self._open})
-            else:
-                self._state = "text"
-        if self._state == "thinking":
-            text = self._thought(self._held + text)
-        if text and self._state == "text":
-            self._out.add(self._out.run("text"), "text", text)
-
-    def interrupt(self) -> None:
-        """Something else than text comes, or nothing any more: what was held back is as it is."""
-        held, self._held = self._held, ""
-        if self._state == "thinking" and held:
-            self._out.add(self._out.run("reasoning"), "reasoning", held)
-        elif held:
-            self._out.add(self._out.run("text"), "text", held)
-        self._state = "text"
-
-    def _thought(self, text: str) -> str:
-        """Gives on what is thought; the rest, behind the closing tag, is given back."""
-        self._held = ""
-        thought, tag, rest = text.partition(CLOSE)
-        if not tag:
-            keep = next((n for n in range(min(len(CLOSE) - 1, len(text)), 0, -1) if CLOSE.startswith(text[-n:])), 0)
-            thought, self._held = text[: len(text) - keep], text[len(text) - keep :]
-        key = self._out.run("reasoning")
-        self._out.add(key, "reasoning", thought)
-        if tag:
-            self._out.add(key, "reasoning", "", {"field": FIELD, "open": self._open, "close": CLOSE})
-            self._out.close(key)
-            self._state = "text"
-        return rest
-
-
-def with_tags(text: str, metadata: Mapping[str, object]) -> str:
-    """Thoughts as they stood in the text they came from."""
-    return f"{metadata.get('open') or ''}{text}{metadata.get('close') or ''}"
-
-
-def is_tagged(metadata: Metadata | None) -> bool:
-    return (metadata or {}).get("field") == FIELD
-
-
 class ChatStream(StreamReader):
     """Has no blocks: a change of kind ends a part. Reasoning comes as ``reasoning_content``, ``reasoning``, content
     blocks of type ``thinking`` (Mistral), ``reasoning_details`` (OpenRouter), ``thinking_blocks`` and
-    ``reasoning_items`` (LiteLLM's own)."""
+    ``reasoning_items`` (LiteLLM's own), in several of them at once too."""
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
-        self._tags = TagSplitter(out, tags)
-        self._calls: dict[int, Hashable] = {}
-        self._ids: dict[int, str] = {}
-        self._names: dict[int, str] = {}
-        self._made = 0
+        self._thoughts = Thoughts(out)
+        self._tags = TagSplitter(out, tags, self._thoughts)
+        self._fields: dict[str, RunningText] = {}
+        """What the fields of the message said so far, as it came."""
         self._details: list[Metadata] = []
-        self._reasoning: Hashable | None = None
+        self._detailed: OpenPart | None = None
+        self._opaque: OpenPart | None = None
+        self._choice: Any = None
+        self._last = False
         self._annotations = Annotations(out)
+        out.at_end(self._settle)
 
     @staticmethod
     def knows(event: Event) -> bool:
@@ -191,11 +121,27 @@ class ChatStream(StreamReader):
 
     def event(self, event: Event) -> None:
         self._usage(event.get("usage"))
-        self._usage(groq.get("usage") if isinstance(groq := event.get("x_groq"), dict) else None)
-        for choice in (event.get("choices") or [])[:1]:
-            self._usage(choice.get("usage"))
-            self._delta(choice.get("delta") or choice.get("message") or {})
-            self._ends(choice)
+        if isinstance(groq := event.get("x_groq"), dict):
+            self._usage(groq.get("usage"))
+        for choice in event.get("choices") or []:
+            if not isinstance(choice, dict):
+                continue
+            if self._choice is None:
+                # Others of the same prompt are other answers.
+                self._choice = choice.get("index")
+            if choice.get("index") in (None, self._choice):
+                self._usage(choice.get("usage"))
+                self._read(choice)
+
+    def _read(self, choice: dict[str, Any]) -> None:
+        delta, message, reason = choice.get("delta"), choice.get("message"), choice.get("finish_reason")
+        # From the end on a server may tell the whole message once more.
+        self._last = self._last or bool(reason)
+        if isinstance(delta, dict) and delta:
+            self._delta(delta)
+        if isinstance(message, dict):
+            self._whole(message)
+        self._ends(choice)
 
     def _ends(self, choice: dict[str, Any]) -> None:
         """A gateway's reason is the nearest one that OpenAI has; the provider's own may say more."""
@@ -204,43 +150,110 @@ class ChatStream(StreamReader):
         reason, own = choice.get("finish_reason"), choice.get("native_finish_reason")
         if ending_of(reason) is None:
             return
-        self._tags.interrupt()
+        self._settle()
         if ending_of(own) in GRAVE:
             self.out.ends(own)
         self.out.ends(reason)
 
     def _usage(self, usage: Any) -> None:
-        if isinstance(usage, dict) and any(usage.get(name) for name in _COUNTS):
-            self.out.usage.clear()
-            self.out.usage.update(usage)
+        """Each report replaces the one before; numbers that a later one leaves out or has as 0 stay."""
+        if not isinstance(usage, dict) or not any(number(usage.get(name)) > 0 for name in _COUNTS):
+            return
+        before = self.out.usage
+        kept = {name: before[name] for name in _COUNTS[:2] if number(before.get(name)) and not number(usage.get(name))}
+        before.clear()
+        before.update({**usage, **kept})
+
+    def _whole(self, message: dict[str, Any]) -> None:
+        """The message as a whole: all there is of it where nothing was streamed, else what is missing of it."""
+        if self.out.has_content:
+            self._last = True
+            message = {**message, "content": _plain(message.get("content"))}
+            for name in ("content", *_FIELDS):
+                said, told = self._fields.get(name), message.get(name)
+                if said is not None and isinstance(told, str):
+                    self._add_field(name, said.complete(told))
+                    message = {**message, name: None}
+            matched: set[OpenPart] = set()
+            for call in self._calls_of(message):
+                self._settle()
+                name, arguments = _name_and_arguments(call)
+                place = place_of(call.get("index"))
+                part = self.out.restate("tool_call", arguments, matched, place=place, call_id=_id(call), name=name)
+                self._sign_call(part, call)
+            message = {**message, "tool_calls": None, "function_call": None}
+        self._delta(message)
 
     def _delta(self, delta: dict[str, Any]) -> None:
-        self._think(delta)
-        self._annotations.said(delta.get("annotations"))
         content = delta.get("content")
+        if isinstance(content, str) and _USUAL.issuperset(delta):
+            self._feed(content)
+            return
+        if not _THOUGHTS.isdisjoint(delta):
+            self._think(delta)
+        self._annotations.said(delta.get("annotations"))
         if isinstance(content, str):
             self._text(content, delta)
-        elif isinstance(content, list):
-            for block in content:
+        elif isinstance(content, (list, dict)):
+            for block in content if isinstance(content, list) else [content]:
                 self._block(block)
         if refusal := delta.get("refusal"):
             self._text(str(refusal), {})
             self.out.ends("refusal")
-        for call in delta.get("tool_calls") or []:
-            if isinstance(call, dict):
-                self._call(call)
-        if isinstance(function := delta.get("function_call"), dict) and not delta.get("tool_calls"):
-            # The form before tool calls; it knows one call and no ids.
-            self._call({"index": 0, "function": function})
+        if delta.get("tool_calls") or delta.get("function_call"):
+            calls = self._calls_of(delta)
+            if not (self._last and self._are_repeated(calls)):
+                for call in calls:
+                    self._call(call)
+
+    def _feed(self, text: str) -> None:
+        if text and (text := self._new_text(text)):
+            self._tags.feed(text)
+
+    def _new_text(self, text: str) -> str:
+        """What a piece of text adds to the answer."""
+        if len(self._fields) > 1:
+            self._settle_thoughts()
+        return "" if self._last and self._is_all_text(text) else self._new("content", text)
+
+    def _new(self, field: str, text: str) -> str:
+        """What a field's next piece adds to what it said."""
+        said = self._fields.get(field)
+        if said is None:
+            said = self._fields[field] = RunningText()
+        return said.add(text, self._last)
+
+    def _is_all_text(self, text: str) -> bool:
+        """Returns whether it is the answer once more, without the thoughts that stood before it."""
+        return len(text) >= SURE and text.strip() == self.out.said("text").strip()
+
+    def _add_field(self, field: str, text: str) -> None:
+        if field == "content":
+            self._tags.feed(text)
+        else:
+            self._reason(text, field)
+
+    def _settle(self) -> None:
+        """Gives on what was held back, before something else comes or the answer ends."""
+        self._settle_thoughts()
+        if (content := self._fields.get("content")) is not None and (held := content.settle()):
+            self._tags.feed(held)
+        self._tags.interrupt()
+
+    def _settle_thoughts(self) -> None:
+        for name, said in self._fields.items():
+            if name != "content" and (held := said.settle()):
+                self._thoughts.say("content" if name == _BLOCKS else name, held)
 
     def _text(self, text: str, delta: dict[str, Any]) -> None:
-        signatures = (delta.get("provider_specific_fields") or {}).get("thought_signatures")
+        signatures = mapping(delta.get(_OTHERS)).get("thought_signatures")
         signature = signatures[0] if signatures and not delta.get("tool_calls") else _extra_signature(delta)
-        if signature:
-            self._tags.interrupt()
-            self.out.add(self.out.run("text"), "text", text, {"thought_signature": signature})
-        elif text:
-            self._tags.feed(text)
+        if not signature:
+            self._feed(text)
+            return
+        text = self._new_text(text) if text else ""
+        self._settle()
+        self.out.append(self.out.run("text"), text, {"thought_signature": signature})
 
     def _block(self, block: Any) -> None:
         if isinstance(block, str):
@@ -249,9 +262,10 @@ class ChatStream(StreamReader):
             inner = block.get("thinking")
             pieces = inner if isinstance(inner, list) else [{"text": inner}]
             for piece in pieces:
-                self._reason(str(piece.get("text") or "") if isinstance(piece, dict) else str(piece), "content")
+                text = str(piece.get("text") or "") if isinstance(piece, dict) else str(piece)
+                self._reason(self._new(_BLOCKS, text), "content")
             if signature := block.get("signature"):
-                self.out.add(self.out.run("reasoning"), "reasoning", "", {"type": "thinking", "signature": signature})
+                self.out.note(self.out.run("reasoning"), {"type": "thinking", "signature": signature})
         elif isinstance(block, dict) and isinstance(block.get("text"), str):
             self._text(block["text"], {})
 
@@ -263,41 +277,46 @@ class ChatStream(StreamReader):
             for block in blocks:
                 self._thinking_block(block)
             return
-        others = delta.get("provider_specific_fields") or {}
-        details = delta.get("reasoning_details") or others.get("reasoning_details")
-        field = next((f for f in _FIELDS if isinstance(delta.get(f), str)), None)
-        text = delta[field] if field else ""
-        if details and not text:
-            text = "".join(str(d.get("text") or d.get("summary") or "") for d in details if isinstance(d, dict))
-        if text and not items:
-            self._reason(text, field)
+        details = self._details_of(delta)
+        if details and _begins_summary(details, self._details):
+            self._thoughts.end_paragraph()
+        for field in _FIELDS if not items else ():
+            if (text := delta.get(field)) and isinstance(text, str):
+                self._reason(self._new(field, text), field)
+        for detail in details:
+            text = detail.get("text") or detail.get("summary")
+            if isinstance(text, str) and not items:
+                self._reason(self._new(DETAILS, text), DETAILS)
         if details:
             self._merge(details)
         if opaque := delta.get("reasoning_opaque"):
-            key = self._reasoning if self._reasoning is not None else self.out.run("reasoning")
-            self.out.add(key, "reasoning", "", {**(self.out.metadata_of(key) or {}), "reasoning_opaque": opaque})
+            part = self._thoughts.part or self._opaque or self.out.run("reasoning")
+            self._opaque = part
+            self.out.note(part, {**(part.metadata or {}), "reasoning_opaque": opaque})
 
-    def _reason(self, text: str, field: str | None) -> None:
-        self._tags.interrupt()
-        key = self.out.run("reasoning")
-        if not text:
-            return
-        first = not self.out.has(key) and field not in (None, "reasoning_content")
-        # The field it came in is the field it goes back in.
-        self.out.add(key, "reasoning", text, {"field": field} if first else None)
-        if key != self._reasoning:
-            self._details = []
-        self._reasoning = key
+    def _details_of(self, delta: dict[str, Any]) -> list[Metadata]:
+        details = delta.get(DETAILS) or mapping(delta.get(_OTHERS)).get(DETAILS)
+        return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
 
-    def _merge(self, details: list[Any]) -> None:
+    def _reason(self, text: str, field: str) -> None:
+        if text:
+            if (content := self._fields.get("content")) is not None and (held := content.settle()):
+                self._tags.feed(held)
+            self._thoughts.say(field, text)
+
+    def _merge(self, details: list[Metadata]) -> None:
         """Streamed pieces of one detail have one index and type: texts are joined, other fields replaced. Encrypted
         data come whole, and text after a signature begins the next one."""
-        if self._reasoning is None or not self.out.has(self._reasoning):
-            self._reasoning = self.out.run("reasoning")
-        key = self._reasoning
-        for detail in filter(lambda detail: isinstance(detail, dict), details):
+        part = self._thoughts.part or self._detailed or self.out.run("reasoning")
+        if part is not self._detailed:
+            self._details = []
+        self._detailed = part
+        for detail in details:
+            if detail.get("data") and any(d.get("data") == detail["data"] for d in self._details):
+                continue
             known = next((d for d in reversed(self._details) if _same_detail(d, detail)), None)
-            if known is not None and detail.get("data") and detail["data"] == known.get("data"):
+            if known is not None and _is_told_again(known, detail, self._last):
+                known.update({k: v for k, v in detail.items() if v is not None})
                 continue
             if known is None or detail.get("data") or (known.get("signature") and detail.get("text")):
                 self._details.append({k: v for k, v in detail.items() if v is not None})
@@ -307,65 +326,86 @@ class ChatStream(StreamReader):
                     known[name] += value
                 elif value is not None:
                     known[name] = value
-        old = self.out.metadata_of(key) or {}
-        self.out.add(key, "reasoning", "", {**old, "reasoning_details": [dict(d) for d in self._details]})
+        self.out.note(part, {**(part.metadata or {}), "reasoning_details": [dict(d) for d in self._details]})
 
     def _thinking_block(self, block: dict[str, Any]) -> None:
         """LiteLLM's form of Anthropic's blocks: text in pieces, the signature last, sometimes with all text again."""
         if block.get("type") == "redacted_thinking":
-            key = self.out.new_run()
-            self.out.add(key, "reasoning", "", {"type": "redacted_thinking", "data": block.get("data") or ""})
-            self.out.close(key)
+            part = self.out.begin("reasoning")
+            self.out.note(part, {"type": "redacted_thinking", "data": block.get("data") or ""})
+            self.out.close(part)
             return
-        key = self.out.run("reasoning")
+        part = self.out.run("reasoning")
         text, signature = str(block.get("thinking") or ""), block.get("signature")
         signature = None if signature == _NO_SIGNATURE else signature
-        if text and not (signature and text == self.out.text_of(key)):
-            self.out.add(key, "reasoning", text)
+        if text and not (signature and text == part.said.text):
+            self.out.append(part, text)
         if signature:
-            self.out.add(key, "reasoning", "", {"type": "thinking", "signature": signature})
-            self.out.close(key)
+            self.out.note(part, {"type": "thinking", "signature": signature})
+            self.out.close(part)
 
     def _item(self, item: dict[str, Any]) -> None:
         kept = {k: v for k, v in item.items() if v is not None and k != "status"}
-        key = self._reasoning if self._reasoning is not None else self.out.new_run()
-        self.out.add(key, "reasoning", "", {"type": "reasoning", **kept})
-        self._reasoning = None
+        part = self._thoughts.part or self.out.begin("reasoning")
+        self.out.note(part, {"type": "reasoning", **kept})
+        self._thoughts.part = None
+
+    def _calls_of(self, delta: dict[str, Any]) -> list[dict[str, Any]]:
+        """The calls that are told, those that have a word in them."""
+        calls = delta.get("tool_calls")
+        if isinstance(function := delta.get("function_call"), dict) and not calls:
+            # The form before tool calls; it knows one call and no ids.
+            calls = [{"index": 0, "function": function}]
+        return [
+            call
+            for call in (calls if isinstance(calls, list) else [calls])
+            if isinstance(call, dict) and (_id(call) or _function(call).get("name") or _function(call).get("arguments"))
+        ]
+
+    def _are_repeated(self, calls: list[dict[str, Any]]) -> bool:
+        told = [(place_of(call.get("index")), _function(call)) for call in calls]
+        return self.out.repeats_calls(
+            (place, str(function.get("name") or ""), as_arguments(function.get("arguments")))
+            for place, function in told
+        )
 
     def _call(self, call: dict[str, Any]) -> None:
-        function = call.get("function") or {}
-        index = call.get("index")
-        call_id = call.get("id") or None
-        if not (call_id or function.get("name") or function.get("arguments") or index in self._calls):
-            # The field without a word in it is no call.
-            return
-        self._tags.interrupt()
-        if index is None:
-            index = self._made if call_id and call_id not in self._ids.values() else max(self._made - 1, 0)
-        fields = {**(function.get("provider_specific_fields") or {}), **(call.get("provider_specific_fields") or {})}
-        signature = fields.get("thought_signature") or _extra_signature(call)
-        metadata: Metadata | None = {"thought_signature": signature} if signature else None
-        name = str(function.get("name") or "")
-        new = index not in self._calls or bool(call_id and self._ids.get(index) not in (None, call_id))
-        if new:
-            # Some servers number every call 0; a new id is a new call.
-            key = self._calls[index] = ("call", self._made)
-            self._made += 1
-            self.out.run("tool_call")
-            self.out.call(key, call_id, name, metadata)
-            self._ids.pop(index, None)
-            self._names[index] = name
-        else:
-            later_id = call_id if index not in self._ids else None
-            later_name = name if not self._names[index] else None
-            if later_id or later_name:
-                self.out.amend(self._calls[index], later_id, later_name)
-                self._names[index] = later_name or self._names[index]
-            if metadata:
-                self.out.add(self._calls[index], "tool_call", "", metadata)
-        if call_id:
-            self._ids[index] = call_id
-        self.out.add(self._calls[index], "tool_call", as_arguments(function.get("arguments")))
+        if self.out.newest is None or self.out.newest.kind != "tool_call":
+            self._settle()
+        name, arguments = _name_and_arguments(call)
+        part = self.out.call(arguments, place=place_of(call.get("index")), call_id=_id(call), name=name)
+        self._sign_call(part, call)
+
+    def _sign_call(self, part: OpenPart, call: dict[str, Any]) -> None:
+        for fields in (call, _function(call)):
+            if _OTHERS not in fields and _EXTRA not in fields:
+                continue
+            signature = mapping(fields.get(_OTHERS)).get("thought_signature") or _extra_signature(fields)
+            if signature:
+                self.out.note(part, {"thought_signature": signature})
+                return
+
+
+def _id(call: Mapping[str, Any]) -> str | None:
+    value = call.get("id")
+    return str(value) if isinstance(value, int) else value or None
+
+
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(call["function"]) if "function" in call else call
+
+
+def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str, str]:
+    function = _function(call)
+    return str(function.get("name") or ""), as_arguments(function.get("arguments"))
+
+
+def _plain(content: Any) -> Any:
+    """Blocks of text as one text; anything else as it is."""
+    blocks = content if isinstance(content, list) else []
+    texts = [block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") in (None, "text")]
+    plain = bool(texts) and len(texts) == len(blocks) and all(isinstance(text, str) for text in texts)
+    return "".join(map(str, texts)) if plain else content
 
 
 def _same_detail(known: Metadata, new: Metadata) -> bool:
@@ -373,9 +413,27 @@ def _same_detail(known: Metadata, new: Metadata) -> bool:
     return same and not (known.get("id") and new.get("id") and known["id"] != new["id"])
 
 
-def _extra_signature(value: dict[str, Any]) -> str | None:
+def _begins_summary(details: list[Metadata], known: list[Metadata]) -> bool:
+    """Returns whether details go on with another part of a summary than the last one known."""
+    last = known[-1] if known else {}
+    return any(
+        detail.get("type") == last.get("type") == "reasoning.summary" and detail.get("index") != last.get("index")
+        for detail in details
+    )
+
+
+def _is_told_again(known: Metadata, detail: Metadata, last: bool) -> bool:
+    """Returns whether a detail holds all that is known of it, as a text does that is told as a whole at the end."""
+    for name in ("text", "summary"):
+        said, told = known.get(name), detail.get(name)
+        if isinstance(said, str) and isinstance(told, str) and said and told.startswith(said):
+            return last or (len(said) >= SURE and len(told) > len(said))
+    return False
+
+
+def _extra_signature(value: Mapping[str, Any]) -> str | None:
     """Returns the thought signature from where Google's OpenAI-compatible endpoint puts it."""
-    signature = ((value.get("extra_content") or {}).get("google") or {}).get("thought_signature")
+    signature = mapping(mapping(value.get(_EXTRA)).get("google")).get("thought_signature")
     return signature if isinstance(signature, str) else None
 
 

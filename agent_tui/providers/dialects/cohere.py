@@ -10,8 +10,9 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.parts import Event, Kind, OpenPart, StreamReader, as_arguments, place_of
 from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
-from agent_tui.providers.dialects.shared import Event, StreamReader, as_arguments, integer, mapping, number, usage_of
+from agent_tui.providers.dialects.shared import integer, mapping, number, usage_of
 
 _OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan", "tool_call_id"})
 
@@ -45,36 +46,53 @@ class CohereStream(StreamReader):
             for one in _streamed(event):
                 self.event(one)
             return
-        kind, index = str(event["type"]), event.get("index", 0)
+        kind, place = str(event["type"]), place_of(event.get("index"))
         delta = event.get("delta") or {}
         message = delta.get("message") or {}
         if kind in ("content-start", "content-delta"):
             content = message.get("content") or {}
-            if "thinking" in content:
-                self._think(("content", index), content.get("thinking") or "", "content")
+            of: Kind = "reasoning" if "thinking" in content else "text"
+            text = content.get("thinking" if of == "reasoning" else "text") or ""
+            if kind == "content-start":
+                part = self.out.begin(of, ("content", place), text=text)
             else:
-                self.out.add(("content", index), "text", content.get("text") or "")
+                part = self.out.part(of, ("content", place))
+                self.out.write(part, text)
+            if of == "reasoning":
+                self._name_field(part, "content")
         elif kind == "content-end":
-            self.out.close(("content", index))
+            self._close(("content", place))
         elif kind == "tool-plan-delta":
-            self._think("plan", message.get("tool_plan") or "", "tool_plan")
+            part = self.out.part("reasoning", "plan")
+            self.out.write(part, message.get("tool_plan") or "")
+            self._name_field(part, "tool_plan")
         elif kind in ("tool-call-start", "tool-call-delta"):
             call = message.get("tool_calls") or {}
             function = call.get("function") or {}
-            self.out.close("plan")
-            if kind == "tool-call-start":
-                self.out.call(("call", index), call.get("id"), str(function.get("name") or ""))
-            self.out.add(("call", index), "tool_call", as_arguments(function.get("arguments")))
+            self._close("plan")
+            self.out.call(
+                as_arguments(function.get("arguments")),
+                place=("call", place),
+                call_id=call.get("id"),
+                name=str(function.get("name") or ""),
+                begins=kind == "tool-call-start",
+            )
         elif kind == "tool-call-end":
-            self.out.close(("call", index))
+            self._close(("call", place))
         elif kind == "message-end":
             self.out.report(delta.get("usage"))
             self.out.ends(delta.get("finish_reason") or "stop")
             if delta.get("error"):
                 self.out.error = {"message": str(delta["error"])}
 
-    def _think(self, key: Hashable, text: str, field: str) -> None:
-        self.out.add(key, "reasoning", text, {"field": field} if text and not self.out.has(key) else None)
+    def _close(self, place: Hashable) -> None:
+        if (part := self.out.open_at(place)) is not None and part.place == place:
+            self.out.close(part)
+
+    def _name_field(self, part: OpenPart, field: str) -> None:
+        """The field that thoughts go back in."""
+        if part.index is not None and part.metadata is None:
+            self.out.note(part, {"field": field})
 
 
 def _is_whole(event: Event) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from urllib.parse import quote
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.providers.dialects.parts import Event, Kind, PartBuilder, StreamReader, as_arguments
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
     ONE_OF,
@@ -32,14 +33,10 @@ from agent_tui.providers.dialects.record import (
     WebSearch,
     Wire,
 )
+from agent_tui.providers.dialects.repeats import RunningText
 from agent_tui.providers.dialects.search import Grounding, google_part, queries_of
 from agent_tui.providers.dialects.shared import (
-    Event,
-    Kind,
-    PartBuilder,
-    StreamReader,
     Thinking,
-    as_arguments,
     block_data,
     budget_below,
     integer,
@@ -260,8 +257,11 @@ class GeminiStream(StreamReader):
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
-        self._calls = 0
+        self._texts: dict[Kind, RunningText] = {"text": RunningText(), "reasoning": RunningText()}
+        self._signed: set[tuple[str, str, str]] = set()
+        """Calls that came with a signature."""
         self._grounding = Grounding(out)
+        out.at_end(self._settle)
 
     @staticmethod
     def knows(event: Event) -> bool:
@@ -274,39 +274,64 @@ class GeminiStream(StreamReader):
         if blocked := (feedback := mapping(body.get("promptFeedback"))).get("blockReason"):
             self.out.ends(blocked, "refused", feedback.get("blockReasonMessage"))
         for candidate in (body.get("candidates") or [])[:1]:
-            for part in (candidate.get("content") or {}).get("parts") or []:
-                self._part(part)
+            reason = candidate.get("finishReason")
+            parts = [part for part in mapping(candidate.get("content")).get("parts") or [] if isinstance(part, dict)]
+            calls = [mapping(part["functionCall"]) for part in parts if part.get("functionCall")]
+            repeated = bool(reason) and self.out.repeats_calls(
+                (None, str(call.get("name") or ""), as_arguments(call.get("args") or {})) for call in calls
+            )
+            for part in parts:
+                if not (repeated and part.get("functionCall")):
+                    self._part(part, bool(reason))
             self._grounding.said(candidate.get("groundingMetadata"))
             self.out.ends(candidate.get("finishReason"), told=candidate.get("finishMessage"))
 
-    def _part(self, part: dict[str, Any]) -> None:
+    def _part(self, part: dict[str, Any], last: bool) -> None:
         if (search := google_part(part)) is not None:
-            self._calls += 1
+            self._settle()
             self.out.hidden_calls = True
             self.out.searches += len(queries_of(mapping(part.get("toolCall"))))
             self._grounding.last = search["id"]
-            self.out.add(("search", self._calls), "search", "", search)
+            self.out.note(self.out.begin("search"), search)
             return
         signature = part.get("thoughtSignature")
         metadata: Metadata | None = {"thought_signature": signature} if signature else None
         if call := part.get("functionCall"):
-            self._calls += 1
-            key: Hashable = ("call", self._calls)
-            given = call.get("id")
-            if given:
-                metadata = {**(metadata or {}), "id": given}
-            self.out.call(key, given, str(call.get("name") or ""), metadata)
-            self.out.add(key, "tool_call", as_arguments(call.get("args") or {}))
-            self.out.close(key)
+            self._settle()
+            self._call(call, metadata)
         elif "text" in part or signature:
             kind: Kind = "reasoning" if part.get("thought") else "text"
-            key = self.out.run(kind)
-            if signature and self.out.metadata_of(key):
-                self.out.close(key)
-                key = self.out.new_run()
-            self.out.add(key, kind, part.get("text") or "", metadata)
+            text = self._texts[kind].add(part.get("text") or "", last)
+            if not text and metadata is None:
+                return
+            if (newest := self.out.newest) is not None and newest.kind != kind:
+                self._settle()
+            run = self.out.run(kind)
+            if metadata is not None and run.metadata not in (None, metadata):
+                run = self.out.begin(kind)
+            self.out.append(run, text, metadata)
         elif "executableCode" in part or "codeExecutionResult" in part:
             self.out.hidden_calls = True
+
+    def _call(self, call: Mapping[str, Any], metadata: Metadata | None) -> None:
+        """A call comes whole. With an id that is known, or with the signature too, it is the same once more; without
+        either it is another."""
+        given, name = call.get("id"), str(call.get("name") or "")
+        arguments = as_arguments(call.get("args") or {})
+        if metadata is not None:
+            signed = name, arguments, str(metadata)
+            if signed in self._signed:
+                return
+            self._signed.add(signed)
+        if given:
+            metadata = {**(metadata or {}), "id": given}
+        part = self.out.call(arguments, call_id=given, name=name, metadata=metadata, begins=True)
+        self.out.close(part)
+
+    def _settle(self) -> None:
+        for kind, said in self._texts.items():
+            if held := said.settle():
+                self.out.append(self.out.run(kind), held)
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:

@@ -11,18 +11,13 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.chat import TagSplitter, litellm_path
+from agent_tui.providers.dialects.chat import litellm_path
 from agent_tui.providers.dialects.openai import GPT_OSS
+from agent_tui.providers.dialects.parts import Event, PartBuilder, StreamReader, as_arguments
 from agent_tui.providers.dialects.record import OWN_IMAGES, OWN_SCHEMAS, Dialect, Fields, Wire
-from agent_tui.providers.dialects.shared import (
-    Event,
-    PartBuilder,
-    StreamReader,
-    as_arguments,
-    number,
-    split_data_url,
-    usage_of,
-)
+from agent_tui.providers.dialects.repeats import RunningText
+from agent_tui.providers.dialects.shared import mapping, number, split_data_url, usage_of
+from agent_tui.providers.dialects.thoughts import TagSplitter, Thoughts
 
 THINKS = re.compile(r"qwen3|deepseek-(?:r1|v3\.1)|gpt-oss|magistral|glm-4|kimi-k2-thinking|nemotron")
 """Models that are known to think."""
@@ -95,8 +90,10 @@ class OllamaStream(StreamReader):
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
-        self._tags = TagSplitter(out, tags)
-        self._calls = 0
+        self._thoughts = Thoughts(out)
+        self._tags = TagSplitter(out, tags, self._thoughts)
+        self._thinking, self._content = RunningText(), RunningText()
+        out.at_end(self._settle)
 
     @staticmethod
     def knows(event: Event) -> bool:
@@ -104,23 +101,36 @@ class OllamaStream(StreamReader):
 
     def event(self, event: Event) -> None:
         message: dict[str, Any] = event["message"]
+        last = bool(event.get("done"))
         if text := message.get("thinking"):
-            self._tags.interrupt()
-            self.out.add(self.out.run("reasoning"), "reasoning", text)
+            self._think(self._thinking.add(text, last))
         if text := message.get("content"):
-            self._tags.feed(str(text))
-        for call in message.get("tool_calls") or []:
-            self._tags.interrupt()
-            function = call.get("function") or {}
-            self._calls += 1
-            key = ("call", self._calls)
-            self.out.call(key, call.get("id"), str(function.get("name") or ""))
-            self.out.add(key, "tool_call", as_arguments(function.get("arguments")))
-            self.out.close(key)
-        if event.get("done"):
-            self._tags.interrupt()
+            self._think(self._thinking.settle())
+            self._tags.feed(self._content.add(str(text), last))
+        calls = [call for call in message.get("tool_calls") or [] if isinstance(call, dict)]
+        told = [_name_and_arguments(call) for call in calls]
+        if not (last and self.out.repeats_calls((None, *one) for one in told)):
+            for call, (name, arguments) in zip(calls, told, strict=True):
+                self._settle()
+                self.out.close(self.out.call(arguments, call_id=call.get("id") or None, name=name, begins=True))
+        if last:
+            self._settle()
             self.out.usage.update({k: v for k, v in event.items() if k.endswith("_count")})
             self.out.ends(event.get("done_reason") or "stop")
+
+    def _think(self, text: str) -> None:
+        if text:
+            self._thoughts.say("reasoning_content", text)
+
+    def _settle(self) -> None:
+        self._think(self._thinking.settle())
+        self._tags.feed(self._content.settle())
+        self._tags.interrupt()
+
+
+def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str, str]:
+    function = mapping(call.get("function"))
+    return str(function.get("name") or ""), as_arguments(function.get("arguments"))
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:

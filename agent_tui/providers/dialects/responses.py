@@ -3,8 +3,8 @@ servers, used without state on the server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -20,17 +20,22 @@ from agent_tui.models.requests import Effort, Media, ModelInfo, ReplayRule, Sent
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
 from agent_tui.providers.dialects.openai import effort_word
+from agent_tui.providers.dialects.parts import (
+    Event,
+    Kind,
+    OpenPart,
+    PartBuilder,
+    StreamReader,
+    as_arguments,
+    place_of,
+)
 from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, OwnCompaction, Source, Wire
 from agent_tui.providers.dialects.search import is_search, response_item, sent_item
 from agent_tui.providers.dialects.shared import (
     EMPTY_USER,
     Answer,
-    Event,
-    Kind,
-    PartBuilder,
     ReplayPlan,
     Result,
-    StreamReader,
     Thinking,
     attachment_block,
     entries,
@@ -40,6 +45,7 @@ from agent_tui.providers.dialects.shared import (
     number,
     object_arguments,
 )
+from agent_tui.providers.dialects.thoughts import paragraph_between
 from agent_tui.text.clean import encodable
 
 
@@ -166,13 +172,24 @@ def _block(block: Metadata) -> Metadata:
     return {"type": "input_text", "text": block["text"]}
 
 
-_DELTAS: dict[str, Kind] = {
-    "output_text.delta": "text",
-    "refusal.delta": "text",
-    "reasoning_summary_text.delta": "reasoning",
-    "reasoning_text.delta": "reasoning",
-    "function_call_arguments.delta": "tool_call",
+class _Piece(NamedTuple):
+    """What an event is a piece of."""
+
+    kind: Kind
+    section: str = "content_index"
+    shown: bool = False
+    refused: bool = False
+
+
+_PIECES = {
+    "output_text": _Piece("text"),
+    "refusal": _Piece("text", refused=True),
+    "reasoning_summary_text": _Piece("reasoning", "summary_index"),
+    "reasoning_text": _Piece("reasoning", shown=True),
+    "function_call_arguments": _Piece("tool_call"),
 }
+_DELTAS = {f"{name}.delta": piece for name, piece in _PIECES.items()}
+_WHOLE = {f"{name}.done": piece for name, piece in _PIECES.items()}
 _SEARCH = "web_search_call"
 _HIDDEN = (_SEARCH, "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 
@@ -182,13 +199,20 @@ COMPACTION = "response.compaction"
 
 
 class ResponsesStream(StreamReader):
-    """Output items by index. The finished item is kept whole (without its text), so that it can go back with its id,
-    phase and encrypted content exactly as it came."""
+    """Output items. The finished item is kept whole (without its text), so that it can go back with its id, phase and
+    encrypted content exactly as it came."""
 
     def __init__(self, out: PartBuilder, tags: bool = False) -> None:
         super().__init__(out, tags)
-        self._open: set[int] = set()
+        self._shown: set[OpenPart] = set()
         """Items whose thoughts are shown whole."""
+        self._sections: dict[OpenPart, Hashable] = {}
+        """The part of its summary that an item of thoughts is at."""
+        self._ended: set[OpenPart] = set()
+        """Items whose part of a summary is over, whatever number the next has."""
+        self._told: set[OpenPart] = set()
+        """Items that were told as a whole."""
+        self._searched: set[OpenPart] = set()
 
     @staticmethod
     def knows(event: Event) -> bool:
@@ -203,74 +227,138 @@ class ResponsesStream(StreamReader):
             self._compacted(event)
             return
         kind = str(event["type"]).removeprefix("response.")
-        index = int(event.get("output_index") or 0)
+        place, item = place_of(event.get("output_index")), event.get("item") or {}
         if kind == "output_item.added":
-            self._added(index, event.get("item") or {})
+            self._added(place, item)
         elif kind == "output_item.done":
-            self._done(index, event.get("item") or {})
+            self._done(place, item, self._told)
         elif kind in ("completed", "incomplete", "failed", "cancelled"):
             self._end(kind, event.get("response") or {})
-        elif (part := _DELTAS.get(kind)) is not None:
-            self.out.add(index, part, event.get("delta") or "")
-            if kind == "reasoning_text.delta":
-                self._open.add(index)
-            if kind == "refusal.delta":
-                self.out.ends("refusal")
+        elif (piece := _DELTAS.get(kind)) is not None:
+            self._delta(piece, event, place)
+        elif (piece := _WHOLE.get(kind)) is not None:
+            self._whole(piece, event, place)
+        elif kind == "reasoning_summary_part.added":
+            part = self.out.part("reasoning", place, _text_id(event.get("item_id")))
+            if part.said.length:
+                self._ended.add(part)
 
     def _compacted(self, event: Event) -> None:
         """The user's messages as they were, then an item that nobody else can read: all of it goes back."""
         self.out.report(event.get("usage"))
         items = event.get("output") or []
         if any(item.get("type") == "compaction" and item.get("encrypted_content") for item in items):
-            self.out.add(0, "text", "", {"items": items})
+            self.out.note(self.out.run("text"), {"items": items})
         self.out.finish = "stop"
 
-    def _added(self, index: int, item: dict[str, Any]) -> None:
-        kind = item.get("type")
+    def _delta(self, piece: _Piece, event: Event, place: int | None) -> None:
+        item_id, text = _text_id(event.get("item_id")), event.get("delta") or ""
+        if piece.kind == "tool_call":
+            self.out.call(as_arguments(text), place=place, item_id=item_id)
+            return
+        part = self.out.part(piece.kind, place, item_id)
+        if piece.kind == "reasoning" and text:
+            section = (piece.section, event.get(piece.section, 0))
+            if part in self._ended or self._sections.get(part, section) != section:
+                self.out.append(part, paragraph_between(part.said.text, text))
+                self._ended.discard(part)
+            self._sections[part] = section
+        self.out.write(part, text)
+        if piece.shown:
+            self._shown.add(part)
+        if piece.refused:
+            self.out.ends("refusal")
+
+    def _whole(self, piece: _Piece, event: Event, place: int | None) -> None:
+        """A text that is told as a whole behind its pieces, or without any."""
+        item_id = _text_id(event.get("item_id"))
+        told = event.get("text") or event.get("refusal") or event.get("arguments") or ""
+        if piece.kind == "tool_call":
+            if told and (call := self.out.known_call(place, item_id)) is not None:
+                self.out.complete(call, as_arguments(told))
+            return
+        part = self.out.part(piece.kind, place, item_id)
+        section = (piece.section, event.get(piece.section, 0))
+        if not part.said.length or (piece.kind == "reasoning" and self._sections.get(part) != section):
+            self._delta(piece, {**event, "delta": told}, place)
+        self._ended.add(part)
+
+    def _added(self, place: int | None, item: dict[str, Any]) -> None:
+        kind, item_id = item.get("type"), _text_id(item.get("id"))
         if kind == "function_call":
-            self.out.call(index, item.get("call_id"), str(item.get("name") or ""), _identity(item))
-            self.out.add(index, "tool_call", item.get("arguments") or "")
+            self._call(place, item)
+        elif kind == "message":
+            self.out.begin("text", place, item_id, "".join(_texts(item.get("content"))))
+        elif kind == "reasoning":
+            self.out.begin("reasoning", place, item_id, _thoughts(item))
         elif kind in _HIDDEN:
             self.out.hidden_calls = True
-        if kind == _SEARCH:
-            self.out.add(index, "search", "", response_item(item))
+            if kind == _SEARCH:
+                self.out.note(self.out.begin("search", place, item_id), response_item(item))
+            else:
+                self.out.begin_other(place)
 
-    def _done(self, index: int, item: dict[str, Any]) -> None:
-        kind = item.get("type")
+    def _call(self, place: int | None, item: dict[str, Any]) -> None:
+        self.out.call(
+            as_arguments(item.get("arguments")),
+            place=place,
+            call_id=_text_id(item.get("call_id")),
+            item_id=_text_id(item.get("id")),
+            name=str(item.get("name") or ""),
+            metadata=_identity(item),
+            begins=True,
+        )
+
+    def _done(self, place: int | None, item: dict[str, Any], told: set[OpenPart]) -> None:
+        kind, item_id, final = item.get("type"), _text_id(item.get("id")), told is not self._told
         if kind == "reasoning":
-            text = "".join(_texts(item.get("summary")) or _texts(item.get("content")))
+            part = self.out.restate("reasoning", _thoughts(item), told, place=place, item_id=item_id)
             kept = {k: v for k, v in item.items() if v is not None and k not in ("status", "content")}
             if item.get("content"):
                 kept["content"] = item["content"]
-            elif index in self._open:
-                kept["content"] = [{"type": "reasoning_text", "text": self.out.text_of(index)}]
-            self.out.add(index, "reasoning", "" if self.out.text_of(index) else text, kept)
+            elif part in self._shown:
+                kept["content"] = [{"type": "reasoning_text", "text": part.said.text}]
+            if not (part.metadata or {}).get("encrypted_content") or kept.get("encrypted_content"):
+                self.out.note(part, kept)
         elif kind == "message":
             text = "".join(_texts(item.get("content")))
+            part = self.out.restate("text", text, told, place=place, item_id=item_id)
             cited = _cited(item.get("content"))
-            known = _identity(item) | ({"annotations": cited} if cited else {})
-            self.out.add(index, "text", "" if self.out.text_of(index) else text, known)
+            if not final or part.metadata is None:
+                self.out.note(part, _identity(item) | ({"annotations": cited} if cited else {}))
         elif kind == _SEARCH:
             self.out.hidden_calls = True
-            self.out.searches += is_search(item)
-            self.out.add(index, "search", "", response_item(item))
+            part = self.out.restate("search", "", told, place=place, item_id=item_id)
+            if part not in self._searched:
+                self._searched.add(part)
+                self.out.searches += is_search(item)
+            if not final or part.metadata is None:
+                self.out.note(part, response_item(item))
         elif kind == "function_call":
-            if not self.out.has(index):
-                self._added(index, item)
-            missing = "" if self.out.text_of(index) else item.get("arguments") or ""
-            self.out.add(index, "tool_call", missing, _identity(item))
-        self.out.close(index)
+            part = self.out.restate(
+                "tool_call",
+                as_arguments(item.get("arguments")),
+                told,
+                place=place,
+                call_id=_text_id(item.get("call_id")),
+                item_id=item_id,
+                name=str(item.get("name") or ""),
+            )
+            if not final or part.metadata is None:
+                self.out.note(part, _identity(item))
+        else:
+            return
+        if not final:
+            self.out.close(part)
 
     def _end(self, kind: str, response: dict[str, Any]) -> None:
         self.out.report(response.get("usage"))
         # Encrypted content differs between the item's event and the final response; the latter has the last word.
-        for index, item in enumerate(response.get("output") or []):
-            if known := self.out.has(index):
-                item = {} if item.get("type") != "reasoning" else item
-            elif item.get("type") != _SEARCH:
-                self._added(index, item)
-            if not (known or self.out.has(index)) or item.get("type") == "reasoning":
-                self._done(index, item)
+        told: set[OpenPart] = set()
+        for place, item in enumerate(response.get("output") or []):
+            if item.get("type") in _HIDDEN:
+                self.out.hidden_calls = True
+            self._done(place, item, told)
         if kind == "failed":
             self.out.error = dict(response.get("error") or {"message": "the response failed"})
         elif kind == "incomplete":
@@ -280,6 +368,18 @@ class ResponsesStream(StreamReader):
             self.out.ends(kind)
         elif kind == "completed":
             self.out.finish = self.out.finish or ("tool_calls" if self.out.has_tool_calls else "stop")
+
+
+def _thoughts(item: Mapping[str, Any]) -> str:
+    """The parts of a summary are paragraphs."""
+    text = ""
+    for paragraph in _texts(item.get("summary")):
+        text += paragraph_between(text, paragraph) + paragraph
+    return text or "".join(_texts(item.get("content")))
+
+
+def _text_id(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _identity(item: dict[str, Any]) -> Metadata:

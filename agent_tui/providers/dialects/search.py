@@ -4,13 +4,14 @@ go back. An item is kept as it came; what else of it is read here is for people,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from agent_tui.models.messages import Message, Metadata, SearchPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.search import search_id, search_item, searches_in
-from agent_tui.providers.dialects.shared import PartBuilder, mapping, number, parse_event
+from agent_tui.providers.dialects.parts import OpenPart, PartBuilder
+from agent_tui.providers.dialects.shared import mapping, number, parse_event
 from agent_tui.text.clean import encodable
 
 TOKENS_OF_CONTENT = 0.31
@@ -43,33 +44,48 @@ class CitedText:
     """Text of Anthropic's that is cut into blocks, each with what it cites: one part of the answer, whose metadata say
     where a block ends. Without a citation every block is a part."""
 
-    def __init__(self, out: PartBuilder, key: int) -> None:
-        self._out, self._key, self.at = out, key, key
+    def __init__(self, out: PartBuilder) -> None:
+        self._out = out
+        self._part: OpenPart | None = None
         self._blocks: list[tuple[int, list[Metadata]]] = []
+        """Where each begins, and what it cites."""
 
-    def begin(self, key: int, block: Mapping[str, Any]) -> None:
-        self.at = key
-        if not self._out.hidden_calls:
-            self._key, self._blocks = key, []
-        self._blocks.append((0, [dict(one) for one in block.get("citations") or ()]))
-        self._add(block.get("text") or "")
+    def begin(self, place: Hashable, block: Mapping[str, Any]) -> None:
+        text, cited = block.get("text") or "", [dict(one) for one in block.get("citations") or ()]
+        if self._part is None or self._part.closed or not self._out.hidden_calls:
+            self._part, self._blocks = self._out.begin("text", place, text=text), [(0, cited)]
+        else:
+            self._out.settle(self._part)
+            self._blocks.append((self._part.said.length, cited))
+            self._out.append(self._part, text)
 
-    def delta(self, delta: Mapping[str, Any]) -> None:
+    def piece(self, place: Hashable, delta: Mapping[str, Any]) -> None:
+        if self._part is None or self._part.closed or not self._out.hidden_calls:
+            part = self._out.part("text", place)
+            if part is not self._part:
+                # Nobody said that it begins.
+                self._part, self._blocks = part, [(0, [])]
         if delta.get("type") == "text_delta":
-            self._add(delta.get("text") or "")
-        elif delta.get("type") == "citations_delta":
+            self._out.write(self._part, delta.get("text") or "")
+        else:
             self._blocks[-1][1].append(dict(mapping(delta.get("citation"))))
 
-    def _add(self, text: str) -> None:
-        self._out.add(self._key, "text", text)
-        length, cited = self._blocks[-1]
-        self._blocks[-1] = (length + len(text), cited)
+    def interrupt(self) -> None:
+        """Something else than text begins."""
+        self._part = None
 
-    def stop(self) -> None:
+    def stop(self, part: OpenPart | None) -> bool:
+        """A block ends, whose part may go on: that of a part, if it is of this text, or the last one of all."""
+        if self._part is None or part not in (None, self._part):
+            return False
+        self._out.settle(self._part)
         if any(cited for _, cited in self._blocks):
-            self._out.add(self._key, "text", "", {"blocks": [[length, cited] for length, cited in self._blocks]})
+            ends = [*(start for start, _ in self._blocks[1:]), self._part.said.length]
+            blocks = [[end - start, cited] for end, (start, cited) in zip(ends, self._blocks, strict=True)]
+            self._out.note(self._part, {"blocks": blocks})
         if not self._out.hidden_calls:
-            self._out.close(self._key)
+            self._out.close(self._part)
+        return True
 
 
 def cited_blocks(text: str, metadata: Metadata | None) -> list[Metadata] | None:
@@ -154,7 +170,7 @@ class Grounding:
             listed = [_text(query) for query in queries if query] if isinstance(queries, list) else []
             self._out.searches += len(listed)
             found["query"] = "; ".join(listed)
-        self._out.add("grounding", "search", "", found)
+        self._out.note(self._out.begin("search"), found)
 
 
 class Annotations:
@@ -173,7 +189,7 @@ class Annotations:
     def _add(self) -> None:
         sources = [[_text(one.get("title")), _text(one.get("url"))] for one in self._cited]
         found = {"id": new_id("search"), "query": "", "sources": sources, "annotations": self._cited}
-        self._out.add("search", "search", "", found)
+        self._out.note(self._out.begin("search"), found)
 
 
 def searches_reported(raw: Mapping[str, Any]) -> int:

@@ -7,12 +7,11 @@ import hashlib
 import json
 import math
 import re
-import uuid
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from agent_tui.models.messages import (
     INTERRUPTED_RESULT,
@@ -26,12 +25,12 @@ from agent_tui.models.messages import (
     ToolCallPart,
     texts_below,
 )
-from agent_tui.models.requests import Delta, Effort, Media, SentMessage
+from agent_tui.models.requests import Effort, Media, SentMessage
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.endings import GRAVE, Ending, ending_of
+from agent_tui.providers.dialects.parts import Event
 from agent_tui.providers.dialects.record import CallIds
 from agent_tui.records import dataclass
-from agent_tui.text.clean import encodable, printable_line
+from agent_tui.text.clean import encodable
 
 NOT_SENT = "text/x-not-sent"
 """Media type of the words that stand for an image which is not sent."""
@@ -268,8 +267,6 @@ def with_budget(tokens: int) -> Thinking:
     return Thinking({"thinking": {"type": "enabled", "budget_tokens": tokens}})
 
 
-Event: TypeAlias = dict[str, Any]
-"""One event of a provider's stream, parsed."""
 _DIGITS = 100
 
 
@@ -292,180 +289,6 @@ def _parsed(text: str) -> Any:
     except ValueError:
         # A number of thousands of digits; what stands beside it may be right.
         return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < _DIGITS else 0)
-
-
-Kind = Literal["text", "reasoning", "tool_call", "search"]
-_END_WORDS = 120
-"""Characters that are kept of how an end is called."""
-
-
-@dataclass(slots=True)
-class _Open:
-    index: int
-    kind: Kind
-    text: list[str] = field(default_factory=list)
-    metadata: Metadata | None = None
-    closed: bool = False
-
-
-class PartBuilder:
-    """The answer so far. Parts are named by a key of the caller's choice (a block's index, an item's id) and are
-    numbered when they first have something: no text and no metadata means no part."""
-
-    def __init__(self) -> None:
-        self.deltas: list[Delta] = []
-        self.usage: Metadata = {}
-        self.finish: Ending | None = None
-        self.end_words = ""
-        """How the provider calls that end, in its own words."""
-        self.message_metadata: Metadata | None = None
-        self.error: Metadata | None = None
-        self.hidden_calls, self.searches = False, 0
-        self.compared: tuple[str | None, str | None] = None, None  # ``response_id`` and ``diagnosis`` of ``Finished``
-        self.dropped: list[str] = []
-        """Places of reasoning blocks in the request that the provider says it left out."""
-        self._parts: dict[Hashable, _Open] = {}
-        self._runs = 0
-        self._at_end: list[Callable[[], None]] = []
-
-    def at_end(self, do: Callable[[], None]) -> None:
-        """Has something done before the parts are closed, however the answer ends."""
-        self._at_end.append(do)
-
-    @property
-    def has_tool_calls(self) -> bool:
-        return any(part.kind == "tool_call" for part in self._parts.values())
-
-    def take(self) -> list[Delta]:
-        deltas, self.deltas = self.deltas, []
-        return deltas
-
-    def report(self, usage: Any) -> None:
-        """Adds what the provider says of usage; what is no set of named values says nothing."""
-        if isinstance(usage, Mapping):
-            self.usage.update(usage)
-
-    def has(self, key: Hashable) -> bool:
-        return key in self._parts
-
-    def text_of(self, key: Hashable) -> str:
-        return "".join(self._parts[key].text) if key in self._parts else ""
-
-    def metadata_of(self, key: Hashable) -> Metadata | None:
-        return self._parts[key].metadata if key in self._parts else None
-
-    def add(self, key: Hashable, kind: Kind, text: str = "", metadata: Metadata | None = None) -> None:
-        """Append ``text`` and replace the metadata when given. Text after the part was closed is dropped.
-        Raises TypeError for what is no text."""
-        _require_text(text)
-        if not text and metadata is None:
-            return
-        part = self._parts.get(key)
-        if part is None:
-            part = self._parts[key] = _Open(len(self._parts), kind)
-        elif part.closed:
-            text = ""
-            if metadata is None or metadata == part.metadata:
-                return
-        if text:
-            part.text.append(text)
-        if metadata is not None:
-            part.metadata = metadata
-        self.deltas.append(Delta(part.index, part.kind, text, metadata, part.closed))
-
-    def call(self, key: Hashable, call_id: str | None, name: str, metadata: Metadata | None = None) -> None:
-        """Open a tool call; without an id one is made up (some providers give none). Raises TypeError for an id or a
-        name that is no text."""
-        _require_text(call_id or "", name)
-        if key in self._parts:
-            return
-        part = self._parts[key] = _Open(len(self._parts), "tool_call")
-        part.metadata = metadata
-        call_id = call_id or f"call_{uuid.uuid4().hex[:24]}"
-        self.deltas.append(Delta(part.index, "tool_call", "", metadata, call_id=call_id, name=name))
-
-    def amend(self, key: Hashable, call_id: str | None, name: str | None) -> None:
-        """Give an open tool call the id or name that came after its first piece."""
-        _require_text(call_id or "", name or "")
-        part = self._parts[key]
-        self.deltas.append(Delta(part.index, "tool_call", call_id=call_id, name=name))
-
-    def close(self, key: Hashable) -> None:
-        part = self._parts.get(key)
-        if part is not None and not part.closed:
-            part.closed = True
-            self.deltas.append(Delta(part.index, part.kind, closed=True))
-
-    @property
-    def has_content(self) -> bool:
-        """Whether there is anything to go on with: more than thoughts."""
-        return any(part.kind != "reasoning" and (part.text or part.kind != "text") for part in self._parts.values())
-
-    def ends(self, reason: Any, ending: Ending | None = None, told: Any = "") -> None:
-        """The provider said with which reason its answer ended; what is no reason says nothing. ``ending`` is what it
-        means where the table does not have to say, ``told`` what else was said of it. The first that is grave stays."""
-        ending = ending or ending_of(reason)
-        if ending is None or self.finish in GRAVE:
-            return
-        self.finish = ending
-        words = ": ".join(str(one) for one in (reason, told) if one)
-        self.end_words = printable_line(words, _END_WORDS)
-
-    def end(self) -> None:
-        """The provider said that its answer is whole. Some say no more than that of how it ended."""
-        if self._parts and self.error is None:
-            self.finish = self.finish or ("tool_calls" if self.has_tool_calls else "stop")
-
-    def close_all(self) -> None:
-        for do in self._at_end:
-            do()
-        for key in self._parts:
-            self.close(key)
-
-    def run(self, kind: Kind) -> Hashable:
-        """The key of the newest part when it is an open one of ``kind``, else a new key after closing it: for
-        protocols that have no blocks, where a change of kind is all that separates parts."""
-        newest = next(reversed(self._parts), None)
-        if newest is not None:
-            part = self._parts[newest]
-            if part.kind == kind and not part.closed:
-                return newest
-            if part.kind != "tool_call":
-                self.close(newest)
-        return self.new_run()
-
-    def new_run(self) -> Hashable:
-        self._runs += 1
-        return ("run", self._runs)
-
-
-def _require_text(*values: object) -> None:
-    """Raises TypeError for a value that is no text: what providers send is only typed in their documentation."""
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError(f"{type(value).__name__} where text belongs")
-
-
-class StreamReader:
-    """Reads the events of one answer into ``out``. ``tags``: the model may write its thoughts into the text."""
-
-    def __init__(self, out: PartBuilder, tags: bool = False) -> None:
-        self.out = out
-
-    @staticmethod
-    def knows(event: Event) -> bool:
-        """Says whether an event is of this API."""
-        raise NotImplementedError
-
-    def event(self, event: Event) -> None:
-        raise NotImplementedError
-
-
-def as_arguments(value: Any) -> str:
-    """Raw argument text of a tool call, whether the provider gave text or an object."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 ABSURD_NUMBER = 1e15
@@ -493,7 +316,12 @@ def with_hour(usage: TokenUsage, hour: Any) -> TokenUsage:
     return replace(usage, cache_write_1h=count)
 
 
+_COUNT = re.compile(r"\d{1,15}(?:\.0*)?")
+
+
 def mapping(value: Any) -> Mapping[str, Any]:
+    if value is None or isinstance(value, dict):
+        return value or {}
     return value if isinstance(value, Mapping) else {}
 
 
@@ -507,7 +335,8 @@ def finite(value: object) -> float | None:
 
 
 def integer(value: Any) -> int | None:
-    found = finite(value)
+    """A count, also as text or with a fraction of 0; None for anything else."""
+    found = finite(float(value) if isinstance(value, str) and _COUNT.fullmatch(value) else value)
     # Nothing is counted in such numbers, and adding them up would make them worse.
     return int(found) if found is not None and abs(found) < ABSURD_NUMBER else None
 

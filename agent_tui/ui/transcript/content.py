@@ -267,8 +267,8 @@ class Content(Pointer):
                     return block
                 return TextBlock(key, text)
             case ReasoningPart():
-                if not isinstance(block, ReasoningBlock) or block.body.text != part.paragraphs:
-                    block = ReasoningBlock(key, part.paragraphs)
+                if not isinstance(block, ReasoningBlock) or block.body.text != part.text:
+                    block = ReasoningBlock(key, part.text)
                 block.finish()
                 block.seconds = part.seconds
                 return block

@@ -248,7 +248,7 @@ def blocks_of(message: Message, tools: Tools) -> list[Block]:
         if isinstance(part, TextPart):
             out.append(TextBlock(key, part.text, complete))
         elif isinstance(part, ReasoningPart):
-            out.append(ReasoningBlock(key, part.paragraphs, complete, part.seconds))
+            out.append(ReasoningBlock(key, part.text, complete, part.seconds))
         elif (call := part if isinstance(part, ToolCallPart) else shown_call(part)) is not None:
             out.append(tool_block(key, call, tools))
     out += ending(message)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_tui.providers.dialects.anthropic import AnthropicStream
-from agent_tui.providers.dialects.shared import PartBuilder
+from agent_tui.providers.dialects.parts import PartBuilder
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support.loopback import Loopback, sse

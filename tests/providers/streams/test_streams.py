@@ -298,7 +298,7 @@ def test_responses_with_two_summaries_a_phase_and_an_id() -> None:
     ]
     got = accumulate(sse(events, named=True))
     assert got.parts == [
-        ("reasoning", "onetwo", final),
+        ("reasoning", "one\n\ntwo", final),
         ("text", "hello", {"type": "message", "id": "msg_1", "phase": "final_answer", "status": "completed"}),
     ]
     assert got.usage == TokenUsage(8, 9) and got.reason == "stop"

@@ -44,7 +44,7 @@ def test_whatever_comes_in_whatever_pieces_goes_back_as_it_came(pieces: list[str
     assert (sent_back(answer, target) or "").strip() == whole.strip()
     if any(isinstance(part, ReasoningPart) for part in answer.parts):
         assert sent_back(answer, target) == whole
-        assert whole.lstrip().startswith("<think>")
+        assert whole.lstrip().startswith("<think>") or "</think>" in whole
     else:
         assert answer.text == whole
         assert not whole.lstrip().startswith("<think>")
@@ -58,6 +58,27 @@ def test_thoughts_are_reasoning_and_the_rest_is_the_answer(size: int) -> None:
     assert [type(part) for part in answer.parts] == [ReasoningPart, TextPart]
     assert answer.reasoning == "\nLet me see.\n"
     assert answer.text == "\n\nIt is 4 < 5, not </think>."
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+@pytest.mark.parametrize(
+    ("whole", "thought", "text"),
+    [
+        ("So it is 4.\n</think>\n\nIt is 4.", "So it is 4.\n", "\n\nIt is 4."),
+        ("So it is 4.</think>It is 4.", "So it is 4.", "It is 4."),
+        ("</think>It is 4.", "", "It is 4."),
+        ("<thinking>So</thinking>It is 4.", "So", "It is 4."),
+        ("It ends with </think>, always.", "", "It ends with </think>, always."),
+        ("It ends with `</think>`, always.", "", "It ends with `</think>`, always."),
+        ("```\nx\n</think>\n```", "", "```\nx\n</think>\n```"),
+    ],
+)
+def test_thoughts_whose_opening_tag_the_server_wrote(whole: str, thought: str, text: str, size: int) -> None:
+    pieces = [whole[i : i + size] for i in range(0, len(whole), size)]
+    target = resolve_target(LOCAL)
+    answer = answered(pieces, target)
+    assert (answer.reasoning, answer.text) == (thought, text)
+    assert sent_back(answer, target) == whole
 
 
 def test_an_answer_that_ends_while_it_thinks_keeps_what_it_thought() -> None:
