@@ -207,12 +207,8 @@ class PartBuilder:
             return part
         _require_text(arguments, call_id or "", item_id or "", name)
         part = self._known_call(place, call_id, item_id, bool(name))
-        known = part is not None and bool(call_id) and part.call_id == call_id
-        if (
-            part is None
-            or (begins and not known)
-            or not self._is_same_call(part, place, call_id, name, arguments, item_id)
-        ):
+        another = begins and not (part is not None and call_id and part.call_id == call_id)
+        if part is None or another or not self._is_same_call(part, place, call_id, item_id, name, arguments):
             name = name or (part.name if part is not None else "")
             part = self._open("tool_call", place, None)
             part.said = RunningArguments()
