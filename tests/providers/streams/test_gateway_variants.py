@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agent_tui.engine.turns.step import StreamProcessor
+from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.models.messages import Message, ReasoningPart, TextPart
 from agent_tui.models.requests import Delta, Target
 from agent_tui.providers.accumulate import Accumulator

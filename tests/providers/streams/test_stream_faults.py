@@ -88,7 +88,7 @@ STATUSES: list[tuple[int, FailureKind, bool]] = [
     (403, "auth", False),
     (404, "not_found", False),
     (408, "timeout", True),
-    (413, "context_overflow", False),
+    (413, "too_large", False),
     (429, "rate_limit", True),
     (500, "overloaded", True),
     (503, "overloaded", True),
