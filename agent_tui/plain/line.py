@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
-import unicodedata
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
@@ -165,15 +163,13 @@ _TOWARDS = {
 }
 """Where the keys that take something away take it."""
 
-_STRING = r"\x1b[\]PX^_][^\x00-\x1f\x7f]{0,400}"
-"""What a terminal answers to a question (OSC, DCS, APC). Nobody asks here; an editor that had the terminal may have."""
-_ANSWER = re.compile(rf"{_STRING}(?:\x07|\x1b\\)")
-_BEGUN = re.compile(rf"{_STRING}\x1b?\Z|\x1b(?:\[[ -?]{{0,30}}|O)?\Z")
-"""What may become an answer or a key with what comes next."""
-_SEQUENCE = re.compile(r"\x1b(?:\[([0-9;:<=>?]*)([ -/]*[@-~])|O([@-~])|([^\[O\]PX^_\x1b]))")
+_SEQUENCE = re.compile(r"\x1b(?:\[(\d*)(?:;(\d+))?([@-~])|O[\d;]*([@-~])|(.))", re.DOTALL)
+_UNICODE = re.compile(r"\x1b\[(\d+)(?:;(\d+))?(?:;([\d:]+))?u")
 _FINALS = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"}
 _NUMBERED = {"1": "home", "3": "delete", "4": "end", "7": "home", "8": "end"}
 _ALT = {"b": "word left", "f": "word right", "d": "word delete", "\x7f": "word back", "\x08": "word back"}
+_WITH_CTRL = {"/": "\x1f", "-": "\x1f", "\x7f": "\x17", "\r": "\r"}
+"""Keys that are no letters, as they are with Ctrl."""
 _CONTROLS = {
     "\n": "enter",
     "\r": "enter",
@@ -202,50 +198,34 @@ _CONTROLS = {
 }
 
 
-class Keys:
-    """Bytes to keys: a letter is itself, whether it can be seen or not (a wide blank, what joins two letters); anything
-    else has a name of more than one letter. What is not whole yet waits for the rest."""
+def meaning_of(sequence: str) -> tuple[str, str]:
+    """What a key that was pressed writes, and its name where it writes nothing; both empty where it means nothing to a
+    line."""
+    if (match := _UNICODE.fullmatch(sequence)) is not None:
+        code, held, text = int(match[1]), int(match[2] or 1) - 1, match[3]
+        if text:
+            return "".join(chr(int(letter)) for letter in text.split(":")), ""
+        sequence = _as_before(code, held)
+    if len(sequence) == 1:
+        return "", _CONTROLS.get(sequence, "")
+    return "", _named(match) if (match := _SEQUENCE.fullmatch(sequence)) is not None else ""
 
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
 
-    @property
-    def waits(self) -> bool:
-        """True when something has begun that may be an escape sequence, or Esc alone."""
-        return bool(self._rest)
-
-    def forget(self) -> None:
-        """Drops what has begun: it was Esc alone, or nothing that came to its end, which means nothing here."""
-        self._rest = ""
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        text = self._rest + self._decoder.decode(data)
-        self._rest = ""
-        at = 0
-        while at < len(text):
-            key, end = "", at + 1
-            if text[at] != "\x1b":
-                key = _CONTROLS.get(text[at], "") if unicodedata.category(text[at]) == "Cc" else text[at]
-            elif match := _ANSWER.match(text, at):
-                end = match.end()
-            elif match := _SEQUENCE.match(text, at):
-                key, end = _named(match), match.end()
-            elif not text.startswith("\x1b\x1b", at) and _BEGUN.match(text, at):
-                self._rest = text[at:]
-                return
-            if key:
-                yield key
-            at = end
+def _as_before(code: int, held: int) -> str:
+    """A key of kitty's protocol as a terminal without it sends it."""
+    ctrl, alt = held & 4, held & 2
+    if code > 127 or held & ~7:
+        return ""
+    letter = chr(code & 0x1F) if ctrl and 64 <= code < 127 else _WITH_CTRL.get(chr(code), "") if ctrl else chr(code)
+    return f"\x1b{letter}" if alt and letter else letter
 
 
 def _named(match: re.Match[str]) -> str:
-    parameters, final, single, alt = match.groups()
+    number, modifier, final, single, alt = match.groups()
     if alt is not None:
         return _ALT.get(alt, "")
     if single is not None:
         return _FINALS.get(single, "")
-    number, _, modifier = parameters.partition(";")
     name = _NUMBERED.get(number, "") if final == "~" else _FINALS.get(final, "")
     if name in ("left", "right") and modifier in ("3", "5", "7"):
         return f"word {name}"

@@ -13,6 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
 
+from agent_tui.terminal_input import pasted_text
+
 T = TypeVar("T")
 
 PASTE = 0.05
@@ -42,7 +44,9 @@ class Listener(NamedTuple):
     """Who is told what was read."""
 
     line: Callable[[str], None]
-    """A line, or a paste of several."""
+    """A line, or several that were pasted and then sent."""
+    lines: Callable[[str], None]
+    """Several lines that came at once: a message, whatever stands in them."""
     over: Callable[[], None]
     """Nothing more can be read, or Ctrl+D on an empty line."""
     interrupted: Callable[[], None]
@@ -214,9 +218,9 @@ class Lines(Reads):
 
     def _pasted(self) -> None:
         self._paste = None
-        if self._whole:
-            whole, self._whole = self._whole, []
-            self._tell("\n".join(whole))
+        whole, self._whole = self._whole, []
+        if whole:
+            self._tell("\n".join(map(pasted_text, whole)), several=len(whole) > 1)
 
     def _next(self) -> None:
         if self._wanted and b"\n" in self._rest:
@@ -242,11 +246,11 @@ class Lines(Reads):
         if self._listener is not None:
             self._listener.over()
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str, *, several: bool = False) -> None:
         if self._want.kind != "answer":
             text, self._begun = self._begun + text, ""
         if self._listener is not None:
-            self._listener.line(text)
+            (self._listener.lines if several else self._listener.line)(text)
 
 
 def unfinished(descriptor: int) -> bytes:

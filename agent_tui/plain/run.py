@@ -74,6 +74,11 @@ class Session:
             self._unsent.append(text)
         self._tell(lambda chat: chat.line(text))
 
+    def lines(self, text: str) -> None:
+        if self._chat is None:
+            self._unsent.append(text)
+        self._tell(lambda chat: chat.line(text, is_message=True))
+
     def over(self) -> None:
         self._tell(lambda chat: chat.over())
 
@@ -106,7 +111,7 @@ class Session:
         from agent_tui.plain.reading import Listener
 
         self._on_signals()
-        self.reads.open(Listener(self.line, self.over, self.interrupted, self.ended))
+        self.reads.open(Listener(self.line, self.lines, self.over, self.interrupted, self.ended))
         self._open = True
         try:
             await self._run()

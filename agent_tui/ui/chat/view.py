@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agent_tui.history import History
     from agent_tui.ui.chat.status_command import OwnLine
     from agent_tui.ui.prompt.completing import Completions
-    from agent_tui.ui.textual_private.terminal import Hears
+    from agent_tui.ui.textual_private.keys import HearsReport
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.widgets.queue import Queue
 
@@ -55,8 +55,8 @@ class ChatApp(DrawsFrames):
         """Sends a control sequence of ours; nothing happens without a terminal."""
         write_to_terminal(self, sequence)
 
-    def ask_terminal(self, question: str, listener: Hears | None) -> None:
-        """Asks the terminal; what ``listener`` takes of its answer is no key."""
+    def ask_terminal(self, question: str, listener: HearsReport | None) -> None:
+        """Asks the terminal; ``listener`` hears what it says from now on."""
         ask_terminal(self, question, listener)
 
 

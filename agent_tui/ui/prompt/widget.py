@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from agent_tui.completion import Query, query_at
+from agent_tui.terminal_input import ESCAPE_WAIT
 from agent_tui.ui.first_frame import PLACEHOLDER
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from agent_tui.ui.safety import Guarded
@@ -24,13 +25,10 @@ if TYPE_CHECKING:
     from agent_tui.ui.prompt.vim_keys import VimKeys
     from agent_tui.ui.vim.machine import Ask, Mode
 
-ESCAPE_WAIT = 0.05
+FAST_ESCAPE = 0.05
 """Seconds, as Neovim waits. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
 
 Outside: TypeAlias = Literal["escape", "quit", "history", "editor", "paste", "keys", "panel", "find"]
-
-ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
-"""How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
 
 
 class Host(NamedTuple):
@@ -186,10 +184,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
             self.vim = VimKeys(self, self._vim_asks, self._vim_shows, self.placeholders.places)
             self.vim.settle()
-            wait_after_escape(ESCAPE_WAIT)
+            wait_after_escape(self.app, FAST_ESCAPE)
         else:
             self.vim = None
-            wait_after_escape(None)
+            wait_after_escape(self.app, ESCAPE_WAIT)
             self.remove_class("-inserting")
             self.selection = type(self.selection).cursor(self.cursor_location)
             self.host.mode_shown("")
@@ -229,10 +227,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     # Keys
 
     async def on_key(self, event: events.Key) -> None:
-        event.key = ENTERS.get(event.key, event.key)
-        if event.key.startswith("ctrl+"):
-            # In xterm's form the letter comes along; it is not to be typed.
-            event.character = None
         if event.key != "tab":
             self.host.typed()
         # Alt and a letter may be bound as one key; else it is Esc and then the letter.
