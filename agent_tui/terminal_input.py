@@ -82,13 +82,13 @@ _STRING_END = "(?:\x07|\x1b\\\\|\x9c)"
 _TOKEN = re.compile(
     "(?P<text>[^\x00-\x1f\x7f-\x9f]++)|(?P<line>\r\n)"
     f"|{_CSI}(?:M(?P<old_mouse>[^\x00-\x1f]{{3}})|(?P<console>\\[[A-E])"
-    "|(?P<parameters>[0-?]{0,4096}+)(?P<between>[ -/]{0,8}+)(?P<final>[@-LN-~]|(?<!\\[)M))"
+    "|(?P<parameters><[\\d;:-]{0,64}+|[0-?]{0,4096}+)(?P<between>[ -/]{0,8}+)(?P<final>[@-LN-~]|(?<!\\[)M))"
     f"|{_SS3}(?P<application>[0-9;]{{0,6}}+[@-~])"
     f"|(?P<string>{_STRING}{_BODY}{_STRING_END})"
     "|\x1b(?P<alt>[^\\[O\\]PX^_\x1b])"
 )
 _BEGUN = re.compile(
-    f"{_CSI}(?:M[^\x00-\x1f]{{0,2}}+|\\[|[0-?]{{0,4096}}+[ -/]{{0,8}}+)|{_SS3}[0-9;]{{0,6}}+"
+    f"{_CSI}(?:M[^\x00-\x1f]{{0,2}}+|\\[|<[\\d;:-]{{0,64}}+|[0-?]{{0,4096}}+[ -/]{{0,8}}+)|{_SS3}[0-9;]{{0,6}}+"
     f"|{_STRING}{_BODY}(?:\x1b\\Z)?|\x1b\\Z"
 )
 """A sequence as far as it has come."""

@@ -10,6 +10,7 @@ from typing import NamedTuple, TextIO
 from rich.cells import cell_len
 
 from agent_tui import terminal_output
+from agent_tui.history import Recall
 from agent_tui.text.clean import blanked
 
 UNDONE = 200
@@ -33,8 +34,7 @@ class Line:
         self.text = ""
         self.at = 0
         self._past = list(past)
-        self._back = 0
-        self._typed = ""
+        self._recall = Recall(self._past)
         self._cut = ""
         self._was: list[_Was] = []
         self.searched: str | None = None
@@ -51,11 +51,13 @@ class Line:
     def clear(self) -> None:
         """A new line begins."""
         self.text, self.at = "", 0
-        self._back, self.searched = 0, None
+        self.searched = None
+        self._recall.leave()
         self._was.clear()
 
     def remember(self, text: str) -> None:
-        """A line that can be had again."""
+        """A line that was sent, or not, and can be had again."""
+        self._recall.end()
         if text.strip() and self._past[-1:] != [text]:
             self._past.append(text)
 
@@ -115,14 +117,10 @@ class Line:
                 self.put(text[: end - 2] + text[end - 1] + text[end - 2] + text[end:], end)
             case "undo" if self._was:
                 self.text, self.at = self._was.pop()
-            case "up" if self._back < len(self._past):
-                if not self._back:
-                    self._typed = text
-                self._back += 1
-                self.put(self._past[-self._back])
-            case "down" if self._back:
-                self._back -= 1
-                self.put(self._past[-self._back] if self._back else self._typed)
+            case "up" | "down":
+                recalled = self._recall.older(text) if name == "up" else self._recall.newer(text)
+                if recalled is not None:
+                    self.put(recalled)
 
     def _goal(self, name: str) -> int:
         """Returns where a key that moves goes to; a letter goes with what is written on it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import termios
 from collections.abc import Callable, Sequence
@@ -127,7 +128,6 @@ class Typed(Reads):
         self._waiting: asyncio.TimerHandle | None = None
         self._typing: asyncio.TimerHandle | None = None
         self._proposing: asyncio.Task[None] | None = None
-        self._first = True
         self._draft: Draft | None = None
 
     # What the chat asks for
@@ -136,6 +136,9 @@ class Typed(Reads):
         self._listener = listener
         self._listen()
         self._window.open()
+        if select.select([self._descriptor], [], [], 0)[0] and (ahead := what_is_there(self._descriptor)):
+            # Ctrl+D is a zero in what was typed before keys came as they are.
+            self._loop.call_soon(lambda: self._hear(self._reader.feed(ahead.replace(b"\0", b"\x04"))))
 
     def close(self) -> str:
         for timer in (self._waiting, self._typing):
@@ -237,8 +240,6 @@ class Typed(Reads):
             if self._listener is not None:
                 self._listener.over()
             return
-        if self._first:  # Ctrl+D that was typed before keys came as they are
-            self._first, data = False, data.replace(b"\0", b"\x04")
         if (draft := self._draft) is not None:
             self._draft = None
             if self._loop.time() < draft.unseen_until and self._line.text == draft.text:

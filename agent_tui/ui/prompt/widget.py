@@ -168,7 +168,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.close_completions()
         self.load_text("")
         self.placeholders.clear()
-        self.history_file.reset()
+        self.history_file.recall.end()
         if self.vim is not None:
             self.vim.begin()
         return typed
@@ -331,9 +331,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.delete((row, start), (row, column), maintain_selection_offset=False)
 
     def action_up(self) -> None:
-        if self.offered and not self.history_file.browsing:
+        if self.offered and not self.history_file.recall.browsing:
             self.offered.action_move(-1)
-        elif self.is_empty and not self.history_file.browsing:
+        elif self.is_empty and not self.history_file.recall.browsing:
             self.host.take_back()
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
             self.recall_older()
@@ -341,17 +341,17 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.action_cursor_up()
 
     def action_down(self) -> None:
-        if self.offered and not self.history_file.browsing:
+        if self.offered and not self.history_file.recall.browsing:
             self.offered.action_move(1)
-        elif self.navigator.is_last_wrapped_line(self.cursor_location) and self.history_file.browsing:
-            newer = self.history_file.newer()
+        elif self.navigator.is_last_wrapped_line(self.cursor_location) and self.history_file.recall.browsing:
+            newer = self.history_file.recall.newer(self.text)
             if newer is not None:
                 self.set_text(newer)
         else:
             self.action_cursor_down()
 
     def recall_older(self) -> None:
-        older = self.history_file.older(self.text)
+        older = self.history_file.recall.older(self.text)
         if older is not None:
             self.set_text(older)
 
@@ -365,7 +365,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             return
         query = None
         moving = self.vim is not None and not self.vim.inserting
-        if not self.history_file.browsing and self.selection.is_empty and not moving:
+        if not self.history_file.recall.browsing and self.selection.is_empty and not moving:
             row, column = self.cursor_location
             query = query_at(self.document.get_line(row), column, row == 0)
         if self.completer.look(query):
