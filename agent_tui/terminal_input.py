@@ -18,6 +18,7 @@ No byte raises anything here, and what comes out is well formed: whoever acts up
 from __future__ import annotations
 
 import codecs
+import os
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -73,6 +74,7 @@ _Token: TypeAlias = TerminalInput | _PasteMark
 
 START, END = "\x1b[200~", "\x1b[201~"
 
+_CONTROLS = "[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 # C1 controls introduce sequences as well. Bytes that are no UTF-8 stand as surrogates, and introduce nothing.
 _CSI = "(?:\x1b\\[|\x9b)"
 _SS3 = "(?:\x1bO|\x8f)"
@@ -85,7 +87,7 @@ _TOKEN = re.compile(
     "|(?P<parameters><[\\d;:-]{0,64}+|[0-?]{0,4096}+)(?P<between>[ -/]{0,8}+)(?P<final>[@-LN-~]|(?<!\\[)M))"
     f"|{_SS3}(?P<application>[0-9;]{{0,6}}+[@-~])"
     f"|(?P<string>{_STRING}{_BODY}{_STRING_END})"
-    "|\x1b(?P<alt>[^\\[O\\]PX^_\x1b])"
+    "|\x1b(?P<alt>[^\\[O\\]PX^_\x1b\x80-\x9f])"
 )
 _BEGUN = re.compile(
     f"{_CSI}(?:M[^\x00-\x1f]{{0,2}}+|\\[|<[\\d;:-]{{0,64}}+|[0-?]{{0,4096}}+[ -/]{{0,8}}+)|{_SS3}[0-9;]{{0,6}}+"
@@ -158,7 +160,7 @@ def _given_up(begun: str) -> list[_Token]:
         return []
     introducer = 2 if begun[0] == "\x1b" else 1
     keys: list[_Token] = [KeyPress(begun[:2])] if introducer == 2 else []
-    letters = _shown(begun[introducer:].rstrip("\x1b"))
+    letters = _shown(re.sub(_CONTROLS, "", begun[introducer:]))
     return [*keys, *([TypedText(letters)] if letters else [])]
 
 
@@ -278,7 +280,6 @@ _ESCAPES = (
     "|\x1b[ -/]*[0-~]"
     "|\x9b[0-?]*[ -/]*[@-~]"
 )
-_CONTROLS = "[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CUT_ESCAPE = re.compile("\x1b(?:\\[[0-?]{0,64}[ -/]{0,8})?\\Z|\r\\Z")
 
 
@@ -505,3 +506,21 @@ def _to_last_end(tokens: list[_Token]) -> list[_Token]:
         if isinstance(token, TypedText | PastedText | KeyPress)
     )
     return [*tokens[:begin], PastedText(pasted_text(text)), *tokens[end + 1 :]]
+
+
+def typed_so_far(terminal: int) -> bytes:
+    """Returns the bytes that were typed and can be read at once, those of a line that is not finished included. Raises
+    OSError and ``termios.error``."""
+    import termios  # not where there is none
+
+    before = termios.tcgetattr(terminal)
+    at_once = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
+    at_once[6][termios.VMIN], at_once[6][termios.VTIME] = 0, 0
+    data = b""
+    try:
+        termios.tcsetattr(terminal, termios.TCSANOW, at_once)
+        while piece := os.read(terminal, 1 << 16):
+            data += piece
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+    return data

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
-import termios
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
 
-from agent_tui.terminal_input import pasted_text
+from agent_tui.terminal_input import pasted_text, typed_so_far
 
 T = TypeVar("T")
 
@@ -159,7 +157,7 @@ class Lines(Reads):
     def typed_ahead(self) -> str:
         if not self._live:
             return ""
-        data = self._rest + unfinished(self._descriptor)
+        data = self._rest + typed_so_far(self._descriptor)
         self._rest = b""
         ahead, newline, begun = data.replace(b"\r", b"\n").decode("utf-8", "replace").rpartition("\n")
         whole, self._whole = [*self._whole, *([ahead] if newline else [])], []
@@ -251,22 +249,3 @@ class Lines(Reads):
             text, self._begun = self._begun + text, ""
         if self._listener is not None:
             (self._listener.lines if several else self._listener.line)(text)
-
-
-def unfinished(descriptor: int) -> bytes:
-    """Returns the bytes that were typed and can be read at once, the beginning of a line that is not finished
-    included."""
-    before = termios.tcgetattr(descriptor)
-    raw = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
-    raw[6][termios.VMIN], raw[6][termios.VTIME] = 0, 0
-    data = b""
-    try:
-        termios.tcsetattr(descriptor, termios.TCSANOW, raw)
-        while select.select([descriptor], [], [], 0)[0]:
-            piece = os.read(descriptor, 4096)
-            if not piece:
-                break
-            data += piece
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSANOW, before)
-    return data

@@ -9,6 +9,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 
 from agent_tui.completion import Query, query_at
@@ -354,6 +355,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         older = self.history_file.recall.older(self.text)
         if older is not None:
             self.set_text(older)
+
+    def render_line(self, y: int) -> Strip:
+        """Nothing where nothing has room: Textual would break the placeholder into lines of no cells."""
+        return super().render_line(y) if self.content_size.width > 0 else Strip.blank(self.size.width)
 
     # Completion
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from agent_tui.terminal_input import TerminalInput, TerminalReader
+from agent_tui.terminal_input import TerminalInput, TerminalReader, typed_so_far
 from agent_tui.text.clean import one_line
 from agent_tui.ui.first_frame import ENTER, FirstFrame
 from agent_tui.ui.textual_private.terminal import teach_keys, wrap_output
@@ -150,9 +150,14 @@ def driver_class(
                 from agent_tui.ui.terminal.answers import hears_background
 
                 self.listeners.append(hears_background(partial(self._heard, background)))
-            self._typed_early = typed_ahead(self.fileno)
-            self._entered = frame is not None and frame.hand_over()
+            handed = frame.hand_over() if frame is not None else None
+            self._entered = handed is not None
+            early = handed[0] if handed is not None else typed_ahead(self.fileno)
+            # Until now the terminal made line feeds of Enter, which would be Ctrl+J.
+            self._typed_early = early.replace(b"\n", b"\r")
             super().start_application_mode()  # type: ignore[no-untyped-call]
+            if handed is not None:
+                self.attrs_before = handed[1]
             if self._asks and self.input_tty and os.environ.get("TERM") not in SILENT:
                 from agent_tui.ui.terminal.answers import QUERY
 
@@ -172,7 +177,7 @@ def driver_class(
             """Reads keys until the terminal is somebody else's, or gone."""
             known, early = TerminalMessages(self.listeners), self._typed_early
             self._typed_early = b""
-            self._tell(known, lambda: [*self.reader.feed(early), *self.reader.flush()])
+            self._tell(known, partial(self.reader.feed, early))
             while not self.exit_event.is_set():
                 data = self._next_bytes(CALM if self.reader.wait is None else min(CALM, self.reader.wait))
                 if data == b"":
@@ -216,26 +221,13 @@ def end_reading() -> None:
 
 
 def typed_ahead(terminal: int) -> bytes:
-    """What was typed before the terminal sends keys. Until then it makes line feeds of Enter, which would be Ctrl+J
-    afterwards: here they are Enter again."""
+    """What was typed before the terminal sends keys; empty where it is none."""
     import termios
 
-    if not os.isatty(terminal):
-        return b""
     try:
-        before = termios.tcgetattr(terminal)
-        at_once = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
-        at_once[6][termios.VMIN], at_once[6][termios.VTIME] = 0, 0
-        typed = b""
-        termios.tcsetattr(terminal, termios.TCSANOW, at_once)
-        try:
-            while data := os.read(terminal, READ):
-                typed += data
-        finally:
-            termios.tcsetattr(terminal, termios.TCSANOW, before)
+        return typed_so_far(terminal) if os.isatty(terminal) else b""
     except (OSError, termios.error):
         return b""
-    return typed.replace(b"\n", b"\r")
 
 
 class ReachesTerminal(Protocol):

@@ -52,18 +52,21 @@ class TerminalMessages:
                 yield from self._report(sequence)
 
     def _keys(self, sequence: str) -> Iterator[Message]:
-        numbered = _NUMBERED.fullmatch(sequence)
-        if numbered is not None and sequence not in ANSI_SEQUENCES_KEYS:
-            # Textual takes the number of a key that it does not know for a letter's.
-            number, final = (numbered[1] or "1", numbered[2]) if numbered[2] else numbered.group(3, 4)
-            if number + final not in FUNCTIONAL_KEYS:
-                return
-        keys = list(self._parser._sequence_to_key_events(sequence))
-        if not keys and len(sequence) == 2 and sequence[0] == "\x1b" and sequence not in ANSI_SEQUENCES_KEYS:
-            keys = list(self._parser._sequence_to_key_events(sequence[1], alt=True))
-        for key in keys:
+        for key in self._named_keys(sequence):
             if key.key != Keys.Ignore:
                 yield key
+
+    def _named_keys(self, sequence: str) -> Iterable[events.Key]:
+        numbered = _NUMBERED.fullmatch(sequence)
+        if numbered is not None:
+            number, final = (numbered[1] or "1", numbered[2]) if numbered[2] else numbered.group(3, 4)
+            if number + final not in FUNCTIONAL_KEYS:
+                # Textual takes the number of a key that it does not know for a letter's.
+                known = ANSI_SEQUENCES_KEYS.get(sequence)
+                return [events.Key(key.value, None) for key in known] if isinstance(known, tuple) else []
+        elif len(sequence) == 2 and sequence not in ANSI_SEQUENCES_KEYS:
+            return self._parser._sequence_to_key_events(sequence[1], alt=True)
+        return self._parser._sequence_to_key_events(sequence)
 
     def _report(self, report: str) -> Iterator[Message]:
         if report in ("\x1b[I", "\x1b[O"):
