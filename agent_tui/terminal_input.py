@@ -84,7 +84,7 @@ _STRING_END = "(?:\x07|\x1b\\\\|\x9c)"
 _TOKEN = re.compile(
     "(?P<text>[^\x00-\x1f\x7f-\x9f]++)|(?P<line>\r\n)"
     f"|{_CSI}(?:M(?P<old_mouse>[^\x00-\x1f]{{3}})|(?P<console>\\[[A-E])"
-    "|(?P<parameters><[\\d;:-]{0,64}+|[0-?]{0,4096}+)(?P<between>[ -/]{0,8}+)(?P<final>[@-LN-~]|(?<!\\[)M))"
+    "|(?P<parameters><[\\d;:-]{0,64}+|[0-?]{0,4096}+)(?P<between>[ -/]{0,8}+)(?P<final>[@-LN-Z\\\\-~]|(?<!\\[)M))"
     f"|{_SS3}(?P<application>[0-9;]{{0,6}}+[@-~])"
     f"|(?P<string>{_STRING}{_BODY}{_STRING_END})"
     "|\x1b(?P<alt>[^\\[O\\]PX^_\x1b\x80-\x9f])"
@@ -280,7 +280,7 @@ _ESCAPES = (
     "|\x1b[ -/]*[0-~]"
     "|\x9b[0-?]*[ -/]*[@-~]"
 )
-_CUT_ESCAPE = re.compile("\x1b(?:\\[[0-?]{0,64}[ -/]{0,8})?\\Z|\r\\Z")
+_CUT_ESCAPE = re.compile("\x1b(?:\\[[0-?]{0,64}[ -/]{0,8})?\\Z")
 
 
 def pasted_text(text: str) -> str:
