@@ -234,6 +234,9 @@ class ReachesTerminal(Protocol):
     def write_to_terminal(self, sequence: str) -> None:
         """Sends a control sequence of ours; nothing happens without a terminal."""
 
+    def write_outside(self, sequence: str) -> None:
+        """The same for the terminal around tmux or GNU screen."""
+
     def bell(self) -> None: ...
 
 
@@ -255,7 +258,7 @@ class Window:
 
     def notify(self, text: str) -> None:
         """A bell and, where the terminal knows OSC 9, a desktop notification."""
-        self._terminal.write_to_terminal(f"\x1b]9;{one_line(text, 200)}\x07")
+        self._terminal.write_outside(f"\x1b]9;{one_line(text, 200)}\x07")
         self._terminal.bell()
 
 

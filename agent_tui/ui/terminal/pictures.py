@@ -21,6 +21,7 @@ from agent_tui.engine.terminal import REPLY, Replies, believed
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.ui.screen_buffer import ScreenBuffer
+from agent_tui.ui.terminal.passing import through_tmux
 
 USUAL = (10, 20)
 """Pixels of a cell, wide and high, where the terminal does not say."""
@@ -86,11 +87,6 @@ def dropping(number: int) -> str:
 
 ENDING = "\x1b_Gq=2,m=0;\x1b\\"
 """Ends a picture that was sent in part."""
-
-
-def through_tmux(sequence: str) -> str:
-    """The sequence as tmux hands it on to the terminal around it, where ``allow-passthrough`` is set."""
-    return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
 
 
 def showing(name: str, image: bytes, columns: int, rows: int) -> str:
