@@ -24,8 +24,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
-from agent_tui.records import dataclass
-
 BURST = 0.05
 """Seconds within which text that follows a line break came with it."""
 FAST = 0.02
@@ -297,15 +295,13 @@ _PRESSED_TO_END = re.compile(rb"\x03|\x1b|\x1b\[27(?:;1?)?u|\x1b\[(?:99|\d{1,5}:
 _BREAKS = "\r\n"
 
 
-@dataclass(eq=False)
 class TerminalReader:
     """Reads what a terminal sends. Bytes go in with ``feed``; where ``wait`` says so, ``tick`` has to be called after
     that time; both return what is known by then. ``escape_wait`` may be changed at any time."""
 
-    clock: Callable[[], float] = time.monotonic
-    escape_wait: float = ESCAPE_WAIT
-
-    def __post_init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.escape_wait = ESCAPE_WAIT
         self._tokens = _Tokens()
         self._came = self.clock()
         """When the last byte came."""

@@ -290,9 +290,8 @@ class Typed(Reads):
         line.put(line.text + after, len(line.text))
         if more:
             self._release()
-            self._writer.quote(
-                f"{plural(len(self._above) + bool(line.text), 'line')} pasted; Enter sends them.", "Note"
-            )
+            lines = plural(len(self._above) + bool(line.text), "line")
+            self._writer.remark(f"{lines} pasted; Enter sends them.", "Note")
 
     def _press(self, key: str) -> None:
         line = self._line

@@ -16,7 +16,6 @@ from agent_tui.errors import AgentError
 from agent_tui.ui.first_frame import NAME, ROOMY, WORDMARK, is_small
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.driver import Window
-from agent_tui.ui.terminal.passing import passed_on
 from agent_tui.ui.textual_private.drawing import DrawsFrames
 from agent_tui.ui.textual_private.terminal import ask_terminal, write_to_terminal
 from agent_tui.ui.theme import paint_of, strip_of
@@ -60,10 +59,14 @@ class ChatApp(DrawsFrames):
 
     def write_outside(self, sequence: str) -> None:
         """The same for the terminal around tmux or GNU screen, which do not hand it on by themselves."""
+        from agent_tui.ui.terminal.passing import passed_on
+
         write_to_terminal(self, sequence if self.is_web else passed_on(sequence, os.environ))
 
     def copy_to_clipboard(self, text: str) -> None:
         """Into the terminal's clipboard, and that of the one around tmux or GNU screen."""
+        from agent_tui.ui.terminal.passing import passed_on
+
         super().copy_to_clipboard(text)
         sequence = f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07"
         if not self.is_web and (outside := passed_on(sequence, os.environ)) != sequence:
