@@ -16,6 +16,57 @@ WINDOWS = 20
 """Windows of one project that keep a draft each."""
 
 
+class Recall:
+    """Goes back and forth in earlier entries, the newest last, and from there to what had been typed. What is changed
+    on the way stays changed until something is sent (``end``). Entries may be added meanwhile."""
+
+    def __init__(self, entries: list[str]) -> None:
+        self.entries = entries
+        self._at: int | None = None
+        """The entry that is shown; None at the end, where nothing is recalled."""
+        self._changed: dict[int | None, str] = {}
+
+    @property
+    def browsing(self) -> bool:
+        return self._at is not None
+
+    @property
+    def shown(self) -> str | None:
+        """The entry that is shown, as it was."""
+        return self.entries[self._at] if self._at is not None else None
+
+    def older(self, current: str) -> str | None:
+        """The entry before the one that is shown as ``current``. None at the oldest."""
+        at = len(self.entries) if self._at is None else self._at
+        return self._go(current, at - 1) if at > 0 else None
+
+    def newer(self, current: str) -> str | None:
+        """The entry after the one that is shown as ``current``, or what had been typed; None when that is shown
+        already."""
+        if self._at is None:
+            return None
+        return self._go(current, self._at + 1 if self._at + 1 < len(self.entries) else None)
+
+    def _go(self, current: str, to: int | None) -> str:
+        self._changed[self._at] = current
+        self._at = to
+        return self._changed.get(to, self.entries[to] if to is not None else "")
+
+    def leave(self) -> str:
+        """Goes back to the end, where nothing is typed now, and returns what was. The change of what was shown is
+        gone, others stay."""
+        if self._at is None:
+            return ""
+        self._changed.pop(self._at, None)
+        self._at = None
+        return self._changed.pop(None, "")
+
+    def end(self) -> None:
+        """Something was sent: nothing is changed any more."""
+        self._at = None
+        self._changed.clear()
+
+
 class History:
     """Prompt history of one project. Reading never fails: a file that is not there or broken has no entries.
 
@@ -27,23 +78,26 @@ class History:
         self.draft_path = state / "drafts.json"
         self.project = project
         self.problem = ""
-        self._entries: list[str] | None = None
-        self._back = 0
-        self._stash = ""
+        self._recall: Recall | None = None
         self._unsent: set[str] = set()
         self._draft_name = ""
         self._lock = -1
 
     @property
+    def recall(self) -> Recall:
+        """The way through the entries. They are read when they are first wanted."""
+        if self._recall is None:
+            self._recall = Recall(self._read())
+        return self._recall
+
+    @property
     def entries(self) -> list[str]:
         """Oldest first, repeats next to each other once."""
-        if self._entries is None:
-            self._entries = self._read()
-        return self._entries
+        return self.recall.entries
 
     def add(self, text: str) -> None:
         """Remembers what was sent and goes back to the end."""
-        self.reset()
+        self.recall.end()
         newest = self.entries[-1] if self.entries else ""
         if not text.strip() or (newest == text and text not in self._unsent):
             return
@@ -64,34 +118,11 @@ class History:
     def set_aside(self, text: str) -> None:
         """Goes back to the end and makes what was cleared the newest entry, so that ↑ brings it back. It was not sent:
         it is gone with the program. What came from the history itself is there already."""
-        shown = self.entries[-self._back] if self._back else None
-        self.reset()
-        if text.strip() and text != shown and text not in self.entries[-1:]:
-            self.entries.append(text)
-            self._unsent.add(text)
-
-    def reset(self) -> None:
-        self._back = 0
-
-    def older(self, current: str) -> str | None:
-        """The entry before the one shown; ``current`` is kept for the way back. None at the oldest."""
-        if self._back == 0:
-            self._stash = current
-        if self._back >= len(self.entries):
-            return None
-        self._back += 1
-        return self.entries[-self._back]
-
-    def newer(self) -> str | None:
-        """The entry after the one shown, or what had been typed; None when that is shown already."""
-        if self._back == 0:
-            return None
-        self._back -= 1
-        return self.entries[-self._back] if self._back else self._stash
-
-    @property
-    def browsing(self) -> bool:
-        return self._back > 0
+        shown = self.recall.shown
+        for each in (self.recall.leave(), text):
+            if each.strip() and each != shown and each not in self.entries[-1:]:
+                self.entries.append(each)
+                self._unsent.add(each)
 
     def search(self, text: str, limit: int = 500) -> list[str]:
         """Entries that contain every word, newest first, each once."""

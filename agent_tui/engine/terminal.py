@@ -42,12 +42,6 @@ REPLY = re.compile(
     r"|\x1b\[\?(?P<what>[12]);(?P<values>[\d;]{1,20})S"
     r"|\x1b\[\?(?P<attributes>[\d;]{0,60})c"
 )
-BEGINNING = re.compile(
-    r"\x1b(?:_(?:G[^\x1b\x07]{0,200}\x1b?)?|P(?:>(?:\|[^\x1b\x07]{0,100}\x1b?)?)?|\[(?:6(?:;\d{0,4}){0,2}|\?[\d;]{0,60})?)\Z"
-)
-"""A reply that has come in part."""
-LONGEST = 220
-"""Characters of a reply at most."""
 _LEAST, _MOST = 4, 100
 """Pixels of a cell's side that are believed."""
 

@@ -125,18 +125,22 @@ class Chat:
 
     # What comes in
 
-    def line(self, text: str) -> None:
-        """A line that was read, or a paste of several."""
+    def line(self, text: str, *, is_message: bool = False) -> None:
+        """A line that was read, or a paste of several. ``is_message``: it is no command and no answer."""
         self._cancelled_at = None
         self._wanted = Want("nothing")
         self.writer.typed(text if self.echo else None)
-        if self.asking.front is not None and not self._is_command(text):
-            if self.asking.take(text) != "other":
+        if self.asking.front is not None and (is_message or not self._is_command(text)):
+            if not is_message and self.asking.take(text) != "other":
                 self.settle()
                 return
             if not text.startswith("/") and not isinstance(self.asking.front, StopQuestion):
                 self.writer.say("Not an answer, so queued as a message. The question is still open.", "Note")
-        self._take(text)
+        if is_message:
+            self.send("\n".join([*self._lines, text]).strip("\n"), is_message=True)
+            self._lines.clear()
+        else:
+            self._take(text)
         self.settle()
 
     def _is_command(self, text: str) -> bool:
@@ -167,8 +171,8 @@ class Chat:
         else:
             self.send(text)
 
-    def send(self, text: str) -> None:
-        """Sends a message, or runs a command."""
+    def send(self, text: str, *, is_message: bool = False) -> None:
+        """Sends a message, or runs a command unless it ``is_message``."""
         if not text.strip():
             if not self.agent.turns.busy and self.agent.turns.send_waiting():
                 self.settle()
@@ -176,7 +180,7 @@ class Chat:
         self.history.add(text)
         key = new_id("line")
         self._unsent[key] = text
-        task = asyncio.create_task(self._handle(text, key), name=key)
+        task = asyncio.create_task(self._handle(text, key, is_message), name=key)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
@@ -217,17 +221,17 @@ class Chat:
             self.sender.failed(EXIT_ERROR)
         self.settle()
 
-    async def _handle(self, text: str, key: str) -> None:
+    async def _handle(self, text: str, key: str, is_message: bool) -> None:
         agent = self.agent
         try:
-            if self._is_command(text):
+            if not is_message and self._is_command(text):
                 del self._unsent[key]
                 if split(text)[0] in LONG_COMMANDS or self.asking.front is not None:
                     await self.commands.run(text)
                 else:
                     async with self._order:
                         await self.commands.run(text)
-            elif text.startswith("!") and text[1:].strip():
+            elif not is_message and text.startswith("!") and text[1:].strip():
                 del self._unsent[key]
                 await agent.shell(text[1:].strip())
             else:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
-import unicodedata
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
 from agent_tui import terminal_output
+from agent_tui.history import Recall
 from agent_tui.text.clean import blanked
 
 UNDONE = 200
@@ -35,8 +34,7 @@ class Line:
         self.text = ""
         self.at = 0
         self._past = list(past)
-        self._back = 0
-        self._typed = ""
+        self._recall = Recall(self._past)
         self._cut = ""
         self._was: list[_Was] = []
         self.searched: str | None = None
@@ -53,11 +51,13 @@ class Line:
     def clear(self) -> None:
         """A new line begins."""
         self.text, self.at = "", 0
-        self._back, self.searched = 0, None
+        self.searched = None
+        self._recall.leave()
         self._was.clear()
 
     def remember(self, text: str) -> None:
-        """A line that can be had again."""
+        """A line that was sent, or not, and can be had again."""
+        self._recall.end()
         if text.strip() and self._past[-1:] != [text]:
             self._past.append(text)
 
@@ -117,14 +117,10 @@ class Line:
                 self.put(text[: end - 2] + text[end - 1] + text[end - 2] + text[end:], end)
             case "undo" if self._was:
                 self.text, self.at = self._was.pop()
-            case "up" if self._back < len(self._past):
-                if not self._back:
-                    self._typed = text
-                self._back += 1
-                self.put(self._past[-self._back])
-            case "down" if self._back:
-                self._back -= 1
-                self.put(self._past[-self._back] if self._back else self._typed)
+            case "up" | "down":
+                recalled = self._recall.older(text) if name == "up" else self._recall.newer(text)
+                if recalled is not None:
+                    self.put(recalled)
 
     def _goal(self, name: str) -> int:
         """Returns where a key that moves goes to; a letter goes with what is written on it."""
@@ -165,15 +161,13 @@ _TOWARDS = {
 }
 """Where the keys that take something away take it."""
 
-_STRING = r"\x1b[\]PX^_][^\x00-\x1f\x7f]{0,400}"
-"""What a terminal answers to a question (OSC, DCS, APC). Nobody asks here; an editor that had the terminal may have."""
-_ANSWER = re.compile(rf"{_STRING}(?:\x07|\x1b\\)")
-_BEGUN = re.compile(rf"{_STRING}\x1b?\Z|\x1b(?:\[[ -?]{{0,30}}|O)?\Z")
-"""What may become an answer or a key with what comes next."""
-_SEQUENCE = re.compile(r"\x1b(?:\[([0-9;:<=>?]*)([ -/]*[@-~])|O([@-~])|([^\[O\]PX^_\x1b]))")
+_SEQUENCE = re.compile(r"\x1b(?:\[(\d*)(?:;(\d+))?([@-~])|O[\d;]*([@-~])|(.))", re.DOTALL)
+_UNICODE = re.compile(r"\x1b\[(\d+)(?:;(\d+))?(?:;([\d:]+))?u")
 _FINALS = {"A": "up", "B": "down", "C": "right", "D": "left", "H": "home", "F": "end"}
 _NUMBERED = {"1": "home", "3": "delete", "4": "end", "7": "home", "8": "end"}
 _ALT = {"b": "word left", "f": "word right", "d": "word delete", "\x7f": "word back", "\x08": "word back"}
+_WITH_CTRL = {"/": "\x1f", "-": "\x1f", "\x7f": "\x17", "\r": "\r"}
+"""Keys that are no letters, as they are with Ctrl."""
 _CONTROLS = {
     "\n": "enter",
     "\r": "enter",
@@ -202,50 +196,34 @@ _CONTROLS = {
 }
 
 
-class Keys:
-    """Bytes to keys: a letter is itself, whether it can be seen or not (a wide blank, what joins two letters); anything
-    else has a name of more than one letter. What is not whole yet waits for the rest."""
+def meaning_of(sequence: str) -> tuple[str, str]:
+    """What a key that was pressed writes, and its name where it writes nothing; both empty where it means nothing to a
+    line."""
+    if (match := _UNICODE.fullmatch(sequence)) is not None:
+        code, held, text = int(match[1]), int(match[2] or 1) - 1, match[3]
+        if text:
+            return "".join(chr(int(letter)) for letter in text.split(":")), ""
+        sequence = _as_before(code, held)
+    if len(sequence) == 1:
+        return "", _CONTROLS.get(sequence, "")
+    return "", _named(match) if (match := _SEQUENCE.fullmatch(sequence)) is not None else ""
 
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
 
-    @property
-    def waits(self) -> bool:
-        """True when something has begun that may be an escape sequence, or Esc alone."""
-        return bool(self._rest)
-
-    def forget(self) -> None:
-        """Drops what has begun: it was Esc alone, or nothing that came to its end, which means nothing here."""
-        self._rest = ""
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        text = self._rest + self._decoder.decode(data)
-        self._rest = ""
-        at = 0
-        while at < len(text):
-            key, end = "", at + 1
-            if text[at] != "\x1b":
-                key = _CONTROLS.get(text[at], "") if unicodedata.category(text[at]) == "Cc" else text[at]
-            elif match := _ANSWER.match(text, at):
-                end = match.end()
-            elif match := _SEQUENCE.match(text, at):
-                key, end = _named(match), match.end()
-            elif not text.startswith("\x1b\x1b", at) and _BEGUN.match(text, at):
-                self._rest = text[at:]
-                return
-            if key:
-                yield key
-            at = end
+def _as_before(code: int, held: int) -> str:
+    """A key of kitty's protocol as a terminal without it sends it."""
+    ctrl, alt = held & 4, held & 2
+    if code > 127 or held & ~7:
+        return ""
+    letter = chr(code & 0x1F) if ctrl and 64 <= code < 127 else _WITH_CTRL.get(chr(code), "") if ctrl else chr(code)
+    return f"\x1b{letter}" if alt and letter else letter
 
 
 def _named(match: re.Match[str]) -> str:
-    parameters, final, single, alt = match.groups()
+    number, modifier, final, single, alt = match.groups()
     if alt is not None:
         return _ALT.get(alt, "")
     if single is not None:
         return _FINALS.get(single, "")
-    number, _, modifier = parameters.partition(";")
     name = _NUMBERED.get(number, "") if final == "~" else _FINALS.get(final, "")
     if name in ("left", "right") and modifier in ("3", "5", "7"):
         return f"word {name}"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import select
-import termios
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
+
+from agent_tui.terminal_input import pasted_text, typed_so_far
 
 T = TypeVar("T")
 
@@ -42,7 +42,9 @@ class Listener(NamedTuple):
     """Who is told what was read."""
 
     line: Callable[[str], None]
-    """A line, or a paste of several."""
+    """A line, or several that were pasted and then sent."""
+    lines: Callable[[str], None]
+    """Several lines that came at once: a message, whatever stands in them."""
     over: Callable[[], None]
     """Nothing more can be read, or Ctrl+D on an empty line."""
     interrupted: Callable[[], None]
@@ -155,7 +157,7 @@ class Lines(Reads):
     def typed_ahead(self) -> str:
         if not self._live:
             return ""
-        data = self._rest + unfinished(self._descriptor)
+        data = self._rest + typed_so_far(self._descriptor)
         self._rest = b""
         ahead, newline, begun = data.replace(b"\r", b"\n").decode("utf-8", "replace").rpartition("\n")
         whole, self._whole = [*self._whole, *([ahead] if newline else [])], []
@@ -214,9 +216,9 @@ class Lines(Reads):
 
     def _pasted(self) -> None:
         self._paste = None
-        if self._whole:
-            whole, self._whole = self._whole, []
-            self._tell("\n".join(whole))
+        whole, self._whole = self._whole, []
+        if whole:
+            self._tell("\n".join(map(pasted_text, whole)), several=len(whole) > 1)
 
     def _next(self) -> None:
         if self._wanted and b"\n" in self._rest:
@@ -242,27 +244,8 @@ class Lines(Reads):
         if self._listener is not None:
             self._listener.over()
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str, *, several: bool = False) -> None:
         if self._want.kind != "answer":
             text, self._begun = self._begun + text, ""
         if self._listener is not None:
-            self._listener.line(text)
-
-
-def unfinished(descriptor: int) -> bytes:
-    """Returns the bytes that were typed and can be read at once, the beginning of a line that is not finished
-    included."""
-    before = termios.tcgetattr(descriptor)
-    raw = [*before[:3], before[3] & ~termios.ICANON, *before[4:6], [*before[6]]]
-    raw[6][termios.VMIN], raw[6][termios.VTIME] = 0, 0
-    data = b""
-    try:
-        termios.tcsetattr(descriptor, termios.TCSANOW, raw)
-        while select.select([descriptor], [], [], 0)[0]:
-            piece = os.read(descriptor, 4096)
-            if not piece:
-                break
-            data += piece
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSANOW, before)
-    return data
+            (self._listener.lines if several else self._listener.line)(text)

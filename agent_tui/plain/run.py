@@ -8,13 +8,14 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_tui import terminal_output
 from agent_tui.completion import FileIndex, propose, query_at, shell_lines
 from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
 from agent_tui.history import History
 from agent_tui.plain.line_writer import LineWriter
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
@@ -74,6 +75,11 @@ class Session:
             self._unsent.append(text)
         self._tell(lambda chat: chat.line(text))
 
+    def lines(self, text: str) -> None:
+        if self._chat is None:
+            self._unsent.append(text)
+        self._tell(lambda chat: chat.line(text, is_message=True))
+
     def over(self) -> None:
         self._tell(lambda chat: chat.over())
 
@@ -106,7 +112,7 @@ class Session:
         from agent_tui.plain.reading import Listener
 
         self._on_signals()
-        self.reads.open(Listener(self.line, self.over, self.interrupted, self.ended))
+        self.reads.open(Listener(self.line, self.lines, self.over, self.interrupted, self.ended))
         self._open = True
         try:
             await self._run()
@@ -120,10 +126,24 @@ class Session:
     def _on_signals(self) -> None:
         """Signals come as events between two others. What the caller ignores (``nohup``) stays ignored."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._failed)
         loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             if signal.getsignal(number) != signal.SIG_IGN:
                 loop.add_signal_handler(number, self.ended)
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody caught: where something typed or a signal could not be dealt with, nothing can be done here any
+        more, not even leaving."""
+        error = context.get("exception")
+        if "handle" not in context or not isinstance(error, Exception):
+            loop.default_exception_handler(context)
+            return
+        log.error("Internal error", exc_info=error)
+        text = one_line(str(error), 200)
+        what = f"{type(error).__name__}{': ' + text if text else ''}"
+        self.failure = self.failure or AgentError(f"Internal error: {what}. See the log for details.")
+        self.ended()
 
     def _on_interrupt(self) -> None:
         if not self.reads.lent:  # else it is for the program that has the terminal

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import termios
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agent_tui.plain.line import Completes, Keys, Line, Row, propose, width_of
+from agent_tui.plain.line import Completes, Line, Row, meaning_of, propose, width_of
 from agent_tui.plain.line_writer import LineWriter
-from agent_tui.plain.reading import PASTE, Listener, Reads, T, Want, what_is_there
+from agent_tui.plain.reading import Listener, Reads, T, Want, what_is_there
 from agent_tui.records import dataclass
+from agent_tui.terminal_input import KeyPress, PastedText, TerminalInput, TerminalReader, TypedText
+from agent_tui.text.numbers import plural
 
 
 @dataclass(eq=False)
@@ -93,8 +96,6 @@ def edits_itself(descriptor: int) -> bool:
 
 HOLD = 1.5
 """Seconds after a key in which what is to be written waits: a line is not torn while it is typed."""
-ALONE = 0.05
-"""Seconds after which Esc is no beginning of another key."""
 UNSEEN = 0.4
 """Seconds after which a line can have been seen: people need longer to read and decide."""
 YIELDED = "Note: You typed before your draft was loaded: Up brings the draft back."
@@ -117,17 +118,16 @@ class Typed(Reads):
         self._writer = writer
         self._modes = Modes(descriptor)
         self._window = Window(self._modes, self.step_aside, self._back, self._resized)
-        self._keys = Keys()
+        self._reader = TerminalReader()
         self._line = Line(past)
         self._row = Row(writer.out, lambda: width_of(writer.out))
         self._completes = completes
-        self._above: list[str] = []  # lines of a paste that goes on
+        self._above: list[str] = []  # of what was pasted, the lines but the last
         self._kept = ""
-        self._paste: asyncio.TimerHandle | None = None
-        self._alone: asyncio.TimerHandle | None = None
+        self._sent_ahead: list[str] | None = None
+        self._waiting: asyncio.TimerHandle | None = None
         self._typing: asyncio.TimerHandle | None = None
         self._proposing: asyncio.Task[None] | None = None
-        self._first = True
         self._draft: Draft | None = None
 
     # What the chat asks for
@@ -136,21 +136,25 @@ class Typed(Reads):
         self._listener = listener
         self._listen()
         self._window.open()
+        if select.select([self._descriptor], [], [], 0)[0] and (ahead := what_is_there(self._descriptor)):
+            # Ctrl+D is a zero in what was typed before keys came as they are.
+            self._loop.call_soon(lambda: self._hear(self._reader.feed(ahead.replace(b"\0", b"\x04"))))
 
     def close(self) -> str:
-        for timer in (self._paste, self._alone, self._typing):
+        for timer in (self._waiting, self._typing):
             if timer is not None:
                 timer.cancel()
         if self._proposing is not None:
             self._proposing.cancel()
+        ahead = self._flush()
         if self._listener is not None:
             self._listener = None
             self._silent()
             self._window.close()
         self._leave_row()
-        self._paste = self._alone = self._typing = None
+        self._waiting = self._typing = None
         self._writer.flush()
-        return _joined(self._kept, "\n".join([*self._above, self._line.text]))
+        return _joined(self._kept, "\n".join([*ahead, *self._above, self._line.text]))
 
     def want(self, want: Want) -> None:
         before, self._want = self._want, want
@@ -182,17 +186,20 @@ class Typed(Reads):
         return dropped
 
     def typed_ahead(self) -> str:
-        lines, whole = [*self._above, self._line.text], ""
-        if self._paste is not None:
-            *above, begun = lines
-            whole = "\n".join(above)
-        else:  # a paste whose end nobody has sent
-            begun = "\n".join(lines)
+        sent = self._flush()
+        begun = "\n".join([*self._above, self._line.text])
         self._leave_row()
         self._clear()
         if begun:
             self._kept = _joined(self._kept, begun)
-        return whole
+        return "\n".join(sent)
+
+    def _flush(self) -> list[str]:
+        """Takes what was held back; returns the lines that were finished in it, which are told to nobody."""
+        sent = self._sent_ahead = []
+        self._take(self._reader.flush())
+        self._sent_ahead = None
+        return sent
 
     def step_aside(self) -> None:
         self._guarded(self._row.make_room)
@@ -233,37 +240,61 @@ class Typed(Reads):
             if self._listener is not None:
                 self._listener.over()
             return
-        if self._first:  # Ctrl+D that was typed before keys came as they are
-            self._first, data = False, data.replace(b"\0", b"\x04")
         if (draft := self._draft) is not None:
             self._draft = None
             if self._loop.time() < draft.unseen_until and self._line.text == draft.text:
                 self._line.clear()
                 self._yield(draft.text)
-        letters = ""
-        keys = list(self._keys.feed(data.replace(b"\r\n", b"\n")))
-        for at, key in enumerate(keys):
-            if self._listener is None:
-                return
-            if len(key) == 1 or (key == "tab" and at + 1 < len(keys)):
-                letters += key if len(key) == 1 else "\t"
-                continue
-            self._line.insert(letters)
-            letters = ""
-            self._press(key)
-        self._line.insert(letters)
+        self._hear(self._reader.feed(data))
+
+    def _hear(self, inputs: Sequence[TerminalInput]) -> None:
+        """Does what was typed, and hears later of what waits for more."""
+        self._take(inputs)
         if self._listener is None:
             return
         self._show()
         self._hold()
-        if self._alone is not None:
-            self._alone.cancel()
-        self._alone = self._loop.call_later(ALONE, self._keys.forget) if self._keys.waits else None
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        if (wait := self._reader.wait) is not None:
+            self._waiting = self._loop.call_later(wait, lambda: self._hear(self._reader.tick()))
+
+    def _take(self, inputs: Sequence[TerminalInput]) -> None:
+        for at, one in enumerate(inputs):
+            if self._listener is None:
+                return
+            if isinstance(one, TypedText):
+                self._line.insert(one.text)
+            elif isinstance(one, PastedText):
+                self._insert_pasted(one.text)
+            elif isinstance(one, KeyPress):
+                text, name = meaning_of(one.sequence)
+                if name == "tab" and isinstance([*inputs, None][at + 1], TypedText):
+                    text, name = "\t", ""  # it came with more, as nobody types
+                self._line.insert(text)
+                if name:
+                    self._press(name)
+
+    def _insert_pasted(self, text: str) -> None:
+        """What is pasted stands in the line, and in rows above it, until Enter is pressed."""
+        line = self._line
+        if line.searched is not None:
+            line.press("enter")
+        first, *more = text.split("\n")
+        after = line.text[line.at :]
+        line.put(line.text[: line.at] + first)
+        for each in more:
+            self._break_line()
+            line.put(each)
+        line.put(line.text + after, len(line.text))
+        if more:
+            self._release()
+            lines = plural(len(self._above) + bool(line.text), "line")
+            self._writer.remark(f"{lines} pasted; Enter sends them.", "Note")
 
     def _press(self, key: str) -> None:
         line = self._line
-        if key in ("interrupt", "quit", "leave"):  # what was sent before it was sent before it
-            self._deliver()
         if line.searched is not None and key == "interrupt":
             line.press(key)
         elif key in ("interrupt", "quit") or (key == "leave" and not line.text and not self._above):
@@ -282,32 +313,23 @@ class Typed(Reads):
         else:
             line.press(key)
 
-    def _enter(self) -> None:
+    def _break_line(self) -> None:
+        """The row stays as it is, and the next one begins."""
         self._show()
         self._leave_row()
         self._above.append(self._line.text)
         self._line.clear()
-        if self._paste is not None:
-            self._paste.cancel()
-        self._paste = self._loop.call_later(PASTE, self._pasted)
 
-    def _pasted(self) -> None:
-        """Nothing more came at once: the line is whole, or goes on with what was pasted last."""
-        if self._line.text:
-            self._paste = None
-        else:
-            self._deliver()
-
-    def _deliver(self) -> None:
-        """The lines that just came are whole; what has begun after them is the next one."""
-        if self._paste is None:
-            return
-        self._paste.cancel()
-        self._paste = None
+    def _enter(self) -> None:
+        """The line is whole, with what was pasted above it."""
+        if self._line.text or not self._above:
+            self._break_line()
         text = "\n".join(self._above)
         self._above.clear()
         self._line.remember(text)
-        if self._listener is not None:
+        if self._sent_ahead is not None:
+            self._sent_ahead.append(text)
+        elif self._listener is not None:
             self._listener.line(text)
 
     def _leave(self, key: str) -> None:
@@ -324,9 +346,6 @@ class Typed(Reads):
             self._listener.ended()
 
     def _clear(self) -> None:
-        if self._paste is not None:
-            self._paste.cancel()
-            self._paste = None
         self._above.clear()
         self._line.clear()
         self._release()

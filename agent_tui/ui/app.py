@@ -32,6 +32,7 @@ from agent_tui.ui.textual_private.who_draws import Drawing
 from agent_tui.ui.theme import start_theme
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from textual.driver import Driver
 
     from agent_tui.engine.agent import Agent
@@ -146,11 +147,13 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         if self._served is not None:
             from agent_tui.ui.terminal import web
 
-            return web.driver_class(self.leave, self.action_redraw, (self._served.columns, self._served.lines))
+            return web.driver_class(
+                self.leave, self._reading_failed, self.action_redraw, (self._served.columns, self._served.lines)
+            )
         from agent_tui.ui.terminal.driver import driver_class
 
         heard = self.background_told if self._by_terminal else None
-        return driver_class(self.leave, heard, self._start.frame) or super().get_driver_class()
+        return driver_class(self.leave, self._reading_failed, heard, self._start.frame) or super().get_driver_class()
 
     def background_told(self, light: bool) -> None:
         """The terminal says what its background is. What the user chose meanwhile stays."""
@@ -281,6 +284,15 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def uncaught(self, error: Exception) -> None:
         """Textual's way out for what nobody caught; see ``safety``."""
         self.net.caught(error, drawing=True)
+
+    def _reading_failed(self, error: Exception) -> None:
+        """What was typed could not be understood; what is typed next may be."""
+        self.net.caught(error)
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """Textual's way out for what nobody is asked about; the exit code says so."""
+        self.failure = self.failure or AgentError("Internal error in the screen. See the log for details.")
+        super().panic(*renderables)
 
     def fail(self, error: Exception) -> None:
         """Leaves with one line on stderr."""

@@ -7,9 +7,11 @@ Where this is not sure to be so (few colours, a theme of named colours, a narrow
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,8 @@ STARTING = "starting…"
 ROOMY = 28
 """From this many lines on, the prompt has air above and below."""
 ENTER, LEAVE, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
+MARK_PASTES, MARK_NO_PASTES = "\x1b[?2004h", "\x1b[?2004l"
+PASTE_BEGINS = b"\x1b[200~"
 SMALLEST = (60, 8)
 """Columns and lines; below them the prompt is laid out otherwise."""
 
@@ -147,6 +151,7 @@ class FirstFrame:
         self._terminal, self._keys = terminal, keys
         self._before: list[Any] | None = None
         self._handlers: dict[int, Any] = {}
+        self._typed = b""
         self.stands = False
 
     def show(self, text: str) -> None:
@@ -159,8 +164,10 @@ class FirstFrame:
             quiet = termios.tcgetattr(self._keys)
         except termios.error as gone:
             raise OSError(*gone.args) from None
-        quiet[3] &= ~termios.ECHO
+        # By keys and not by lines, which have a length; Ctrl+C takes nothing away of what was typed.
+        quiet[3] = quiet[3] & ~termios.ECHO & ~termios.ICANON | termios.NOFLSH
         quiet[6][termios.VSUSP] = b"\0"
+        quiet[6][termios.VMIN], quiet[6][termios.VTIME] = 1, 0
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             known = signal.getsignal(number)
             if known in (signal.SIG_DFL, signal.default_int_handler):
@@ -169,32 +176,51 @@ class FirstFrame:
         self.stands = True
         try:
             termios.tcsetattr(self._keys, termios.TCSANOW, quiet)
-            self._write(text)
+            self._write(text + MARK_PASTES)
         except BaseException:
             self.close()
             raise
 
-    def hand_over(self) -> bool:
-        """The terminal takes keys as before and still shows the frame; False where none stands."""
-        stood, self.stands = self.stands, False
-        if stood:
-            import termios
+    def hand_over(self) -> tuple[bytes, list[Any]] | None:
+        """Leaves the frame to who goes on with it. Returns what was typed, and the modes that the terminal is to have
+        in the end; until then nothing is echoed and no key is a signal. None where no frame stands."""
+        if not self.stands or self._before is None:
+            return None
+        import termios
 
-            for number, known in self._handlers.items():
-                signal.signal(number, known)
-            if self._before is not None:
-                try:
-                    termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
-                except termios.error as gone:
-                    raise OSError(*gone.args) from None
-        return stood
+        try:
+            no_signals = termios.tcgetattr(self._keys)
+            no_signals[3] &= ~termios.ISIG
+            termios.tcsetattr(self._keys, termios.TCSANOW, no_signals)
+        except termios.error as gone:
+            raise OSError(*gone.args) from None
+        self._read_typed()
+        self._restore_handlers()
+        return self._typed, self._before
 
     def close(self) -> None:
-        try:
-            if self.hand_over():
-                self._write(LEAVE + SHOW_CURSOR)
-        except (OSError, ValueError):  # the terminal is gone, and with it what there was to put back
+        if not self.stands:
             return
+        self._restore_handlers()
+        import termios
+
+        try:
+            if self._before is not None:
+                termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
+            self._write(MARK_NO_PASTES + LEAVE + SHOW_CURSOR)
+        except (OSError, ValueError, termios.error):  # the terminal is gone, and with it what there was to put back
+            return
+
+    def _restore_handlers(self) -> None:
+        self.stands = False
+        for number, known in self._handlers.items():
+            signal.signal(number, known)
+
+    def _read_typed(self) -> None:
+        """Takes what has been typed so far."""
+        with suppress(OSError):
+            while select.select([self._keys], [], [], 0)[0] and (data := os.read(self._keys, 1 << 16)):
+                self._typed += data
 
     def _write(self, text: str) -> None:
         data = text.encode()
@@ -202,6 +228,10 @@ class FirstFrame:
             data = data[os.write(self._terminal, data) :]
 
     def _ended(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            self._read_typed()
+            if PASTE_BEGINS in self._typed:
+                return  # a Ctrl+C that was pasted is none
         self.close()
         os.kill(os.getpid(), number)
 

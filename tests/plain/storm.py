@@ -99,7 +99,10 @@ class Storm:
     def _end(self, terminal: Terminal) -> int:
         if self.ending in ("leave", "exit"):
             self._wait(terminal, 0.08)
-            terminal.type(b"\x15\x04" if self.ending == "leave" else b"\r/exit\r")
+            if self.ending == "exit":
+                terminal.type(b"\r")  # what stands there is sent, and then there is a line for a command
+                self._wait(terminal, 0.08)
+            terminal.type(b"\x15\x04" if self.ending == "leave" else b"/exit\r")
             if self.ending == "exit":  # a question of the program's own, or one that asks for words, may take it
                 self._wait(terminal, 0.5)
                 terminal.type(b"\x04")

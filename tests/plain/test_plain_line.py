@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import re
-import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agent_tui.plain.line import Keys, Line, Row
+from agent_tui.plain.line import Line, Row, meaning_of
 from tests.support.forms import examples
 
 
@@ -91,48 +90,29 @@ def seen(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-@given(st.text())
-def test_of_a_text_no_letter_is_lost(text: str) -> None:
-    letters = "".join(c for c in text if unicodedata.category(c) not in ("Cc", "Cs"))
-    assert "".join(Keys().feed(letters.encode())) == letters
-
-
 @pytest.mark.parametrize(
-    "answer",
+    ("sequence", "meaning"),
     [
-        "\x1b]11;rgb:1111/2222/3333\x1b\\",
-        "\x1b]11;rgb:1111/2222/3333\x07",
-        "\x1bP>|XTerm(370)\x1b\\",
-        "\x1b_Gi=31;OK\x1b\\",
-        "\x1b[?62;4c",
-        "\x1b[6;20;10t",
-        "\x1b[?2026;2$y",
-        "\x1b[3;1R",
+        ("\x03", ("", "interrupt")),
+        ("\x1b[99;5u", ("", "interrupt")),
+        ("\x1b[100;5u", ("", "leave")),
+        ("\x1b[13u", ("", "enter")),
+        ("\x1b[127u", ("", "back")),
+        ("\x1b[9u", ("", "tab")),
+        ("\x1b[98;3u", ("", "word left")),
+        ("\x1b[1;5D", ("", "word left")),
+        ("\x1bb", ("", "word left")),
+        ("\x1b[3~", ("", "delete")),
+        ("\x1bOH", ("", "home")),
+        ("\x1b[97;1;97u", ("a", "")),
+        ("\x1b[0;1;28450:233u", ("漢é", "")),
+        ("\x1b[57441u", ("", "")),
+        ("\x1b[1089;5u", ("", "")),
+        ("\x1b[200z", ("", "")),
     ],
 )
-def test_what_a_terminal_answers_late_is_no_letter(answer: str) -> None:
-    for cut in range(len(answer)):
-        keys = Keys()
-        found = [*keys.feed(f"a{answer[:cut]}".encode()), *keys.feed(f"{answer[cut:]}b".encode())]
-        assert found == ["a", "b"] and not keys.waits
-
-
-def test_what_is_no_answer_stays_what_was_typed() -> None:
-    assert "".join(key for key in Keys().feed(b"\x1b]half\x1b[D\n") if len(key) == 1) == "]half"
-
-
-@given(
-    st.lists(st.sampled_from(["a", "é", "漢", "\x1b[A", "\x1b[1;5C", "\x1bb", "\x1bOH", "\x1b[3~", "\x03", "\r"])),
-    st.data(),
-)
-def test_keys_are_the_same_however_their_bytes_come(pressed: list[str], data: st.DataObject) -> None:
-    whole = "".join(pressed).encode()
-    keys, at, found = Keys(), 0, []
-    while at < len(whole):
-        size = data.draw(st.integers(1, len(whole)))
-        found += list(keys.feed(whole[at : at + size]))
-        at += size
-    assert found == list(Keys().feed(whole)) and len(found) == len(pressed)
+def test_a_key_writes_or_has_a_name(sequence: str, meaning: tuple[str, str]) -> None:
+    assert meaning_of(sequence) == meaning
 
 
 @pytest.mark.parametrize(
@@ -145,6 +125,9 @@ def test_keys_are_the_same_however_their_bytes_come(pressed: list[str], data: st
         (["ab", "left", "delete", "undo"], "ab"),
         (["mine", "up", "up", "down", "down"], "mine"),
         (["up"], "the newest\nof two rows"),
+        (["mine", "up", "!", "up", "?", "down"], "the newest\nof two rows!"),
+        (["mine", "up", "!", "up", "?", "down", "down"], "mine"),
+        (["mine", "up", "!", "down", "+", "up", "up", "down", "down"], "mine+"),
         (["search", "old"], "the oldest"),
         (["mine", "search", "old", "cancel"], "mine"),
         (["search", "e", "search", "end", "!"], "the oldest!"),

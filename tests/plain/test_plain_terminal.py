@@ -158,10 +158,14 @@ def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None
         chat.hears("You: ")
         chat.says("first line\\", "More: ")
         chat.says("second line", "Agent: One.", "You: ")
-        chat.says("a\nb\nc", "Agent: Two.", "You: ")
+        chat.says("a\n!touch made\nc", "Note: 3 lines pasted; Enter sends them.")
+        chat.says("", "Agent: Two.", "You: ")
         chat.says("/export md -", "You: ")
         chat.says(
-            "/rewind", "1. a b c, just now, 1 message after it", "2. first line second line, just now, 3", "Number"
+            "/rewind",
+            "1. a !touch made c, just now, 1 message after it",
+            "2. first line second line, just now, 3",
+            "Number",
         )
         chat.says("", "You: ")
 

@@ -121,6 +121,36 @@ async def test_backspace_removes_a_placeholder_at_once(tmp_path: Path) -> None:
         assert run.app.prompt.is_empty
 
 
+async def test_dropped_images_become_images(tmp_path: Path) -> None:
+    for name in ("a b.png", "it's.png"):
+        (tmp_path / name).write_bytes(b"\x89PNG\r\n\x1a\nrest")
+    (tmp_path / "notes.txt").write_text("x")
+    text = f"'{tmp_path}/a b.png' file://{tmp_path}/it%27s.png {tmp_path}/notes.txt"
+    async with running(tmp_path) as run:
+        run.app.prompt.post_message(events.Paste(text))
+        await run.until(lambda: not run.app.prompt.is_empty)
+        assert run.app.prompt.text == f"[Image #1] [Image #2] @{tmp_path}/notes.txt"
+
+
+async def test_what_was_changed_in_the_history_stays_changed_until_something_is_sent(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        prompt = run.app.prompt
+        for sent in ("one", "two"):
+            prompt.history_file.add(sent)
+        await run.type("draft")
+        seen = []
+        for key in ("up", "!", "up", "?", "down", "down", "up"):
+            await run.pilot.press(key)
+            await run.pilot.pause()
+            seen.append(prompt.text)
+        assert seen == ["two", "two!", "one", "one?", "two!", "draft", "two!"]
+        await run.pilot.press("enter")
+        await run.until(lambda: run.agent.called("submit"))
+        await run.pilot.press("up")
+        await run.pilot.press("up")
+        assert prompt.text == "two"
+
+
 async def test_pasted_image_path_becomes_the_image(tmp_path: Path) -> None:
     image = tmp_path / "shot.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\nrest")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.terminal import ROOT, Terminal, in_terminal
+from tests.support.waiting import running
 
 pytest.importorskip("pty", reason="needs a pseudo terminal")
 
@@ -56,24 +57,60 @@ def test_sigterm_ends_it_with_everything_stored(started: Terminal) -> None:
     assert started.wait_for_end() == 0
 
 
-@pytest.mark.slow
-def test_a_burst_of_lines_is_sent_line_by_line(started: Terminal, tmp_path: Path) -> None:
+EVIL = b"\x1b[200~\x1b[m\x03!touch made\r\x1b[201~"
+"""Typed as keys it would run a command."""
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (EVIL + b"?", "!touch made\n?"),
+        (b"one\r!touch made\r?", "one\n!touch made\n?"),
+    ],
+)
+def test_a_paste_is_sent_by_nobody_but_the_user(started: Terminal, tmp_path: Path, typed: bytes, message: str) -> None:
     started.wait_for(b"DEMO")
-    started.type(b"/queue\rplain hello\r/model demo\rhello again?\r")
-    sent(started, tmp_path, ["/queue", "plain hello", "/model demo", "hello again?"])
-    started.type(b"\x04")
-    assert started.wait_for_end() == 0
-    assert b"Unknown command" not in started.seen
+    started.type(b"say: ")
+    started.wait_for(b"say:")
+    started.type(typed)
+    started.wait_for(b"?")
+    started.type(b"\r")
+    sent(started, tmp_path, [f"say: {message}"])
+    assert not (tmp_path / "made").exists()
 
 
 @pytest.mark.slow
 def test_what_is_typed_before_the_first_frame_is_sent(started: Terminal, tmp_path: Path) -> None:
-    started.type(b"/queue\nearly question\nrest")
-    sent(started, tmp_path, ["/queue", "early question"])
-    started.wait_for(b"DEMO")
-    started.type(b"\x7f\x7f\x7f\x7f\x04")
+    started.type(b"/queue\n")
+    sent(started, tmp_path, ["/queue"])
+    started.type(b"\x04")
     assert started.wait_for_end() == 0
     assert b"rror" not in started.seen
+
+
+@pytest.mark.slow
+def test_a_paste_into_the_first_frame_is_a_paste(tmp_path: Path) -> None:
+    with in_terminal(tmp_path, {"AGENT_TUI_HOME": str(tmp_path), "COLORTERM": "truecolor"}, size=(80, 24)) as terminal:
+        terminal.wait_for(b"starting", 0)
+        terminal.type(EVIL + b"?")
+        terminal.wait_for(b"touch made", 0)
+        terminal.wait_for(b"DEMO", 0)
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.wait_for_end() == 0
+    drafts = json.loads((tmp_path / "state" / "drafts.json").read_text())
+    assert list(drafts.values()) == ["!touch made\n?"] and not (tmp_path / "made").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [b"\xe9a", b"\x1b[1114112;1u", b"\x1b[99;1:3u", b"\x1b[48;999999;999999;0;0t"])
+def test_no_byte_ends_the_chat(started: Terminal, tmp_path: Path, keys: bytes) -> None:
+    started.wait_for(b"DEMO")
+    started.type(keys)
+    started.listen(0.2)  # it would have ended by then
+    started.type(b"\x1b[1089::99;5u/queue")  # Ctrl+C on a Cyrillic keyboard
+    started.listen(0.2)
+    started.type(b"\r")
+    sent(started, tmp_path, ["/queue"])
 
 
 @pytest.mark.slow
@@ -133,7 +170,9 @@ def test_every_way_to_write_a_new_line(tmp_path: Path, keys: bytes, environment:
     (tmp_path / "state").mkdir()
     with in_terminal(tmp_path, {"AGENT_TUI_HOME": str(tmp_path), **environment}) as terminal:
         terminal.wait_for(b"DEMO")
-        terminal.type(b"one" + keys + b"two\r")
+        terminal.type(b"one" + keys)
+        terminal.listen(0.2)  # else it is a paste
+        terminal.type(b"two\r")
         sent(terminal, tmp_path, ["one\ntwo"])
         asks = b"\x1b[>4;1m" in terminal.seen
         assert asks is ("TMUX" in environment), "only those that know the question are asked"
@@ -157,3 +196,39 @@ def test_the_process_ends_also_where_leaving_the_screen_fails(tmp_path: Path) ->
         terminal.wait_for(b"DEMO")
         terminal.type(b"\x04")
         terminal.wait_for_end()
+
+
+DEAF = """
+import importlib.abc, sys
+
+class Breaks(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "agent_tui.logs":
+            sys.meta_path.remove(self)
+            from agent_tui.terminal_input import TerminalReader
+
+            def fails(self, data):
+                if data:
+                    raise ValueError("no byte is understood")
+                return []
+
+            TerminalReader.feed = fails
+
+sys.meta_path.insert(0, Breaks())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("--plain",)])
+def test_a_fault_that_does_not_end_ends_the_program_with_its_code(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    (tmp_path / "sitecustomize.py").write_text(DEAF)
+    environment = {"AGENT_TUI_HOME": str(tmp_path / "home"), "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    with in_terminal(tmp_path, environment, *flags) as terminal:
+        before = terminal.modes()
+        terminal.wait_for(b"DEMO", 0)
+        while running(terminal.pid):
+            terminal.type(b"x")
+            terminal.listen(0.02)
+        assert b"Internal error: ValueError: no byte is understood" in terminal.seen
+        assert terminal.wait_for_end() == 1
+        assert terminal.modes() == before

@@ -13,10 +13,11 @@ from PIL import Image
 
 from agent_tui.engine.terminal import Replies, Way
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.terminal_input import TerminalReader, TerminalReport
 from agent_tui.tools.files.pictures import PictureError
 from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.screens.picture import MOST_BYTES, MOST_SIXELS, Canvas, drawing
-from agent_tui.ui.terminal.pictures import PLACEHOLDER, Overlay, PictureAnswers, Place, encoded, showing
+from agent_tui.ui.terminal.pictures import PLACEHOLDER, Overlay, Place, encoded, hears_pictures, showing
 from tests.support.forms import one_of
 from tests.support.pixel import sixels_in
 
@@ -156,23 +157,16 @@ def test_in_tmux_an_overlay_stands_where_its_pane_is_and_clears_no_other() -> No
 REPLIED = "\x1b_Gi=31;OK\x1b\\\x1bP>|XTerm(379)\x1b\\\x1b[6;18;9t\x1b[?1;0;256S\x1b[?63;1;4c"
 
 
-def test_replies_are_taken_out_wherever_they_are_cut() -> None:
-    for cut in range(1, len(REPLIED)):
-        heard: list[Replies] = []
-        listener = PictureAnswers(heard.append)
-        left = listener.take(f"a{REPLIED[:cut]}") + listener.take(f"{REPLIED[cut:]}b")
-        if REPLIED[cut - 1] == "\x1b" and REPLIED[cut] != "\\":
-            continue  # Esc alone is a key that must not wait
-        assert left == "ab", cut
-        (replies,) = heard
-        assert replies.placeholders and replies.sixels and replies.name == "XTerm(379)" and replies.cell == (9, 18)
+def test_replies_are_heard_as_they_come() -> None:
+    heard: list[Replies] = []
+    listen = hears_pictures(heard.append)
+    for one in TerminalReader().feed(REPLIED.encode()):
+        assert isinstance(one, TerminalReport)
+        listen(one.sequence)
+    (replies,) = heard
+    assert replies.placeholders and replies.sixels and replies.name == "XTerm(379)" and replies.cell == (9, 18)
 
 
-@pytest.mark.parametrize(
-    "keys", ["\x1b[A", "\x1b[1;5H", "\x1b[6~", "\x1b[61u", "\x1b[?2048;1$y", "\x1bP", "\x1b[200~x"]
-)
-def test_keys_are_no_replies(keys: str) -> None:
-    listener = PictureAnswers(lambda replies: pytest.fail("no reply"))
-    cut = len(keys) // 2
-    left = listener.take(keys[:cut]) + listener.take(keys[cut:]) + listener.take("")
-    assert keys.startswith(left) and keys[len(left) :] == listener._held
+@pytest.mark.parametrize("report", ["\x1b[?2048;1$y", "\x1b[<0;1;1M", "\x1b]11;rgb:0/0/0\x07"])
+def test_other_reports_are_no_replies(report: str) -> None:
+    hears_pictures(lambda replies: pytest.fail("no reply"))(report)

@@ -19,7 +19,8 @@ from agent_tui.engine.terminal import ATTRIBUTES, PLACEHOLDERS
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.files.pictures import PictureError, preview
 from agent_tui.ui.flow.palette import Palette
-from agent_tui.ui.terminal.pictures import MARKS, PLACEHOLDER, cell, sending, through_tmux
+from agent_tui.ui.terminal.passing import through_tmux
+from agent_tui.ui.terminal.pictures import MARKS, PLACEHOLDER, cell, sending
 from agent_tui.ui.transcript.album import KEPT, MOST_ROWS, WIDEST, Album, Pictured, PictureLine
 from tests.support.scripts import step
 from tests.support.terminal import Terminal, in_terminal

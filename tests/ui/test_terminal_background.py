@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.ui.first_frame import told_by_environment
-from agent_tui.ui.terminal.answers import PATIENCE, QUERY, BackgroundAnswers, is_light
-from tests.support.app import Clock
+from agent_tui.ui.terminal.answers import QUERY, hears_background, is_light
 from tests.support.forms import one_of
 from tests.support.terminal import in_terminal
 
@@ -21,36 +20,18 @@ DARK_ANSWER = "\x1b]11;rgb:0000/2b2b/3636\x07"
 
 
 @pytest.mark.parametrize("answer", [*LIGHT_ANSWERS, DARK_ANSWER])
-def test_an_answer_in_any_pieces_between_keys_is_heard_and_not_typed(answer: str) -> None:
-    typed = "ab\x1b[Acd"
-    for place in (0, 2, 5, len(typed)):
-        text = typed[:place] + answer + typed[place:]
-        # Not within the byte of Esc alone: that is a key of its own.
-        for cut in (n for n in range(len(text) + 1) if text[n - 1 : n] != "\x1b" or text[n : n + 1] == "\\"):
-            heard: list[bool] = []
-            listener = BackgroundAnswers(heard.append, Clock())
-            left = listener.take(text[:cut]) + listener.take(text[cut:])
-            assert (left, heard) == (typed, [answer != DARK_ANSWER]), (place, cut)
-            assert listener.give_back() == ""
-
-
-@pytest.mark.parametrize("keys", ["\x1b]", "\x1b]1", "x\x1b]11;"])
-def test_what_only_begins_like_an_answer_is_typed_a_moment_later(keys: str) -> None:
-    clock = Clock()
-    listener = BackgroundAnswers(lambda light: pytest.fail("no answer"), clock)
-    at_once = listener.take(keys)
-    assert listener.give_back() == ""
-    clock.now += PATIENCE
-    assert at_once + listener.give_back() == keys
-    assert listener.give_back() == ""
+def test_an_answer_is_heard(answer: str) -> None:
+    heard: list[bool] = []
+    hears_background(heard.append)(answer)
+    assert heard == [answer != DARK_ANSWER]
 
 
 @pytest.mark.parametrize(
-    "answer", ["\x1b]11;rgb:zz/zz/zz\x07", "\x1b]11;rgb:/\x07", "\x1b]11;rgb:12345/1/1\x07", "\x1b]11;?\x07"]
+    "answer",
+    ["\x1b]11;rgb:zz/zz/zz\x07", "\x1b]11;rgb:/\x07", "\x1b]11;rgb:12345/1/1\x07", "\x1b]11;?\x07", "\x1b[?1;2c"],
 )
-def test_an_answer_that_says_nothing_is_not_typed_either(answer: str) -> None:
-    heard: list[bool] = []
-    assert BackgroundAnswers(heard.append).take(f"a{answer}b") == "ab" and heard == []
+def test_an_answer_that_says_nothing_is_not(answer: str) -> None:
+    hears_background(lambda light: pytest.fail("it says nothing"))(answer)
 
 
 def test_light_is_what_is_bright_to_the_eye() -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
 from agent_tui.completion import FileIndex, Query, propose, shell_lines
-from agent_tui.paths import with_home
+from agent_tui.terminal_input import pasted_text
 from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TypingGuard
 
@@ -66,11 +65,12 @@ class Pasting(Part):
     """Into the prompt: an image as itself, long text behind a placeholder."""
 
     def pasted(self, text: str) -> None:
-        """Text from the terminal's paste: an image's path becomes the image, long text a placeholder."""
+        """Text from the terminal's paste or the clipboard: images' paths become the images, long text a placeholder."""
         prompt = self._view.prompt
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        image = _image_file(text)
-        prompt.insert_text(prompt.placeholders.image(image) if image else prompt.placeholders.collapse(text))
+        text = pasted_text(text)
+        parts = _images_and_names(text)
+        names = [part if isinstance(part, str) else prompt.placeholders.image(part) for part in parts]
+        prompt.insert_text(" ".join(names) or prompt.placeholders.collapse(text))
         prompt.focus()
 
     async def paste(self) -> None:
@@ -94,17 +94,22 @@ class Pasting(Part):
             self.pasted(self.app.clipboard)
 
 
-def _image_file(text: str) -> AttachmentPart | None:
-    from agent_tui.commands.mentions import IMAGE_TYPES, attachment
+def _images_and_names(text: str) -> list[AttachmentPart | str]:
+    """What stands for files that were dropped, where an image is among them: images as such, others as they are named
+    in a message. Nothing where the text is anything else, or one of them cannot be had."""
+    from agent_tui.commands.dropped import dropped_files
+    from agent_tui.commands.mentions import IMAGE_TYPES, attachment, quote_path
 
-    name = text.strip().strip("'\"").removeprefix("file://").replace("\\ ", " ")
-    if "\n" in name or len(name) > 4096 or Path(name).suffix.lower() not in IMAGE_TYPES:
-        return None
-    path = with_home(name)
+    files = dropped_files(text)
+    if not any(path.suffix.lower() in IMAGE_TYPES for path in files):
+        return []
     try:
-        return attachment(path, path.parent) if path.is_absolute() and path.is_file() else None
+        return [
+            attachment(path, path.parent) if path.suffix.lower() in IMAGE_TYPES else quote_path(str(path))
+            for path in files
+        ]
     except (OSError, ValueError):
-        return None
+        return []
 
 
 DELAY = 1.0
@@ -129,7 +134,7 @@ class Drafts(Part):
 
     def _save_later(self) -> None:
         self._saving = False
-        if not self._history.browsing:
+        if not self._history.recall.browsing:
             self.save()
 
     def save(self) -> None:

@@ -45,11 +45,11 @@ class Pictures(Part):
             found = IN_A_PAGE
         self.use(found)
         if found.question:
-            from agent_tui.ui.terminal.pictures import PictureAnswers
+            from agent_tui.ui.terminal.pictures import hears_pictures
 
             # They are heard in the thread that reads keys.
             loop = asyncio.get_running_loop()
-            heard = PictureAnswers(lambda replies: loop.call_soon_threadsafe(self._heard, replies))
+            heard = hears_pictures(lambda replies: loop.call_soon_threadsafe(self._heard, replies))
             self.app.ask_terminal(found.question, heard)
 
     def _heard(self, replies: Replies) -> None:

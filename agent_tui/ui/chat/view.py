@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from agent_tui.history import History
     from agent_tui.ui.chat.status_command import OwnLine
     from agent_tui.ui.prompt.completing import Completions
-    from agent_tui.ui.textual_private.terminal import Hears
+    from agent_tui.ui.textual_private.keys import HearsReport
     from agent_tui.ui.transcript import Transcript
     from agent_tui.ui.widgets.queue import Queue
 
@@ -55,8 +57,23 @@ class ChatApp(DrawsFrames):
         """Sends a control sequence of ours; nothing happens without a terminal."""
         write_to_terminal(self, sequence)
 
-    def ask_terminal(self, question: str, listener: Hears | None) -> None:
-        """Asks the terminal; what ``listener`` takes of its answer is no key."""
+    def write_outside(self, sequence: str) -> None:
+        """The same for the terminal around tmux or GNU screen, which do not hand it on by themselves."""
+        from agent_tui.ui.terminal.passing import passed_on
+
+        write_to_terminal(self, sequence if self.is_web else passed_on(sequence, os.environ))
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Into the terminal's clipboard, and that of the one around tmux or GNU screen."""
+        from agent_tui.ui.terminal.passing import passed_on
+
+        super().copy_to_clipboard(text)
+        sequence = f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\x07"
+        if not self.is_web and (outside := passed_on(sequence, os.environ)) != sequence:
+            write_to_terminal(self, outside)
+
+    def ask_terminal(self, question: str, listener: HearsReport | None) -> None:
+        """Asks the terminal; ``listener`` hears what it says from now on."""
         ask_terminal(self, question, listener)
 
 

@@ -9,9 +9,11 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import TextArea
 
 from agent_tui.completion import Query, query_at
+from agent_tui.terminal_input import ESCAPE_WAIT
 from agent_tui.ui.first_frame import PLACEHOLDER
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from agent_tui.ui.safety import Guarded
@@ -24,13 +26,10 @@ if TYPE_CHECKING:
     from agent_tui.ui.prompt.vim_keys import VimKeys
     from agent_tui.ui.vim.machine import Ask, Mode
 
-ESCAPE_WAIT = 0.05
+FAST_ESCAPE = 0.05
 """Seconds, as Neovim waits. With vim's keys Esc is typed fast before a letter, and alone it must not be waited for."""
 
 Outside: TypeAlias = Literal["escape", "quit", "history", "editor", "paste", "keys", "panel", "find"]
-
-ENTERS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "\r": "alt+enter"}
-"""How Textual calls what terminals send in xterm's form (``CSI 27;2;13~``)."""
 
 
 class Host(NamedTuple):
@@ -170,7 +169,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
         self.close_completions()
         self.load_text("")
         self.placeholders.clear()
-        self.history_file.reset()
+        self.history_file.recall.end()
         if self.vim is not None:
             self.vim.begin()
         return typed
@@ -186,10 +185,10 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
             self.vim = VimKeys(self, self._vim_asks, self._vim_shows, self.placeholders.places)
             self.vim.settle()
-            wait_after_escape(ESCAPE_WAIT)
+            wait_after_escape(self.app, FAST_ESCAPE)
         else:
             self.vim = None
-            wait_after_escape(None)
+            wait_after_escape(self.app, ESCAPE_WAIT)
             self.remove_class("-inserting")
             self.selection = type(self.selection).cursor(self.cursor_location)
             self.host.mode_shown("")
@@ -229,10 +228,6 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     # Keys
 
     async def on_key(self, event: events.Key) -> None:
-        event.key = ENTERS.get(event.key, event.key)
-        if event.key.startswith("ctrl+"):
-            # In xterm's form the letter comes along; it is not to be typed.
-            event.character = None
         if event.key != "tab":
             self.host.typed()
         # Alt and a letter may be bound as one key; else it is Esc and then the letter.
@@ -337,9 +332,9 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.delete((row, start), (row, column), maintain_selection_offset=False)
 
     def action_up(self) -> None:
-        if self.offered and not self.history_file.browsing:
+        if self.offered and not self.history_file.recall.browsing:
             self.offered.action_move(-1)
-        elif self.is_empty and not self.history_file.browsing:
+        elif self.is_empty and not self.history_file.recall.browsing:
             self.host.take_back()
         elif self.navigator.is_first_wrapped_line(self.cursor_location):
             self.recall_older()
@@ -347,19 +342,23 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             self.action_cursor_up()
 
     def action_down(self) -> None:
-        if self.offered and not self.history_file.browsing:
+        if self.offered and not self.history_file.recall.browsing:
             self.offered.action_move(1)
-        elif self.navigator.is_last_wrapped_line(self.cursor_location) and self.history_file.browsing:
-            newer = self.history_file.newer()
+        elif self.navigator.is_last_wrapped_line(self.cursor_location) and self.history_file.recall.browsing:
+            newer = self.history_file.recall.newer(self.text)
             if newer is not None:
                 self.set_text(newer)
         else:
             self.action_cursor_down()
 
     def recall_older(self) -> None:
-        older = self.history_file.older(self.text)
+        older = self.history_file.recall.older(self.text)
         if older is not None:
             self.set_text(older)
+
+    def render_line(self, y: int) -> Strip:
+        """Nothing where nothing has room: Textual would break the placeholder into lines of no cells."""
+        return super().render_line(y) if self.content_size.width > 0 else Strip.blank(self.size.width)
 
     # Completion
 
@@ -371,7 +370,7 @@ class Prompt(Guarded, TextArea, inherit_css=True):
             return
         query = None
         moving = self.vim is not None and not self.vim.inserting
-        if not self.history_file.browsing and self.selection.is_empty and not moving:
+        if not self.history_file.recall.browsing and self.selection.is_empty and not moving:
             row, column = self.cursor_location
             query = query_at(self.document.get_line(row), column, row == 0)
         if self.completer.look(query):

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from agent_tui.terminal_input import TerminalInput, TerminalReader, typed_so_far
 from agent_tui.text.clean import one_line
 from agent_tui.ui.first_frame import ENTER, FirstFrame
-from agent_tui.ui.textual_private.terminal import Hears, listening, messages_of, teach_keys, wrap_output
+from agent_tui.ui.textual_private.terminal import teach_keys, wrap_output
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -27,6 +29,14 @@ SILENT = ("linux", "dumb")
 """Terminals that would write a question about their colours on the screen."""
 ASK_FOR_KEYS, LEAVE_KEYS = "\x1b[>4;1m", "\x1b[>4m"
 """xterm's own way to tell Shift+Enter from Enter. tmux knows no other; others are asked in kitty's way by Textual."""
+
+
+ASK_FOR_LATIN_KEYS = "\x1b[=4;2u"
+"""Has kitty's protocol say where a key is on a Latin keyboard, beside what Textual asks it for, and as long."""
+CALM = 0.1
+"""Seconds after which the reader looks whether it is to end."""
+READ = 1 << 16
+"""Bytes that are read at once."""
 
 
 BEGIN_FRAME, END_FRAME = "\x1b[?2026h", "\x1b[?2026l"
@@ -86,15 +96,19 @@ class Patient:
 
 def driver_class(
     leave: Callable[[], object],
+    failed: Callable[[Exception], object],
     background: Callable[[bool], object] | None = None,
     frame: FirstFrame | None = None,
 ) -> type[Driver] | None:
-    """The driver for a terminal that may vanish; ``leave`` is then called on the event loop. ``background`` is called
-    there with whether the terminal's background is light, once it says so; without it, it is not asked. What ``frame``
-    shows stays until Textual has drawn. None where Textual's own driver is to be used."""
+    """The driver for a terminal that may vanish; ``leave`` is then called on the event loop, ``failed`` where reading
+    keys fails. ``background`` is called there with whether the terminal's background is light, once it says so; without
+    it, it is not asked. What ``frame`` shows stays until Textual has drawn. None where Textual's own driver is to be
+    used."""
     if sys.__stderr__ is None:
         return None
     from textual.drivers.linux_driver import LinuxDriver
+
+    from agent_tui.ui.textual_private.keys import HearsReport, TerminalMessages
 
     class TerminalDriver(LinuxDriver):
         def __init__(self, *args: Any, **more: Any) -> None:
@@ -103,8 +117,9 @@ def driver_class(
             self._events = asyncio.get_running_loop()
             self._frames = WholeFrames()
             self._entered = False
-            self._typed_early = ""
-            self.listeners: list[Hears] = []
+            self._typed_early = b""
+            self.reader = TerminalReader()
+            self.listeners: list[HearsReport] = []
             self._asks = background is not None
             self._asks_for_keys = "TMUX" in os.environ or "XTERM_VERSION" in os.environ
             teach_keys()
@@ -122,8 +137,8 @@ def driver_class(
         def _gone(self) -> None:
             self._events.call_soon_threadsafe(leave)
 
-        def ask(self, question: str, listener: Hears | None) -> None:
-            """Asks the terminal, where there is one that answers; what ``listener`` takes is no key."""
+        def ask(self, question: str, listener: HearsReport | None) -> None:
+            """Asks the terminal, where there is one that answers; ``listener`` hears what it says from now on."""
             if self.input_tty:
                 if listener is not None:
                     self.listeners.append(listener)
@@ -132,18 +147,24 @@ def driver_class(
 
         def start_application_mode(self) -> None:
             if background is not None and not self.listeners:
-                from agent_tui.ui.terminal.answers import BackgroundAnswers
+                from agent_tui.ui.terminal.answers import hears_background
 
-                self.listeners.append(BackgroundAnswers(partial(self._heard, background)))
-            self._typed_early = typed_ahead(self.fileno)
-            self._entered = frame is not None and frame.hand_over()
+                self.listeners.append(hears_background(partial(self._heard, background)))
+            handed = frame.hand_over() if frame is not None else None
+            self._entered = handed is not None
+            early = handed[0] if handed is not None else typed_ahead(self.fileno)
+            # Until now the terminal made line feeds of Enter, which would be Ctrl+J.
+            self._typed_early = early.replace(b"\n", b"\r")
             super().start_application_mode()  # type: ignore[no-untyped-call]
+            if handed is not None:
+                self.attrs_before = handed[1]
             if self._asks and self.input_tty and os.environ.get("TERM") not in SILENT:
                 from agent_tui.ui.terminal.answers import QUERY
 
                 self._asks = False  # not again after a suspension: meanwhile a theme may have been chosen
                 self.write(QUERY)
                 self.flush()
+            self.write(ASK_FOR_LATIN_KEYS)
             if self._asks_for_keys:
                 self.write(ASK_FOR_KEYS)
 
@@ -153,18 +174,38 @@ def driver_class(
             super().stop_application_mode()
 
         def run_input_thread(self) -> None:
-            try:
-                self._replay()
-                with listening(self.listeners):
-                    super().run_input_thread()
-            except OSError:
-                self._gone()
+            """Reads keys until the terminal is somebody else's, or gone."""
+            known, early = TerminalMessages(self.listeners), self._typed_early
+            self._typed_early = b""
+            self._tell(known, partial(self.reader.feed, early))
+            while not self.exit_event.is_set():
+                data = self._next_bytes(CALM if self.reader.wait is None else min(CALM, self.reader.wait))
+                if data == b"":
+                    self._gone()
+                    break
+                self._tell(known, self.reader.tick if data is None else partial(self.reader.feed, data))
+            self._tell(known, self.reader.flush)
 
-        def _replay(self) -> None:
-            early, self._typed_early = self._typed_early, ""
-            if early:
-                for message in messages_of(early):
-                    self.process_message(message)
+        def _next_bytes(self, seconds: float) -> bytes | None:
+            """What comes within some seconds, if anything; empty where the terminal is gone."""
+            try:
+                return os.read(self.fileno, READ) if select.select([self.fileno], [], [], seconds)[0] else None
+            except OSError:
+                return b""
+
+        def _tell(self, known: TerminalMessages, read: Callable[[], Sequence[TerminalInput]]) -> None:
+            """Tells what was read. A fault costs what it is about, and is shown; reading goes on."""
+            try:
+                inputs = read()
+            except Exception as error:
+                inputs, self.reader = [], TerminalReader()
+                self._events.call_soon_threadsafe(partial(failed, error))
+            for one in inputs:
+                try:
+                    for message in known.of(one):
+                        self.process_message(message)
+                except Exception as error:
+                    self._events.call_soon_threadsafe(partial(failed, error))
 
     return TerminalDriver
 
@@ -179,29 +220,22 @@ def end_reading() -> None:
         ends.set()
 
 
-def typed_ahead(terminal: int) -> str:
-    """The lines that were typed before the terminal sends keys. Until then it makes line feeds of Enter, which would
-    be Ctrl+J afterwards: here they are Enter again."""
-    import array
-    import fcntl
+def typed_ahead(terminal: int) -> bytes:
+    """What was typed before the terminal sends keys; empty where it is none."""
     import termios
 
-    lines = b""
     try:
-        if not os.isatty(terminal) or not termios.tcgetattr(terminal)[3] & termios.ICANON:
-            return ""
-        waiting = array.array("i", [0])
-        # In this mode only finished lines are counted, so that reading them never waits.
-        while fcntl.ioctl(terminal, termios.FIONREAD, waiting) == 0 and waiting[0] > 0:
-            lines += os.read(terminal, waiting[0])
+        return typed_so_far(terminal) if os.isatty(terminal) else b""
     except (OSError, termios.error):
-        pass
-    return lines.decode("utf-8", "replace").replace("\n", "\r")
+        return b""
 
 
 class ReachesTerminal(Protocol):
     def write_to_terminal(self, sequence: str) -> None:
         """Sends a control sequence of ours; nothing happens without a terminal."""
+
+    def write_outside(self, sequence: str) -> None:
+        """The same for the terminal around tmux or GNU screen."""
 
     def bell(self) -> None: ...
 
@@ -224,7 +258,7 @@ class Window:
 
     def notify(self, text: str) -> None:
         """A bell and, where the terminal knows OSC 9, a desktop notification."""
-        self._terminal.write_to_terminal(f"\x1b]9;{one_line(text, 200)}\x07")
+        self._terminal.write_outside(f"\x1b]9;{one_line(text, 200)}\x07")
         self._terminal.bell()
 
 

@@ -17,11 +17,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from agent_tui.engine.terminal import BEGINNING, LONGEST, REPLY, Replies, believed
+from agent_tui.engine.terminal import REPLY, Replies, believed
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.ui.screen_buffer import ScreenBuffer
-from agent_tui.ui.terminal.answers import Answers
+from agent_tui.ui.terminal.passing import through_tmux
 
 USUAL = (10, 20)
 """Pixels of a cell, wide and high, where the terminal does not say."""
@@ -87,11 +87,6 @@ def dropping(number: int) -> str:
 
 ENDING = "\x1b_Gq=2,m=0;\x1b\\"
 """Ends a picture that was sent in part."""
-
-
-def through_tmux(sequence: str) -> str:
-    """The sequence as tmux hands it on to the terminal around it, where ``allow-passthrough`` is set."""
-    return f"\x1bPtmux;{sequence.replace(chr(27), chr(27) * 2)}\x1b\\"
 
 
 def showing(name: str, image: bytes, columns: int, rows: int) -> str:
@@ -223,14 +218,13 @@ def _at(place: Place, row: int) -> str:
     return f"\x1b[{place.y + row + down + 1};{place.x + across + 1}H"
 
 
-class PictureAnswers(Answers):
-    """Takes replies out of what is typed; ``heard`` is called with all of them whenever the last of a round is in."""
+def hears_pictures(heard: Callable[[Replies], object]) -> Callable[[str], None]:
+    """Returns who is told the terminal's reports; ``heard`` is called with all replies whenever the last of a round is
+    in."""
+    replies = Replies()
 
-    def __init__(self, heard: Callable[[Replies], object]) -> None:
-        replies = Replies()
+    def listen(report: str) -> None:
+        if (reply := REPLY.fullmatch(report)) is not None and replies.take(reply):
+            heard(replies)
 
-        def told(reply: re.Match[str]) -> None:
-            if replies.take(reply):
-                heard(replies)
-
-        super().__init__(REPLY, BEGINNING, LONGEST, told)
+    return listen

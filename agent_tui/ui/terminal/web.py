@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.drivers.web_driver import WebDriver
 
+from agent_tui.terminal_input import TerminalReader
 from agent_tui.ui.terminal.driver import WholeFrames
+from agent_tui.ui.textual_private.keys import TerminalMessages, packets_of, take_meta
 
 if TYPE_CHECKING:
     from textual.app import App
     from textual.driver import Driver
 
 
-def driver_class(leave: Callable[[], object], redraw: Callable[[], object], size: tuple[int, int]) -> type[Driver]:
+def driver_class(
+    leave: Callable[[], object],
+    failed: Callable[[Exception], object],
+    redraw: Callable[[], object],
+    size: tuple[int, int],
+) -> type[Driver]:
     """The driver of a chat that is served. ``leave`` is called on the event loop when it is to end: the server says so,
-    or is gone; ``redraw`` when another page shows it. ``size`` is that of the first one, columns and lines."""
+    or is gone; ``failed`` where reading keys fails, ``redraw`` when another page shows it. ``size`` is that of the
+    first one, columns and lines."""
 
     class ServedDriver(WebDriver):
         def __init__(self, app: App[Any], **more: Any) -> None:
             super().__init__(app, **{**more, "size": size})
             self._events = asyncio.get_running_loop()
             self._frames = WholeFrames()
+            self.reader = TerminalReader()
             self._begun: list[str] | None = []
             self._first_words = ""
 
@@ -49,7 +59,19 @@ def driver_class(leave: Callable[[], object], redraw: Callable[[], object], size
             self._first_words, self._begun = "".join(self._begun or ()), None
 
         def run_input_thread(self) -> None:
-            super().run_input_thread()
+            known = TerminalMessages()
+            try:
+                for kind, content in packets_of(self):
+                    if kind == "D":
+                        inputs = self.reader.feed(content)
+                    else:
+                        inputs = self.reader.tick()
+                        if kind:
+                            take_meta(self, kind, content)
+                    for message in (message for one in inputs for message in known.of(one)):
+                        self.process_message(message)
+            except Exception as error:
+                self._on_loop(partial(failed, error))
             if not self.exit_event.is_set():
                 self._on_loop(leave)
 

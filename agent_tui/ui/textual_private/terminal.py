@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from textual import constants
 from textual.app import App
 from textual.message_pump import MessagePump
 from textual.widget import Widget
@@ -14,6 +12,8 @@ from textual.widget import Widget
 if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.message import Message
+
+    from agent_tui.ui.textual_private.keys import HearsReport
 
 
 def driver_of(app: App[Any]) -> Driver | None:
@@ -28,12 +28,18 @@ def write_to_terminal(app: App[Any], sequence: str) -> None:
         driver.write(sequence)
 
 
-def ask_terminal(app: App[Any], question: str, listener: Hears | None) -> None:
-    """Asks the terminal; what ``listener``, which goes on to listen, takes of its answer is no key. Nothing happens
-    where nobody would answer."""
+def ask_terminal(app: App[Any], question: str, listener: HearsReport | None) -> None:
+    """Asks the terminal; ``listener`` hears what it says from now on. Nothing happens where nobody would answer."""
     ask = getattr(driver_of(app), "ask", None)
     if ask is not None:
         ask(question, listener)
+
+
+def wait_after_escape(app: App[Any], seconds: float) -> None:
+    """Sets how many seconds after the byte of Esc something more makes another key of it."""
+    reader = getattr(driver_of(app), "reader", None)
+    if reader is not None:
+        reader.escape_wait = seconds
 
 
 def tell_server(app: App[Any], kind: str, **facts: object) -> None:
@@ -51,43 +57,6 @@ def wrap_output(driver: Driver, wrapper: Callable[[TextIO], object]) -> None:
     inner._file = wrapper(inner._file)
 
 
-class Hears(Protocol):
-    """Takes out of what comes from the terminal what is no key."""
-
-    def take(self, text: str) -> str: ...
-
-    def give_back(self) -> str: ...
-
-
-@contextmanager
-def listening(listeners: Sequence[Hears]) -> Iterator[None]:
-    """A driver's input that is begun meanwhile goes through the ``listeners`` first; more of them may come later."""
-    from textual.drivers import linux_driver
-
-    module = cast(Any, linux_driver)
-    known = module.XTermParser
-
-    class Parser(known):  # type: ignore[misc, valid-type]
-        def feed(self, data: str) -> Iterator[Message]:
-            left = data
-            for listener in listeners:
-                left = listener.take(left) if data else left
-            if left or not data:  # an empty text would be the end
-                yield from super().feed(left)
-
-        def tick(self) -> Iterator[Message]:
-            yield from super().tick()
-            for listener in listeners:
-                if held := listener.give_back():
-                    yield from super().feed(held)
-
-    module.XTermParser = Parser
-    try:
-        yield
-    finally:
-        module.XTermParser = known
-
-
 class _Sequence:
     """A key as Textual's table wants it: its name as ``value``."""
 
@@ -100,22 +69,6 @@ def teach_keys() -> None:
     from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
     cast(dict[str, object], ANSI_SEQUENCES_KEYS)["\x1b\r"] = (_Sequence("alt+enter"),)
-
-
-def wait_after_escape(seconds: float | None) -> None:
-    """Sets how many seconds after the byte of Esc something more makes another key of it; None is Textual's own
-    time."""
-    cast(Any, constants).ESCAPE_DELAY = _ESCAPE_DELAY if seconds is None else seconds
-
-
-_ESCAPE_DELAY = constants.ESCAPE_DELAY
-
-
-def messages_of(text: str) -> Iterator[Message]:
-    """The keys that a terminal means by ``text``."""
-    from textual.drivers import linux_driver
-
-    yield from cast(Any, linux_driver).XTermParser().feed(text)
 
 
 class SurvivesHandlers(MessagePump):

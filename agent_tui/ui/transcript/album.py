@@ -21,6 +21,7 @@ from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import MAX_PROSE, Decoration, Flow, Line, cells_in
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.flow.palette import Palette
+from agent_tui.ui.terminal.passing import through_tmux
 from agent_tui.ui.terminal.pictures import (
     ENDING,
     FEW_NUMBER,
@@ -31,7 +32,6 @@ from agent_tui.ui.terminal.pictures import (
     dropping,
     placing,
     sending,
-    through_tmux,
 )
 from agent_tui.ui.transcript.blocks import Block
 from agent_tui.ui.transcript.parts import picture_line

@@ -60,9 +60,10 @@ class Body(RowList, can_focus=False):
 
 
 def pieces_of(line: str, width: int) -> list[str]:
-    """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near."""
+    """A line in pieces of at most ``width`` cells that together are the line, broken behind a blank if one is near.
+    Where there is no room at all it is as if there were a cell."""
     pieces: list[str] = []
-    at = 0
+    at, width = 0, max(1, width)
     while not pieces or at < len(line):
         head = line[at : at + 4 * width]
         if cell_len(head) > width:

@@ -74,7 +74,7 @@ class Queue(Lines):
         return "Enter sends it" if kind == "held" or self.paused else ""
 
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
-        if not 0 <= y < len(self.entries):
+        if not 0 <= y < min(self.limit, len(self.entries)):
             return []
         hidden = len(self.entries) - self.limit
         last = y == min(self.limit, len(self.entries)) - 1
