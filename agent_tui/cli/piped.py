@@ -122,8 +122,8 @@ def _processes() -> Iterator[_Process]:
     except (OSError, subprocess.TimeoutExpired):
         return
     for line in listed.splitlines():
-        *numbers, state = line.split()
-        if not state.startswith("Z"):
+        *numbers, now = line.split()
+        if not now.startswith("Z"):
             yield _Process(*map(int, numbers))
 
 
