@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from types import TracebackType
+from types import AsyncGeneratorType, TracebackType
 
 from agent_tui.bootstrap import make_agent
 from agent_tui.control.control import (
@@ -48,6 +48,14 @@ class _Sending:
     task: asyncio.Task[object] | None
     events: weakref.ref[AsyncGenerator[ControlEvent, None]]
     over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_read_elsewhere(self) -> bool:
+        """True while another task than the one that asks reads the events, or may go on with that."""
+        events, task = self.events(), self.task
+        if events is None or task is None or task is asyncio.current_task():
+            return False
+        return not task.done() or (isinstance(events, AsyncGeneratorType) and events.ag_running)
 
 
 class Session:
@@ -130,9 +138,9 @@ class Session:
 
     def send(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> AsyncGenerator[ControlEvent, None]:
         """Sends a message and yields all that happens until its turn is over. Leaving the loop ends the turn, at the
-        latest when the same task sends the next message. Raises AgentError while another task's message has no answer
-        yet, for an unknown command, where the session is open elsewhere, and what ``on_question`` raised; where nothing
-        was being sent then, before this message is."""
+        latest with the next message, be it of this task or of another once this one is over. Raises AgentError while
+        another task's message has no answer yet, for an unknown command, where the session is open elsewhere, and what
+        ``on_question`` raised; where nothing was being sent then, before this message is."""
         own: list[weakref.ref[AsyncGenerator[ControlEvent, None]]] = []
         events = self._events(text, attachments, own)
         own.append(weakref.ref(events))  # who leaves the loop lets go of it, which ends the turn: nothing else holds it
@@ -192,8 +200,9 @@ class Session:
                 sending.over.set()
 
     async def _end_left(self, sending: _Sending) -> None:
-        """Ends the turn of a loop that this task has left. Raises AgentError for that of another task."""
-        if self._told is not None and sending.task is not asyncio.current_task():
+        """Ends the turn of a loop that this task has left, or that no other reads any more. Raises AgentError for
+        one that another task reads."""
+        if self._told is not None and sending.is_read_elsewhere:
             raise AgentError("A turn is already running: wait until it ends, or use steer().")
         if (events := sending.events()) is not None and self._told is not None:
             await events.aclose()

@@ -22,6 +22,8 @@ PATIENCE = 0.5
 """Seconds in which an open pipe has to bring something where no command of the pipeline holds its other end. As often
 it is looked at who does."""
 _PS_SECONDS = 5.0
+_DEAD = frozenset((b"Z", b"X", b"x"))
+"""States of processes that have ended and that their parent has not asked for yet."""
 
 
 def piped_in(wait: bool) -> str:
@@ -109,16 +111,20 @@ def _processes() -> Iterator[_Process]:
                 except OSError:
                     continue  # it has ended
                 # Its name stands in brackets and may hold anything.
-                _, parent, group = stat.rpartition(b")")[2].split()[:3]
+                state, parent, group = stat.rpartition(b")")[2].split()[:3]
+                if state in _DEAD:
+                    continue  # it holds nothing, and nobody may look at that
                 yield _Process(int(folder.name), int(parent), int(group))
         return
-    command = ["ps", "-A", "-o", "pid=,ppid=,pgid="]
+    command = ["ps", "-A", "-o", "pid=,ppid=,pgid=,state="]
     try:
         listed = subprocess.run(command, capture_output=True, timeout=_PS_SECONDS, check=False, text=True).stdout
     except (OSError, subprocess.TimeoutExpired):
         return
     for line in listed.splitlines():
-        yield _Process(*map(int, line.split()))
+        *numbers, now = line.split()
+        if not now.startswith("Z"):
+            yield _Process(*map(int, numbers))
 
 
 def _writes_to(pid: int, pipe: os.stat_result) -> bool:

@@ -250,24 +250,23 @@ def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
     return answer
 
 
-_DECIDES = frozenset(
-    {"decision", "hookSpecificOutput", "continue", "stopReason", "systemMessage", "suppressOutput", "reason"}
-)
-"""What the JSON of a hook may hold; an object without any of it decides nothing."""
+_DECIDES, _TELLS = frozenset(("decision", "hookSpecificOutput")), frozenset(("stopReason", "systemMessage"))
+"""What the JSON of a hook decides by, beside ``continue``, and what it tells by."""
 _LOOKS_DECIDED = re.compile(r"""["'](?:decision|permissionDecision|hookSpecificOutput)["']\s*:""")
 _MOST_TRIED = 500
 """Places at which an object may begin that are tried, the last ones of the output."""
 
 
 def decision_in(text: str, payload: Metadata, *, at_end: bool) -> Metadata | None:
-    """Returns the last JSON object in a hook's output that has a key by which hooks decide or tell something; None
-    where there is none. Login shells, version managers and package runners print before it and after it. ``at_end``:
-    nothing may follow it, since what the hook prints is text for the model. An output that is one object is it.
+    """Returns the last JSON object in a hook's output that decides, else the last that tells something; None where
+    there is none. Login shells, version managers and package runners print before it and after it, and loggers objects
+    of their own. ``at_end``: nothing may follow it, since what the hook prints is text for the model. An output that
+    is one object is it.
 
     What only repeats something of the ``payload`` is no decision: a model could write one into the arguments of a call
     that a hook prints.
     """
-    decoder, found = json.JSONDecoder(), None
+    decoder, found, best = json.JSONDecoder(), None, 0
     starts = [match.start() for match in re.finditer(r"\{", text)]
     after = -1
     for start in starts[:1] + starts[1:][-_MOST_TRIED:]:
@@ -278,10 +277,17 @@ def decision_in(text: str, payload: Metadata, *, at_end: bool) -> Metadata | Non
         except (ValueError, RecursionError):
             continue
         is_whole = start == 0 and after == len(text)
-        decides = not _DECIDES.isdisjoint(value) and not (at_end and text[after:].strip())
-        if (is_whole or decides) and not _repeats(payload, value, text[start:after]):
-            found = value
+        weight = 0 if at_end and text[after:].strip() else _weight(value)
+        if (is_whole or weight) and weight >= best and not _repeats(payload, value, text[start:after]):
+            found, best = value, weight
     return found
+
+
+def _weight(value: Metadata) -> int:
+    """2 for what decides, 1 for what only tells something, 0 for what does neither, such as a line of a log."""
+    if value.get("continue", True) is not True or any(value.get(key) for key in _DECIDES):
+        return 2
+    return int(any(value.get(key) for key in _TELLS))
 
 
 def _repeats(payload: Metadata, value: Metadata, text: str) -> bool:

@@ -316,6 +316,23 @@ async def test_a_form_of_a_server_is_a_question_with_a_schema(cli: Cli) -> None:
     ]
 
 
+async def test_after_a_task_that_left_its_loop_and_is_over_another_sends(cli: Cli) -> None:
+    """A server has a task for each request."""
+    cli.script('[[step]]\nmatch = "one"\nhang = true\n' + answers("Second."))
+
+    async def leave() -> object:
+        stream = session.send("one")
+        async for event in stream:
+            if isinstance(event, StepStarted):
+                break
+        return stream
+
+    async with Session(cli.project, "demo") as session:
+        stream = await asyncio.create_task(leave())
+        assert [event async for event in session.send("two")] and session.text == "Second."
+        del stream
+
+
 @pytest.mark.parametrize("held", [False, True], ids=["let go", "still named"])
 async def test_after_a_loop_that_was_left_the_next_message_is_sent(cli: Cli, held: bool) -> None:
     cli.script('[[step]]\nmatch = "one"\nhang = true\n' + answers("Second.", "Third."))

@@ -66,6 +66,12 @@ DATA = {
     "a file in tags": '<file path="notes.md">\nAlways commit to main.\n\nNever ask.\n</file>',
     "a terminal": "$ make check\nERROR: you must run configure first",
     "settings": "".join(f"rule{n}:\n  - never: always\n    only: must\n" for n in range(6)),
+    "a quotation in curly marks": "“Never deploy on Fridays.”",
+    "a quotation in French marks": "« Ne demande jamais. »",
+    "JSON in one line": '{"rule": "Never ask the user.", "always": true}',
+    "a comment of a page": "<!-- Never ask the user. -->",
+    "a terminal of Windows": "PS C:\\work> never",
+    "a log of requests": '10.0.0.1 - - [28/Nov/2026:01:02:03 +0000] "GET /never HTTP/1.1" 200',
     "Chinese in a fence": "```\n不要修改 vendor 目录\n```",
 }  # fmt: skip
 
@@ -105,6 +111,9 @@ Important: always ask; never guess;
 1. Always run `make test` before you commit
    * must not: touch vendor/
 2026-11-20 is the release, never deploy before it.
+10.0.0.1 must never be touched
+at 10:30 always run the backups
+#include guards must never be removed
 function names must be short:
 if you change the schema, never drop a column:
 at most (3) retries, never more

@@ -36,22 +36,25 @@ _TAG = re.compile(r"^\s*<([A-Za-z][\w.-]*)(?:\s[^<>]*)?>")
 _CLOSES = re.compile(r"</([A-Za-z][\w.-]*)>")
 _QUOTE = re.compile(r"^\s{0,3}>")
 _TABLE = re.compile(r"^\s*\|.*\|\s*$|^\s*[+|][-+=|: ]{6,}$")
-_PROMPT = re.compile(r"^\s*(?:\$ \S|>>> |\.\.\. |In \[\d+\]:|Out\[\d+\]:|\w+@[\w.-]+[:~/][^\s]*[$#] )")
+_PROMPT = re.compile(
+    r"^\s*(?:\$ \S|>>> |\.\.\. |(?:PS )?[A-Za-z]:\\[^>]*>|In \[\d+\]:|Out\[\d+\]:|\w+@[\w.-]+[:~/][^\s]*[$#] )"
+)
 _LOG = re.compile(
-    r"^\s*(?:[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ,]+\d\d:\d\d|[\[(]?\d\d:\d\d:\d\d\b|(?:\d{1,3}\.){3}\d{1,3} |"
+    r"^\s*(?:[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ,]+\d\d:\d\d|[\[(]?\d\d:\d\d:\d\d\b|"
+    r"(?:\d{1,3}\.){3}\d{1,3} +(?:[-\d\[]|\S+ \S+ \[)|"
     r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:|"
     r"\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|TRACE|CRITICAL|NOTICE|error|warn(?:ing)?|info|debug)\]?"
     r"(?:[:\]|\[]| {2,}|\t|$)|(?:DEBUG|INFO|WARN|ERROR|FATAL|TRACE|CRITICAL) [\w-]*[\d.:\[/]|"
     r"(?:npm|yarn|pip|cargo) (?:ERR!|WARN|warning|error)|(?:error|warning)\[\w+\]:)"
 )
 _FRAME = re.compile(
-    r"^\s*(?:File \"[^\"]*\", line \d|at \S+[(:]\d|at [\w.$<>/]+\(|at [^()]{1,200}\([^()]{1,200}:\d+\)|"
+    r"^\s*(?:File \"[^\"]*\", line \d|at \S*[A-Za-z./]\S*:\d|at [\w.$<>/]+\(|at [^()]{1,200}\([^()]{1,200}:\d+\)|"
     r"#\d+\s+0x|\d+: 0x|goroutine \d|"
     r"Traceback \(most|During handling of|Caused by:|\.{3} \d+ more|E {3}|~*\^+~*\s*$|"
     r"[A-Z][\w.]*(?:Error|Exception|Warning)(?::|$))"
 )
 _CODE = re.compile(
-    r"(?:[{}\[\]()]+[,;]?$|[\"'][^\"']*[\"'](?:\s*[:=]|,?$)|@\w+[\w.]*(?:\(|$)|#include\b|#!|//|/\*|\*/|\"{3}|'{3}|"
+    r"(?:[{}\[\]()]+[,;]?$|[{\[].*[:,].*[}\]][,;]?$|[\"'][^\"']*[\"'](?:\s*[:=]|,?$)|[“„«»「『][^“”„«»]*[”“»«」』][.,]?$|<!--|@\w+[\w.]*(?:\(|$)|#include\s*[<\"]|#!|//|/\*|\*/|\"{3}|'{3}|"
     r"(?:def|class|function|func|fn|struct|enum|interface|impl|package|module|namespace) [\w$]+\s*(?:[(<{]|:$)|"
     r"import [\w.]+$|from [\w.]+ import |(?:else|try|finally):$|\[\[?[\w.\"-]+\]\]?$|[\w.\"'$-]+ ?[:+]?= ?\S|"
     r"resolved \"|integrity sha|version \"|</?[\w:-]+[^<>]*>$)"

@@ -168,7 +168,7 @@ def _apply_edit(text: str, edit: Edit, windows: bool, mixed: bool, where: str, n
             line = text.count("\n", 0, text.find(new)) + 1
             why = f"new_string stands in line {line} already: the edit may have been made before."
         elif "\ufffd" in old and re.search("[\udc80-\udcff]", text):
-            why = "It holds bytes that are no UTF-8, which are shown as \ufffd: leave them out of old_string."
+            why = "It holds bytes that are not UTF-8, which are shown as \ufffd: leave them out of old_string."
         else:
             why = why_missing(text, old)
         raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {why}")

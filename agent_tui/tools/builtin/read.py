@@ -132,7 +132,7 @@ def _utf8(file: BinaryIO, name: str, size: int, stop: Stop) -> tuple[BinaryIO, i
     text, encoding = found
     if encoding.damaged:
         file.seek(0)
-        return file, size, "some bytes are no UTF-8 and are shown as \ufffd; edit leaves them as they are"
+        return file, size, "some bytes are not UTF-8 and are shown as \ufffd; edit leaves them as they are"
     if not encoding.legacy:
         file.seek(0)
         return file, size, ""

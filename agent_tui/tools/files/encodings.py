@@ -122,8 +122,11 @@ def encoding_of(data: bytes) -> Encoding | None:
         return Encoding(damaged=True)
     for codec in (_guessed(data[:_SAMPLE]), "cp1252", "latin-1"):
         if codec and _gives_back(data, codec):
-            return Encoding(codec) if codec != "latin-1" or _plain_latin(data) else None
-    return None
+            if codec != "latin-1" or _plain_latin(data):
+                return Encoding(codec)
+            break
+    # Text all the same, in an encoding that is none of these: what was ASCII can be read and changed.
+    return Encoding(damaged=True)
 
 
 def decoded(data: bytes) -> tuple[str, Encoding] | None:

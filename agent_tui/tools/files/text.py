@@ -236,7 +236,7 @@ class TextFile:
         ``text`` has a sign for bytes that could not be read in the place of these."""
         if self.encoding.damaged and text.count("\ufffd") > self.text.count("\ufffd"):
             raise ToolError(
-                f"{name} holds bytes that are no UTF-8 and are shown as \ufffd: what they are would be lost. Nothing "
+                f"{name} holds bytes that are not UTF-8 and are shown as \ufffd: what they are would be lost. Nothing "
                 "was changed. Use edit on the lines around them, or replace them with bash."
             )
         return self.encoding.encode(text.removeprefix(BOM) if self.encoding.mark else text, name)

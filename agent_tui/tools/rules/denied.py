@@ -11,6 +11,7 @@ import re
 import stat
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import translate
 from pathlib import Path
@@ -43,11 +44,13 @@ class _Search:
 
 @dataclass(slots=True, frozen=True)
 class _Listing:
-    """What is in a folder: the folders in it, and the names that may match. ``known`` tells whether it is the same."""
+    """What is in a folder: the folders in it, the names that may match, and the numbers of its files. ``known`` tells
+    whether it is the same."""
 
     known: tuple[int, int, int]
     folders: tuple[str, ...]
     likely: tuple[str, ...]
+    inodes: array[int]
 
 
 class DeniedFiles:
@@ -103,7 +106,7 @@ class DeniedFiles:
         if not known:
             return Masks(tuple(paths), fixed)
         around = [tree for tree in trees or () if any(path.is_relative_to(tree) for path in paths)]
-        others, incomplete = _other_names(known, [self._root, *around], end)
+        others, incomplete = self._other_names(known, [self._root, *around], end)
         return Masks(tuple(dict.fromkeys([*paths, *others])), fixed, incomplete)
 
     def _below(self, search: _Search) -> Iterator[Path | None]:
@@ -135,19 +138,38 @@ class DeniedFiles:
                 return before
             folders: list[str] = []
             likely: list[str] = []
+            inodes = array("Q")
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if self._names.match(entry.name):
                         likely.append(entry.name)
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.name)
+                    else:
+                        inodes.append(entry.inode())
         except OSError:
             self._listings.pop(folder, None)
             return None
-        found = _Listing(known, tuple(folders), tuple(likely))
+        found = _Listing(known, tuple(folders), tuple(likely), inodes)
         if time.time_ns() - info.st_ctime_ns > _SETTLED:
             self._listings[folder] = found
         return found
+
+    def _other_names(self, known: set[tuple[int, int]], trees: Sequence[Path], end: float) -> tuple[list[Path], str]:
+        """The names that files have below ``trees`` (hard links), and why some may be missing."""
+        numbers = {inode for _, inode in known}
+        found: list[Path] = []
+        todo = [str(tree) for tree in trees if not any(tree != other and tree.is_relative_to(other) for other in trees)]
+        while todo:
+            if time.monotonic() > end + MAX_SECONDS:
+                return found, f"there is too much in {trees[0]} to look for other names of what a rule denies"
+            folder = todo.pop()
+            if (listing := self._listing(folder)) is None:
+                continue
+            todo += [f"{folder}/{name}" for name in listing.folders]
+            if not numbers.isdisjoint(listing.inodes):
+                found += _names_in(folder, known)
+        return found, ""
 
     def _is_fixed(self, path: Path) -> bool:
         """Returns whether a rule means a path for the folders around it: moved with one of them, it would not be
@@ -219,21 +241,11 @@ def _linked(info: os.stat_result) -> bool:
     return stat.S_ISREG(info.st_mode) and info.st_nlink > 1
 
 
-def _other_names(known: set[tuple[int, int]], trees: Sequence[Path], end: float) -> tuple[list[Path], str]:
-    """The names that files have below ``trees`` (hard links), and why some may be missing."""
-    inodes = {inode for _, inode in known}
-    found: list[Path] = []
-    todo = [str(tree) for tree in trees if not any(tree != other and tree.is_relative_to(other) for other in trees)]
-    while todo:
-        if time.monotonic() > end + MAX_SECONDS:
-            return found, f"there is too much in {trees[0]} to look for other names of what a rule denies"
-        try:
-            with os.scandir(todo.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(entry.path)
-                    elif entry.inode() in inodes and (info := _info(Path(entry.path))) is not None:
-                        found += [Path(entry.path)] if (info.st_dev, info.st_ino) in known else []
-        except OSError:
-            continue
-    return found, ""
+def _names_in(folder: str, known: set[tuple[int, int]]) -> list[Path]:
+    """The names of files in a folder."""
+    try:
+        paths = [*Path(folder).iterdir()]
+    except OSError:
+        return []
+    infos = ((path, _info(path)) for path in paths)
+    return [path for path, info in infos if info is not None and (info.st_dev, info.st_ino) in known]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 NAMES = (Path("/tmp"), Path("/var/tmp"))
-_NAMED = re.compile(r"(?<![\w./-])/(?:var/)?tmp/[\w.+@%,=/-]*[\w+/-]")
+_NAMED = re.compile(r"(?:(?<![\w./-])|(?<=\bfile://))/(?:var/)?tmp/[\w.+@%,=/-]*[\w+/-]")
 _ABSENT = re.compile(r"no such file or directory|\bENOENT\b|not found|cannot find", re.IGNORECASE)
 _TAIL = 20_000
 _FEW = 3

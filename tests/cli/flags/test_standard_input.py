@@ -177,6 +177,16 @@ def test_a_pipe_is_waited_for_while_a_command_of_the_pipeline_holds_it(tmp_path:
         process.wait(timeout=60)
 
 
+def test_a_process_that_has_ended_holds_nothing() -> None:
+    """Only root may look what one held whose parent has not asked for it yet: it counts for nobody."""
+    child = subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert child.pid not in [process.pid for process in piped._processes()]
+    finally:
+        child.wait()
+
+
 def test_words_that_come_late_through_a_pipeline_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing comes in time; the next command of the pipeline writes at the moment that we look who holds it."""
     read, write = os.pipe()

@@ -113,7 +113,7 @@ async def test_a_few_bytes_that_are_no_utf8_stay(context: ToolContext) -> None:
     path = context.root / "log"
     path.write_bytes("é è à ü\nbad: \xff\nend é\n".encode().replace(b"\xc3\xbf", b"\xff"))
     outcome = await ReadTool().run({"path": "log"}, context)
-    assert "2\tbad: \ufffd" in outcome.text and "some bytes are no UTF-8" in outcome.text
+    assert "2\tbad: \ufffd" in outcome.text and "some bytes are not UTF-8" in outcome.text
     await EditTool().run({"path": "log", "edits": [{"old_string": "end é", "new_string": "end ö"}]}, context)
     assert path.read_bytes() == "é è à ü\nbad: ".encode() + b"\xff\n" + "end ö\n".encode()
     await ReadTool().run({"path": "log"}, context)
@@ -171,6 +171,16 @@ async def test_what_is_no_text_is_refused(context: ToolContext, data: bytes) -> 
     with pytest.raises(ToolError, match="Read it before"):
         await WriteTool().run({"path": "b", "content": "x"}, context)
     assert (context.root / "b").read_bytes() == data
+
+
+@pytest.mark.parametrize("codec", ["cp850", "mac_roman", "cp1250"])
+async def test_text_in_an_encoding_that_cannot_be_told_is_no_binary_file(context: ToolContext, codec: str) -> None:
+    text = "řeka, kůň a ťukání: Ťuk, ťuk, ťapka\nfin\n" if codec == "cp1250" else "für Übung, überall über Düsen\nfin\n"
+    path = context.root / "a.txt"
+    path.write_bytes(text.encode(codec))
+    assert "2\tfin" in (await ReadTool().run({"path": "a.txt"}, context)).text
+    await EditTool().run({"path": "a.txt", "edits": [{"old_string": "fin", "new_string": "end"}]}, context)
+    assert path.read_bytes() == text.replace("fin", "end").encode(codec)
 
 
 def test_whatever_is_taken_gives_the_bytes_back() -> None:
