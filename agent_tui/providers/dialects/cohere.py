@@ -135,6 +135,7 @@ _COHERE = Dialect(
     keys=("COHERE_API_KEY", "CO_API_KEY"),
     # Text and images only (docs.cohere.com/reference/chat, read 2026-11-22).
     no_files=True,
+    tool_names="cohere",
     bare_thoughts=True,
     json_lines=True,
     # 20 images, 20 MB together.
