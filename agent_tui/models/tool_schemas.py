@@ -72,6 +72,9 @@ _GONE = frozenset({"dependencies", "contentSchema"})
 """Of older drafts, or seldom read: left out, as is what begins with ``$`` and names other documents."""
 
 
+_NOTHING = object()
+
+
 def sound_schema(schema: Any, names: re.Pattern[str] | None = None) -> Metadata:
     """A tool's schema as every API takes it; equal to what it was where that was so already. ``names``: what a
     property may be called; of others only the description tells."""
@@ -114,35 +117,40 @@ def _sound(schema: Metadata, names: re.Pattern[str] | None) -> Metadata:
     deep."""
     made: Metadata = {}
     for keyword, value in schema.items():
-        if keyword == "type":
-            kinds = [kind for kind in (value if isinstance(value, list) else [value]) if kind in _TYPES]
-            if kinds:
-                made[keyword] = list(dict.fromkeys(kinds)) if isinstance(value, list) else value
-        elif keyword in _TABLES:
-            if isinstance(value, dict):
-                made[keyword] = _table(value, names)
-        elif keyword in _LISTS or (keyword == "items" and isinstance(value, list)):
-            variants = [_sound(one, names) for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-            if variants:
-                made["prefixItems" if keyword == "items" else keyword] = variants
-        elif keyword in _SINGLE or keyword in _SWITCHES:
-            if isinstance(value, dict) or (isinstance(value, bool) and keyword in _SWITCHES):
-                made[keyword] = _sound(value, names) if isinstance(value, dict) else value
-        elif keyword.startswith("exclusive") and isinstance(value, bool):
-            # Of draft 4, where it said how a bound is meant.
-            bound = schema.get(keyword.removeprefix("exclusive").lower())
-            if value and _is_number(bound):
-                made[keyword] = bound
-        elif keyword not in _GONE and (keyword in _FITS or not keyword.startswith("$")):
-            if _FITS.get(keyword, _anything)(value):
-                made[keyword] = value
+        if keyword == "items" and isinstance(value, list):
+            keyword = "prefixItems"  # of drafts before 2020-12
+        if keyword.startswith("exclusive") and value is True:
+            value = schema.get(keyword.removeprefix("exclusive").lower())  # of draft 4
+        if (sound := _value(keyword, value, names)) is not _NOTHING:
+            made[keyword] = sound
     if "array" in _kinds(made) and not made.keys() & {"items", "prefixItems"}:
         made["items"] = {}
     _name_properties(made, names)
     return made
 
 
-def _anything(value: Any) -> bool:
+def _value(keyword: str, value: Any, names: re.Pattern[str] | None) -> Any:
+    """What a keyword says, sound; _NOTHING where it says nothing."""
+    if keyword == "type":
+        kinds = [kind for kind in (value if isinstance(value, list) else [value]) if kind in _TYPES]
+        if isinstance(value, list):
+            return list(dict.fromkeys(kinds)) or _NOTHING
+        return kinds[0] if kinds else _NOTHING
+    if keyword in _TABLES:
+        return _table(value, names) if isinstance(value, dict) else _NOTHING
+    if keyword in _LISTS:
+        variants = value if isinstance(value, list) else []
+        return [_sound(one, names) for one in variants if isinstance(one, dict)] or _NOTHING
+    if keyword in _SINGLE or keyword in _SWITCHES:
+        if isinstance(value, dict):
+            return _sound(value, names)
+        return value if keyword in _SWITCHES and isinstance(value, bool) else _NOTHING
+    if keyword in _GONE or (keyword.startswith("$") and keyword not in _FITS):
+        return _NOTHING
+    return value if _FITS.get(keyword, _is_said)(value) else _NOTHING
+
+
+def _is_said(value: Any) -> bool:
     return True
 
 
@@ -152,7 +160,9 @@ def _kinds(schema: Metadata) -> tuple[str, ...]:
 
 
 def _table(value: Metadata, names: re.Pattern[str] | None) -> Metadata:
-    return {name: _sound(one, names) if isinstance(one, dict) else {} for name, one in value.items() if one is not False}
+    return {
+        name: _sound(one, names) if isinstance(one, dict) else {} for name, one in value.items() if one is not False
+    }
 
 
 def _name_properties(made: Metadata, names: re.Pattern[str] | None) -> None:

@@ -414,7 +414,9 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan, names: ToolN
     dialect, family = dialect_of(target.provider), family_record(target.family)
     texts, documents = _texts(request.system), _texts(request.documents)
     messages = chat_messages(request.messages, plan, form, names, (*texts, *documents))
-    tools = [tool.provider or {"type": "function", "function": _declared(tool, names, family)} for tool in request.tools]
+    tools = [
+        tool.provider or {"type": "function", "function": _declared(tool, names, family)} for tool in request.tools
+    ]
     used = sorted({call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()})
     stand_in = bool(used) and not tools and form.blocks
     if stand_in:

@@ -9,9 +9,9 @@ from typing import Any
 
 from agent_tui.text.clean import encodable
 
-DEEPEST = 60
-"""Levels of nesting. Readers of JSON take 100 (protobuf) or 128 (serde_json) of a whole request, where arguments and
-schemas stand some levels below its root."""
+DEEPEST, DEEPEST_WHOLE = 60, 90
+"""Levels of nesting, of a value within a message and of a whole message: readers of JSON take 100 (protobuf) or 128
+(serde_json) of them."""
 
 TOO_DEEP = "[nested too deeply]"
 _WIDEST = 1_023
@@ -31,13 +31,13 @@ def read_json(text: str | bytes) -> Any:
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise NotStrictError("it is nested too deeply") from None
+        raise NotStrictError(_DEEP) from None
     except UnicodeDecodeError:
         raise NotStrictError("it is not UTF-8") from None
     except ValueError as error:
         # Python's own limit: integers of more than 4,300 digits.
         raise error if isinstance(error, NotStrictError) else NotStrictError("a number is too long") from None
-    if (flaw := _flaw(value)) not in (None, _SURROGATES):
+    if (flaw := _flaw(value, DEEPEST)) not in (None, _SURROGATES):
         raise NotStrictError(flaw)
     return value
 
@@ -48,53 +48,50 @@ def names_twice(text: str) -> bool:
 
     def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal found
-        found = found or len(made := dict(pairs)) < len(pairs)
+        made = dict(pairs)
+        found = found or len(made) < len(pairs)
         return made
 
     json.loads(text, object_pairs_hook=note)
     return found
 
 
-def write_json(value: Any, **form: Any) -> str:
-    """The text of a value, strict JSON whatever it holds; compact, where ``form`` (arguments of ``json.dumps``) does
-    not say otherwise."""
-    form = {"ensure_ascii": False, "separators": (",", ":"), **form}
-    try:
-        text = json.dumps(value, allow_nan=False, **form)
-        text.encode()
-    except (ValueError, TypeError, RecursionError):
-        text = json.dumps(strict(value), allow_nan=False, **form)
-    return text
+def write_json(value: Any) -> str:
+    """The compact text of a whole message: strict JSON, whatever it holds."""
+    return json.dumps(strict(value, DEEPEST_WHOLE), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def strict(value: Any) -> Any:
+def strict(value: Any, deepest: int = DEEPEST) -> Any:
     """A value that strict JSON can say: the same one where it is, else a copy in which text stands for what cannot be
     said."""
-    return value if _flaw(value) is None else _mended(value, 0)
+    return value if _flaw(value, deepest) is None else _mended(value, deepest)
 
 
-def is_strict(value: Any) -> bool:
+def is_strict(value: Any, deepest: int = DEEPEST) -> bool:
     """Returns whether strict JSON can say a value as it is."""
-    return _flaw(value) is None
+    return _flaw(value, deepest) is None
 
 
 def _refuse(constant: str) -> None:
     raise NotStrictError(f"{constant} is no JSON")
 
 
+_DEEP = "it is nested too deeply"
 _SURROGATES = "a text has half of a surrogate pair"
 
 
-def _flaw(value: Any) -> str | None:
+def _flaw(value: Any, deepest: int) -> str | None:
     """Why strict JSON cannot say a value. Level by level: nothing recurses, however deep it is."""
     found: str | None = None
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for depth in range(deepest + 1):
         below: list[Any] = []
         for one in level:
             if isinstance(one, str):
                 if not one.isascii() and encodable(one) is not one:
                     found = _SURROGATES
+            elif isinstance(one, (dict, list)) and depth == deepest:
+                return _DEEP
             elif isinstance(one, dict):
                 for name in one:
                     if not isinstance(name, str):
@@ -109,7 +106,7 @@ def _flaw(value: Any) -> str | None:
         if not below:
             return found
         level = below
-    return "it is nested too deeply"
+    return found
 
 
 def _of_scalar(value: Any) -> str | None:
@@ -122,15 +119,15 @@ def _of_scalar(value: Any) -> str | None:
     return f"{type(value).__name__} is no JSON"
 
 
-def _mended(value: Any, depth: int) -> Any:
+def _mended(value: Any, deepest: int) -> Any:
     if isinstance(value, str):
         return encodable(value)
-    if isinstance(value, (dict, list, tuple)) and depth >= DEEPEST:
+    if isinstance(value, (dict, list, tuple)) and not deepest:
         return TOO_DEEP
     if isinstance(value, dict):
-        return {encodable(str(name)): _mended(one, depth + 1) for name, one in value.items()}
+        return {encodable(str(name)): _mended(one, deepest - 1) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_mended(one, depth + 1) for one in value]
+        return [_mended(one, deepest - 1) for one in value]
     if _of_scalar(value) is None:
         return value
     return hex(value) if isinstance(value, int) else encodable(str(value))

@@ -193,7 +193,9 @@ def _ollama(body: Body, ids: re.Pattern[str]) -> Iterator[str]:
     if not said or said[0]["role"] != "user":
         yield "it does not begin with the user"
     turns = [
-        ("result", m["tool_call_id"]) if m["role"] == "tool" else ("calls", [c["id"] for c in m.get("tool_calls") or ()])
+        ("result", m["tool_call_id"])
+        if m["role"] == "tool"
+        else ("calls", [c["id"] for c in m.get("tool_calls") or ()])
         for m in body["messages"]
     ]
     yield from _answered(turns, ids)

@@ -40,7 +40,8 @@ def nested(depth: int) -> Any:
 
 NAMES = (
     "read", "commentary", "functions.bash", "bash<|channel|>commentary", "bash <|channel|>commentary", "", " ",
-    "my tool", "my_tool", "my.tool", "my-tool", "a" * 64, "a" * 65, "a" * 89 + "b", "a" * 89 + "c", "工具", "Инструмент",
+    "my tool", "my_tool", "my.tool", "my-tool", "a" * 64, "a" * 65, "a" * 89 + "b", "a" * 89 + "c", "工具",
+    "Инструмент",
     "\x00bash\x1b[31m", "bash\n", "\ud800", "1st", "-x", "mcp__srv__get.it", "mcp__my-server__get", "tool", "_",
     "functions.bash:0", "bash\u202e", '{"name":"bash"}', "bash()", "a/b\\c",
 )  # fmt: skip
@@ -123,7 +124,7 @@ SCHEMAS: tuple[Any, ...] = (
     {"type": "object", "properties": nested(10_000)},
     {"type": "object", "properties": {"a": {"default": nested(10_000), "examples": nested(150)}}},
     {"type": "object", "properties": {"a": {"type": "object", "properties": [], "additionalProperties": "no"}}},
-    {"type": "object", "required": ["missing", 5, None], "properties": {"a": {"const": 10**400, "x-own": {"\ud800": 1}}}},
+    {"type": "object", "required": ["no", 5, None], "properties": {"a": {"const": 10**400, "x-own": {"\ud800": 1}}}},
     [],
     None,
 )  # fmt: skip
@@ -132,9 +133,8 @@ TEXT = st.one_of(st.sampled_from(TEXTS), st.text(max_size=8))
 NAME = st.one_of(st.sampled_from(NAMES), st.text(max_size=8))
 ID = st.one_of(st.sampled_from(IDS), st.text(max_size=8))
 ARGUMENT = st.one_of(st.sampled_from(ARGUMENTS), st.text(max_size=8))
-VALUE = st.one_of(
-    st.sampled_from(VALUES), st.recursive(st.none() | st.floats() | TEXT, lambda s: st.lists(s) | st.dictionaries(TEXT, s))
-)  # fmt: skip
+TREE = st.recursive(st.none() | st.floats() | TEXT, lambda below: st.lists(below) | st.dictionaries(TEXT, below))
+VALUE = st.one_of(st.sampled_from(VALUES), TREE)
 METADATA = st.one_of(
     st.sampled_from(REAL),
     st.dictionaries(st.sampled_from(NAMES_OF_METADATA), VALUE, max_size=6),
@@ -219,7 +219,11 @@ def named_cases() -> Iterator[tuple[str, Sequence[Message], list[ToolSchema]]]:
     yield "all names", called(*((f"call_{n}", name, "{}") for n, name in enumerate(NAMES))), none
     for call_id in IDS:
         for origin in (OWN, STRANGER):
-            yield f"id {call_id!r:.50} of {origin.provider or 'its own'}", called((call_id, "read", "{}"), origin=origin), none
+            yield (
+                f"id {call_id!r:.50} of {origin.provider or 'its own'}",
+                called((call_id, "read", "{}"), origin=origin),
+                none,
+            )
     yield "all ids", called(*((call_id, "read", "{}") for call_id in IDS)), none
     yield "all ids of a stranger", called(*((call_id, "read", "{}") for call_id in IDS), origin=STRANGER), none
     for raw in ARGUMENTS:
@@ -245,8 +249,19 @@ def named_cases() -> Iterator[tuple[str, Sequence[Message], list[ToolSchema]]]:
     for kind in KINDS:
         for name in NAMES_OF_METADATA:
             for value in VALUES:
-                odd = {"type": kind, "signature": "c2ln", "data": "c2ln", "encrypted_content": "E", "id": "x_1", name: value}
-                parts: list[Part] = [ReasoningPart("hm", odd), TextPart("yes", odd), ToolCallPart("c", "read", "{}", odd)]
+                odd = {
+                    "type": kind,
+                    "signature": "c2ln",
+                    "data": "c2ln",
+                    "encrypted_content": "E",
+                    "id": "x_1",
+                    name: value,
+                }
+                parts: list[Part] = [
+                    ReasoningPart("hm", odd),
+                    TextPart("yes", odd),
+                    ToolCallPart("c", "read", "{}", odd),
+                ]
                 answer = Message("a", "assistant", parts, origin=OWN)
                 yield f"metadata {kind} {name} {repr(value)}", [ask(), answer], none
     thought = ReasoningPart("hm", {"type": "thinking", "signature": "c2ln"})
@@ -256,7 +271,11 @@ def named_cases() -> Iterator[tuple[str, Sequence[Message], list[ToolSchema]]]:
     ):
         answer = Message("a", "assistant", list(parts), origin=OWN)
         yield f"answer of parts {number}", [ask(), answer, Message("u2", "user", [TextPart("and?")])], none
-        yield f"two answers of parts {number}", [ask(), answer, Message("b", "assistant", list(parts), origin=OWN)], none
+        yield (
+            f"two answers of parts {number}",
+            [ask(), answer, Message("b", "assistant", list(parts), origin=OWN)],
+            none,
+        )
     whole = called(("call_1", "read", "{}"))
     yield "nothing", [], none
     yield "begins with an answer", whole[1:], none

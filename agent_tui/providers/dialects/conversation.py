@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
@@ -73,6 +74,14 @@ def stricter(one: CallIds, other: CallIds | None) -> CallIds:
 def object_arguments(raw: str) -> str:
     """Arguments as the text of a JSON object, byte for byte where they are one. Several providers parse them and
     refuse the whole conversation over a call that a model once wrote wrongly."""
+    return _remembered(raw) if len(raw) <= _SHORT else _object(raw)
+
+
+_SHORT = 16_384
+"""Characters of arguments that are remembered: those of every call go with every request."""
+
+
+def _object(raw: str) -> str:
     raw = encodable(raw)
     if not raw.strip():
         return "{}"
@@ -84,6 +93,9 @@ def object_arguments(raw: str) -> str:
         return json.dumps({"invalid_arguments": raw})
     sound = strict(value)
     return raw if sound is value and not names_twice(raw) else json.dumps(sound)
+
+
+_remembered = lru_cache(maxsize=4_096)(_object)
 
 
 class ToolNames:
@@ -118,7 +130,7 @@ class ToolNames:
 
 def _made_of(name: str, salt: int) -> str:
     """A name in every form, with a digest of what it is made of."""
-    start = re.sub(r"[^a-zA-Z0-9]+", "_", name).strip("_")
+    start = re.sub(r"[^a-zA-Z0-9_]+", "_", name).strip("_")
     start = start if start[:1].isalpha() else f"tool_{start}"
     return f"{start[:_NAME_START].strip('_')}_{_digest(name, salt)[:12]}"
 
@@ -210,7 +222,9 @@ def _strict_metadata(message: Message) -> Message:
         stored = part.provider_metadata
         if stored is not None and (sound := strict(stored)) is not stored:
             changed[n] = replace(part, provider_metadata=sound if isinstance(sound, dict) else None)
-    return replace(message, parts=[changed.get(n, part) for n, part in enumerate(message.parts)]) if changed else message
+    return (
+        replace(message, parts=[changed.get(n, part) for n, part in enumerate(message.parts)]) if changed else message
+    )
 
 
 def _wire_id(call_id: str, ids: CallIds, used: set[str]) -> str:

@@ -230,9 +230,10 @@ def _plain(schema: Any) -> bool:
     which newer models take whole."""
     if not isinstance(schema, dict) or not _PLAIN_SCHEMA.issuperset(schema) or not _is_type(schema.get("type")):
         return False
-    if "enum" in schema and schema["type"] != "string":
+    properties = schema.get("properties") or {}
+    if ("enum" in schema and schema["type"] != "string") or not properties.keys() >= {*schema.get("required", ())}:
         return False
-    below = [*(schema.get("properties") or {}).values(), *([schema["items"]] if "items" in schema else [])]
+    below = [*properties.values(), *([schema["items"]] if "items" in schema else [])]
     return all(map(_plain, below))
 
 

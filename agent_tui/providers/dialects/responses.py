@@ -19,8 +19,6 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Effort, FinishReason, Media, ModelInfo, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
-from agent_tui.providers.dialects.openai import effort_word
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, OwnCompaction, Source, Wire
 from agent_tui.providers.dialects.conversation import (
     EMPTY_USER,
     ID_FORMS,
@@ -32,6 +30,8 @@ from agent_tui.providers.dialects.conversation import (
     objects_in,
     text_in,
 )
+from agent_tui.providers.dialects.openai import effort_word
+from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, OwnCompaction, Source, Wire
 from agent_tui.providers.dialects.search import is_search, response_item, sent_item
 from agent_tui.providers.dialects.shared import (
     Event,

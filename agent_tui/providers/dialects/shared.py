@@ -15,6 +15,7 @@ from agent_tui.models.requests import Delta, Effort, FinishReason
 from agent_tui.models.usage import TokenUsage
 from agent_tui.records import dataclass
 
+
 def split_data_url(url: str) -> tuple[str, str]:
     """Media type and base64 data of ``data:TYPE;base64,DATA``. Raises ValueError for any other URL."""
     head, comma, data = url.partition(",")
