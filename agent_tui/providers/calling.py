@@ -38,7 +38,7 @@ from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, said_why
 from agent_tui.providers.net import BODY_LIMIT, BoundError
 from agent_tui.providers.request import WireCall, build_call
-from agent_tui.text.strict_json import strict
+from agent_tui.text.strict_json import DEEPEST_WHOLE, strict
 
 log = logging.getLogger(__name__)
 
@@ -265,7 +265,7 @@ class Answer:
 
     async def through(self, litellm: Any, wire: WireCall) -> None:
         """Sends the call and takes LiteLLM's chunks, beside the provider's own bytes."""
-        arguments = {**strict(wire.kwargs), **connection(self._request, self._info.target, self._key)}
+        arguments = {**strict(wire.kwargs, DEEPEST_WHOLE), **connection(self._request, self._info.target, self._key)}
         if wire.method == "acompletion":
             arguments |= lean_arguments(litellm)
         loop = asyncio.get_running_loop()

@@ -121,30 +121,17 @@ def _answered(turns: Sequence[tuple[str, Any]], form: re.Pattern[str]) -> Iterat
 
 def _chat(body: Body, ids: re.Pattern[str], names: re.Pattern[str] = NAME) -> Iterator[str]:
     messages = body["messages"]
+    yield from _calls(body, ids, names)
     said = [message for message in messages if message["role"] != "system"]
-    turns: list[tuple[str, Any]] = []
-    calls: list[Any] = []
     if not said or said[0]["role"] != "user":
         yield f"it begins with {said[0]['role'] if said else 'nothing'}"
     for message in messages:
         role, content = message["role"], message.get("content")
         if role not in ("system", "user", "assistant", "tool"):
             yield f"a role is {role!r}"
-        made = message.get("tool_calls")
-        if made == []:
-            yield "an empty list of calls"
-        if role == "tool":
-            turns.append(("result", message["tool_call_id"]))
-        else:
-            turns.append(("calls", [call["id"] for call in made]) if made else ("other", None))
-        for call in made or ():
-            calls.append(call["function"]["name"])
-            arguments = call["function"]["arguments"]
-            if not isinstance(arguments, dict):
-                yield from _arguments(arguments)
         if role != "assistant" and not content:
             yield f"nothing in a message of {role}"
-        if role == "assistant" and content is None and not made:
+        if role == "assistant" and content is None and not message.get("tool_calls"):
             yield "neither content nor calls"
         for block in content if isinstance(content, list) else ():
             kind = block["type"]
@@ -158,6 +145,24 @@ def _chat(body: Body, ids: re.Pattern[str], names: re.Pattern[str] = NAME) -> It
                 yield from _picture(*block["image_url"]["url"].removeprefix("data:").split(";base64,"))
         if content == [] or (isinstance(message.get("name"), str) and not message["name"]):
             yield "something is empty"
+
+
+def _calls(body: Body, ids: re.Pattern[str], names: re.Pattern[str] = NAME) -> Iterator[str]:
+    """Calls and tools in the chat form; all that can be said of what LiteLLM makes another body of."""
+    messages = body["messages"]
+    turns: list[tuple[str, Any]] = []
+    calls: list[Any] = []
+    for message in messages:
+        made = message.get("tool_calls")
+        if made == []:
+            yield "an empty list of calls"
+        if message["role"] == "tool":
+            turns.append(("result", message["tool_call_id"]))
+        else:
+            turns.append(("calls", [call["id"] for call in made]) if made else ("other", None))
+        for call in made or ():
+            calls.append(call["function"]["name"])
+            yield from _arguments(call["function"]["arguments"])
     tools = body.get("tools") or ()
     offered = [tool["function"]["name"] for tool in tools if "function" in tool]
     yield from _named(calls + [m["name"] for m in messages if "name" in m], offered, names)
@@ -403,6 +408,7 @@ def _leads(schema: Any, place: str) -> bool:
 
 
 _RULES: Mapping[str, Callable[[Body, re.Pattern[str]], Iterator[str]]] = {
+    "calls": _calls,
     "chat": _chat,
     "mistral": _mistral,
     "cohere": _cohere,

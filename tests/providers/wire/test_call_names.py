@@ -27,9 +27,9 @@ EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 @pytest.mark.parametrize(
     ("name", "form", "sent"),
     [
-        ("functions.bash", "plain", "functions_bash_1f1ba1a3f8f3"),
-        ("bash<|channel|>commentary", "plain", "bash_channel_commentary_"),
-        ("", "plain", "tool_"),
+        ("functions.bash", "plain", "functions_bash_9c38ac5c3509"),
+        ("bash<|channel|>commentary", "plain", "bash_channel_commentary_aa5be9def789"),
+        ("", "plain", "tool_8435cce15afc"),
         ("1st", "google", "tool_1st_"),
         ("mcp__my-server__get", "cohere", "mcp__my_server__get_"),
         ("mcp__my-server__get", "plain", "mcp__my-server__get"),

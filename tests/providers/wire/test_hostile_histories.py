@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelSpec, ToolSchema
-from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.catalog import resolve_target, wire_of
 from agent_tui.providers.direct import HttpCall, encode
 from agent_tui.providers.request import WireCall, build_call
+from agent_tui.text.strict_json import write_json
 from tests.support import api_rules, hostile_histories, recorded, vendor_schemas, wire
 from tests.support.forms import examples
 from tests.support.hostile_histories import OWN
@@ -56,21 +57,29 @@ CASES = [
     Case("openrouter/mistralai/mistral-medium-3.1", "mistral"),
     Case("hosted_vllm/qwen3", "chat", "chat", beyond=MORE),
     Case("ollama_chat/qwen3", "ollama"),
+    Case("bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0", "calls", ids=api_rules.PLAIN_ID),
+    Case("vertex_ai/gemini-2.5-pro", "calls", ids=api_rules.PLAIN_ID),
 ]
 
 
-def call_of(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> tuple[WireCall, HttpCall]:
+def call_of(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> tuple[WireCall, HttpCall | None]:
     target = resolve_target(case.spec)
     mine = [replace(m, origin=wire.origin(target)) if m.origin == OWN else m for m in history]
     request = recorded.request_for(case.spec, mine, tools=tools)
     info = replace(recorded.info_for(case.spec, reasoning=True), images=True)
     call = build_call(request, info)
-    return call, encode(call, case.spec, target, "k")
+    return call, encode(call, case.spec, target, "k") if wire_of(target) is not None else None
 
 
 def refusals(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> list[str]:
     """Why the API would refuse the body of this history."""
-    return judged(case, call_of(case, history, tools)[1].content)
+    call, sent = call_of(case, history, tools)
+    return judged(case, sent.content if sent is not None else through_litellm(call))
+
+
+def through_litellm(call: WireCall) -> bytes:
+    """What LiteLLM makes a body of, as far as it is ours to say."""
+    return write_json({name: call.kwargs[name] for name in ("messages", "tools") if name in call.kwargs}).encode()
 
 
 @lru_cache(maxsize=2_000)
