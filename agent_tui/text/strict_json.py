@@ -1,5 +1,5 @@
 """JSON that no reader refuses. What models, tools and servers write often passes for JSON in Python alone: NaN, 1e999,
-half a pair of surrogates, lists a thousand levels deep. Read here it raises one error; written here it becomes text."""
+half a pair of surrogates, lists a thousand levels deep. Read here it raises one error; written here it is mended."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def write_json(value: Any) -> str:
 
 
 def strict(value: Any, deepest: int = DEEPEST) -> Any:
-    """A value that strict JSON can say: the same one where it is, else a copy in which text stands for what cannot be
-    said."""
+    """A value that strict JSON can say: the same one where it is, else a copy with null for a number that is none, and
+    text for what else cannot be said."""
     return value if _flaw(value, deepest) is None else _mended(value, deepest)
 
 
@@ -128,6 +128,6 @@ def _mended(value: Any, deepest: int) -> Any:
         return {encodable(str(name)): _mended(one, deepest - 1) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [_mended(one, deepest - 1) for one in value]
-    if _of_scalar(value) is None:
-        return value
-    return hex(value) if isinstance(value, int) else encodable(str(value))
+    if isinstance(value, (int, float)):
+        return value if _of_scalar(value) is None else None
+    return value if value is None else encodable(str(value))

@@ -332,8 +332,9 @@ def _gemini(body: Body, ids: re.Pattern[str]) -> Iterator[str]:
         calls = [call["name"] for call in made]
         names += calls + [answer["name"] for answer in answers]
         for part in content["parts"]:
-            if signature := part.get("thoughtSignature"):
-                yield from _base64(signature)
+            signature = part.get("thoughtSignature", "")
+            if not isinstance(signature, str) or not signature.isascii() or not signature.isprintable():
+                yield f"a signature is {signature!r:.60}"
             if picture := part.get("inlineData"):
                 yield from _picture(picture["mimeType"], picture["data"])
         for call in made:

@@ -52,15 +52,15 @@ def test_a_value_that_json_can_say_is_the_same_value() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ({"x": math.nan, "y": [math.inf, -math.inf]}, {"x": "nan", "y": ["inf", "-inf"]}),
+        ({"x": math.nan, "y": [math.inf, -math.inf]}, {"x": None, "y": [None, None]}),
         ("\ud800", "\ufffd"),
         ({"\udc00": "\ud83d\ude00"}, {"\ufffd": "😀"}),
         ({1: (2, 3)}, {"1": [2, 3]}),
         (b"x", "b'x'"),
-        (2**1_100, hex(2**1_100)),
+        ([2**1_100, 1], [None, 1]),
     ],
 )
-def test_text_stands_for_what_json_cannot_say(value: Any, said: Any) -> None:
+def test_something_else_stands_for_what_json_cannot_say(value: Any, said: Any) -> None:
     assert strict(value) == said and json.loads(write_json(value)) == said
 
 
