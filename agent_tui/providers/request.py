@@ -285,8 +285,9 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, for
     metadata = [part.provider_metadata or {} for part in parts]
     fields: defaultdict[str, str] = defaultdict(str)
     for part, kept in zip(parts, metadata, strict=True):
-        field = text_in(kept, "field")
-        fields[field if field in _THOUGHT_FIELDS else _THOUGHT_FIELDS[0]] += encodable(part.text)
+        came_in = text_in(kept, "field")
+        named = came_in in _THOUGHT_FIELDS and not form.dialect.own_signatures
+        fields[came_in if named else _THOUGHT_FIELDS[0]] += encodable(part.text)
     if details := [detail for kept in metadata for detail in objects_in(kept, "reasoning_details")]:
         message["reasoning_details"] = details
     if thoughts := fields.pop("content", ""):

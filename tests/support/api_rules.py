@@ -121,7 +121,7 @@ def _answered(turns: Sequence[tuple[str, Any]], form: re.Pattern[str]) -> Iterat
 
 def _chat(body: Body, ids: re.Pattern[str], names: re.Pattern[str] = NAME) -> Iterator[str]:
     messages = body["messages"]
-    yield from _calls(body, ids, names)
+    yield from _calls(body, ids, names, merging=False)
     said = [message for message in messages if message["role"] != "system"]
     if not said or said[0]["role"] != "user":
         yield f"it begins with {said[0]['role'] if said else 'nothing'}"
@@ -147,19 +147,24 @@ def _chat(body: Body, ids: re.Pattern[str], names: re.Pattern[str] = NAME) -> It
             yield "something is empty"
 
 
-def _calls(body: Body, ids: re.Pattern[str], names: re.Pattern[str] = NAME) -> Iterator[str]:
-    """Calls and tools in the chat form; all that can be said of what LiteLLM makes another body of."""
+def _calls(body: Body, ids: re.Pattern[str], names: re.Pattern[str] = NAME, merging: bool = True) -> Iterator[str]:
+    """Calls and tools in the chat form; all that can be said of what LiteLLM makes another body of (``merging``:
+    neighbouring answers become one)."""
     messages = body["messages"]
     turns: list[tuple[str, Any]] = []
     calls: list[Any] = []
+    before = ""
     for message in messages:
         made = message.get("tool_calls")
         if made == []:
             yield "an empty list of calls"
         if message["role"] == "tool":
             turns.append(("result", message["tool_call_id"]))
+        elif before == message["role"] == "assistant" and merging:
+            turns[-1][1].extend(call["id"] for call in made or ())
         else:
-            turns.append(("calls", [call["id"] for call in made]) if made else ("other", None))
+            turns.append(("calls", [call["id"] for call in made or ()]))
+        before = message["role"]
         for call in made or ():
             calls.append(call["function"]["name"])
             yield from _arguments(call["function"]["arguments"])

@@ -178,12 +178,13 @@ def histories(draw: st.DrawFn) -> list[Message]:
                 parts.insert(0, SummaryPart(draw(TEXT), "rec"))
             messages.append(Message(f"u{n}", "user", parts))
         elif role == "assistant":
-            made = draw(st.lists(_part(), max_size=5))
+            made: list[Part] = draw(st.lists(_part(), max_size=5))
             asked = [part for part in made if isinstance(part, ToolCallPart)]
             status = draw(st.sampled_from(STATUSES))
             messages.append(Message(f"a{n}", "assistant", made, status, origin=draw(ORIGIN)))
         else:
-            call = draw(st.sampled_from(asked)) if asked and draw(st.integers(0, 5)) else None
+            known = asked if draw(st.integers(0, 5)) else []
+            call = draw(st.sampled_from(known)) if known else None
             call_id = call.call_id if call is not None else draw(ID)
             shown: list[Part] = [ToolResultPart(call_id, call.name if call is not None else draw(NAME), draw(TEXT))]
             shown += draw(st.lists(PICTURE, max_size=1))
@@ -244,10 +245,10 @@ def _odd_orders() -> Iterator[tuple[str, Sequence[Message], list[ToolSchema]]]:
     none: list[ToolSchema] = []
     thought = ReasoningPart("hm", {"type": "thinking", "signature": "c2ln"})
     item = ReasoningPart("", {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E"})
-    for number, parts in enumerate(
-        [[], [thought], [item], [TextPart("a"), thought], [TextPart("a"), item], [item, item], [thought, TextPart(" ")]]
-    ):
-        answer = Message("a", "assistant", list(parts), origin=OWN)
+    word, blank = TextPart("a"), TextPart(" ")
+    ends: list[list[Part]] = [[], [thought], [item], [word, thought], [word, item], [item, item], [thought, blank]]
+    for number, parts in enumerate(ends):
+        answer = Message("a", "assistant", parts, origin=OWN)
         yield f"answer of parts {number}", [ask(), answer, Message("u2", "user", [TextPart("and?")])], none
         yield f"two answers of parts {number}", [ask(), answer, replace(answer, id="b")], none
     whole = called(("call_1", "read", "{}"))

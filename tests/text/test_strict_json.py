@@ -45,7 +45,8 @@ def test_what_is_strict_json_is_read_as_it_is() -> None:
 
 
 def test_a_value_that_json_can_say_is_the_same_value() -> None:
-    for value in (None, {"a": [1, 2.5, "é"]}, nested(DEEPEST), "", {}, []):
+    values: tuple[Any, ...] = (None, {"a": [1, 2.5, "é"]}, nested(DEEPEST), "", {}, [])
+    for value in values:
         assert strict(value) is value and is_strict(value)
 
 

@@ -27,6 +27,8 @@ def _message(message: Metadata) -> Metadata:
     made = {name: value for name, value in message.items() if name in _OF_A_MESSAGE}
     if made.get("content") is None:
         made.pop("content", None)
+    if calls := made.get("tool_calls"):
+        made["tool_calls"] = [{name: call[name] for name in ("id", "type", "function")} for call in calls]
     return made
 
 

@@ -97,7 +97,7 @@ def _answer(answer: Answer, plan: ReplayPlan, used: set[str]) -> list[Metadata]:
         metadata = (part.provider_metadata or {}) if whole else {}
         if isinstance(part, ReasoningPart):
             item = _reasoning(part) if plan.resent(message.id, n) else None
-            if item is not None and ("id" not in item or _claim(item["id"], used)):
+            if item is not None and _claim(item["id"], used):
                 items.append(item)
             else:
                 whole = False
@@ -137,9 +137,7 @@ def _claim(item_id: Any, used: set[str]) -> bool:
 def _reasoning(part: ReasoningPart) -> Metadata:
     """A reasoning item as it came, as far as it is one."""
     stored = part.provider_metadata or {}
-    item: Metadata = {"type": "reasoning"}
-    if item_id := text_in(stored, "id"):
-        item["id"] = item_id
+    item: Metadata = {"type": "reasoning", "id": text_in(stored, "id")}
     item["summary"] = [one for one in objects_in(stored, "summary") if text_in(one, "type") == "summary_text"]
     if encrypted := text_in(stored, "encrypted_content"):
         item["encrypted_content"] = encrypted
