@@ -18,6 +18,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
 from agent_tui.headless.incoming import image_part
 from agent_tui.models.events import (
+    AnswerInterrupted,
     CompactionEnded,
     MessageAdded,
     Notice,
@@ -28,6 +29,7 @@ from agent_tui.models.events import (
     ToolOutput,
     ToolStarted,
 )
+from agent_tui.models.failure import BEGINS_AGAIN
 from agent_tui.models.messages import TOLD, AttachmentPart, Message, Metadata, ToolCallPart, ToolResultPart, written_in
 from agent_tui.models.search import search_calls
 from agent_tui.text.clean import cut
@@ -325,6 +327,9 @@ def updates(event: ControlEvent, folder: Path) -> list[Any]:
             return [helpers.update_agent_message_text(delta.text)]
         case PartDelta(_, delta) if delta.text and delta.kind == "reasoning":
             return [helpers.update_agent_thought_text(delta.text)]
+        case AnswerInterrupted():
+            # Nothing that was said can be taken back.
+            return [helpers.update_agent_message_text(f"\n\n[{BEGINS_AGAIN}]\n\n")]
         case StepEnded(_, message):
             return [*_searches(message, folder), *(u for call in message.tool_calls for u in _call(call, folder))]
         case ToolStarted(call_id, _, summary):

@@ -344,12 +344,15 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             settings.sandbox.network,
             temporary,
             trusted=lambda: trust.trusted,
+            shows=jail.shows,
+            masks=jail.masks,
         ),
         can_ask=options.can_ask,
         remotes=jail.remotes,
         reach=SessionReach(await asyncio.to_thread(ProjectHosts, root)),
     )
     jail.granted, jail.outputs.granted = permissions.grants, permissions.session_folders
+    jail.denied = permissions.denied_below
     parts = AgentParts(
         settings=settings,
         paths=paths,

@@ -15,6 +15,8 @@ EXIT_SERVER = 57
 """An MCP server with ``required = true`` was not there."""
 EXIT_RETRYABLE = 75
 EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
+"""Nobody reads standard output any more: what shells report of a program that SIGPIPE ended."""
 
 
 class AgentError(Exception):

@@ -53,7 +53,10 @@ def with_home(path: str | Path) -> Path:
 
 
 def settle_home() -> None:
-    """Gives a process whose user has no home folder (a container's, without ``HOME``) one that does not exist."""
+    """Gives a process whose user has no home folder (a container's, without ``HOME``) one that does not exist. A
+    ``HOME`` that is empty or no whole path names none: it would be another folder with each step."""
+    if not os.environ.get("HOME", "/").startswith("/"):
+        del os.environ["HOME"]
     try:
         Path.home()
     except RuntimeError:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -27,16 +28,26 @@ from agent_tui.control.control import (
 )
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.headless.run import need_model, prepared
+from agent_tui.headless.run import PreparedMessage, need_model, prepared
 from agent_tui.models.events import Notice, QuestionClosed, TurnEnded
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.options import Options
 from agent_tui.paths import with_home
+from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
 _MOST_BETWEEN = 100
 """Notices that come while nothing is sent, such as at the start: the next ``send`` yields them first."""
 OnQuestion = Callable[[Question], Awaitable[object] | object]
+
+
+@dataclass(slots=True, frozen=True)
+class _Sending:
+    """A message whose turn is not over: the task that reads its events, and those."""
+
+    task: asyncio.Task[object] | None
+    events: weakref.ref[AsyncGenerator[ControlEvent, None]]
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Session:
@@ -66,7 +77,8 @@ class Session:
         self._agent: Agent | None = None
         self._control: Control | None = None
         self._told: asyncio.Queue[ControlEvent | BaseException] | None = None
-        self._preparing: asyncio.Future[tuple[str, list[AttachmentPart]]] | None = None
+        self._sending: _Sending | None = None
+        self._preparing: asyncio.Future[PreparedMessage] | None = None
         self._between: deque[Notice] = deque(maxlen=_MOST_BETWEEN)
         self._answering: dict[str, asyncio.Task[None]] = {}
         self._failed: Exception | None = None
@@ -116,19 +128,31 @@ class Session:
         texts = [message.text for message in self.agent.conversation.path if message.role == "assistant"]
         return texts[-1] if texts else ""
 
-    async def send(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> AsyncGenerator[ControlEvent, None]:
-        """Sends a message and yields all that happens until its turn is over. Leaving the loop ends the turn. Raises
-        AgentError while another message has no answer yet, for an unknown command, where the session is open
-        elsewhere, and what ``on_question`` raised; where nothing was being sent then, before this message is."""
+    def send(self, text: str, attachments: Sequence[AttachmentPart] = ()) -> AsyncGenerator[ControlEvent, None]:
+        """Sends a message and yields all that happens until its turn is over. Leaving the loop ends the turn, at the
+        latest when the same task sends the next message. Raises AgentError while another task's message has no answer
+        yet, for an unknown command, where the session is open elsewhere, and what ``on_question`` raised; where nothing
+        was being sent then, before this message is."""
+        own: list[weakref.ref[AsyncGenerator[ControlEvent, None]]] = []
+        events = self._events(text, attachments, own)
+        own.append(weakref.ref(events))  # who leaves the loop lets go of it, which ends the turn: nothing else holds it
+        return events
+
+    async def _events(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart],
+        own: Sequence[weakref.ref[AsyncGenerator[ControlEvent, None]]],
+    ) -> AsyncGenerator[ControlEvent, None]:
         agent = self.agent
         agent.conversation.require_writable()
-        if self._told is not None:
-            raise AgentError("A turn is already running: wait until it ends, or use steer().")
+        if self._sending is not None:
+            await self._end_left(self._sending)
         if self._failed is not None:
             failed, self._failed = self._failed, None
             raise failed
         told: asyncio.Queue[ControlEvent | BaseException] = asyncio.Queue()
-        self._told = told
+        self._told, self._sending = told, (sending := _Sending(asyncio.current_task(), own[0]))
         while self._between:
             told.put_nowait(self._between.popleft())
         try:
@@ -137,7 +161,8 @@ class Session:
             if self._preparing.cancelled():
                 yield TurnEnded("interrupted")
                 return
-            agent.turns.submit(*self._preparing.result())
+            message = self._preparing.result()
+            agent.turns.submit(message.text, message.attachments, typed=message.typed)
             ended = asyncio.create_task(self.control.over(), name="turn")
             while not (ended.done() and told.empty()):
                 coming = asyncio.create_task(told.get())
@@ -156,11 +181,23 @@ class Session:
             while not told.empty():
                 if isinstance(left := told.get_nowait(), Exception):
                     self._failed = self._failed or left
-            if self._preparing is not None:
-                self._preparing.cancel()
-            if self._agent is not None:
-                await self.interrupt()
-                await self.control.over()
+            try:
+                if self._preparing is not None:
+                    self._preparing.cancel()
+                if self._agent is not None:
+                    await self.interrupt()
+                    await self.control.over()
+            finally:
+                self._sending = None
+                sending.over.set()
+
+    async def _end_left(self, sending: _Sending) -> None:
+        """Ends the turn of a loop that this task has left. Raises AgentError for that of another task."""
+        if self._told is not None and sending.task is not asyncio.current_task():
+            raise AgentError("A turn is already running: wait until it ends, or use steer().")
+        if (events := sending.events()) is not None and self._told is not None:
+            await events.aclose()
+        await sending.over.wait()
 
     async def interrupt(self) -> bool:
         """Ends the running turn; False when none runs."""

@@ -7,7 +7,6 @@ import gc
 import io
 import os
 import re
-import select
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, named_as_given
 from agent_tui.config import FLAGS
-from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, AgentError, ConfigError
+from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, STREAMS, Options, Served
 from agent_tui.paths import settle_home, with_home
 
@@ -53,7 +52,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _give_up_stdout()
-        return EXIT_ERROR
+        return EXIT_PIPE
     except OSError as error:
         terminal_output.complain(f"{error.filename or 'output'}: {error.strerror or error}")
         _give_up_stdout()
@@ -274,6 +273,8 @@ def _ended_by_signals() -> Iterator[None]:
 def _headless(options: Options) -> int:
     import asyncio
 
+    from agent_tui.cli.piped import piped_in
+
     asked, piped = bool(options.prompt.strip()) or options.input_format == "stream-json", ""
     if asked:
         _begin_worker()
@@ -355,41 +356,3 @@ def called_as(options: Options) -> list[str]:
     named = (("-C", "folder", options.folder), ("--config", "config", options.config))
     given = [(flag, str(value)) for flag, name, value in named if value is not None and name not in options.variables]
     return ["agent-tui", *(word for pair in given for word in pair)]
-
-
-PATIENCE = 0.5
-"""Seconds in which an open pipe has to bring something: schedulers and CI runners hand down pipes that never end."""
-
-
-def piped_in(wait: bool) -> str:
-    """Standard input to its end, as text; empty where it is a terminal, or, unless it is to be ``wait``ed for, a pipe
-    that brings nothing at first: stderr then says so, and nothing is taken from it. Raises AgentError."""
-    if sys.stdin.isatty():
-        return ""
-    if not wait and not _brings_something():
-        terminal_output.complain(
-            "standard input is an open pipe that sent nothing; to wait for it, run agent-tui -p PROMPT -"
-        )
-        return ""
-    try:
-        data = sys.stdin.buffer.read()
-    except OSError as error:
-        raise AgentError(f"Cannot read standard input: {error.strerror or error}.") from error
-    return decoded(data).strip("\n")
-
-
-def decoded(data: bytes) -> str:
-    """Bytes as text. What is not UTF-8 is replaced, and stderr says so."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        terminal_output.complain(f"standard input is not UTF-8 (byte {error.start}); invalid bytes were replaced")
-        return data.decode("utf-8-sig", "replace")
-
-
-def _brings_something() -> bool:
-    """Returns whether standard input has something to read, or ends, before ``PATIENCE`` is over."""
-    try:
-        return bool(select.select([sys.stdin.fileno()], [], [], PATIENCE)[0])
-    except (OSError, ValueError):
-        return True

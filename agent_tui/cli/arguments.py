@@ -126,7 +126,7 @@ exit codes:
   0 ok, 1 error, 2 wrong usage or configuration, 53 step limit reached,
   54 budget reached, 55 the model refused or its answer was empty,
   56 a permission was missing (--fail-on-denial), 75 try again later,
-  130 interrupted
+  130 interrupted, 141 nobody reads the output any more
 """
 
 _YES = frozenset({"1", "true", "yes", "on"})

@@ -21,6 +21,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import text as files
 from agent_tui.tools.files.beneath import at, entered, is_within, names_in
+from agent_tui.tools.files.encodings import decoded
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 from agent_tui.tools.git.repository import find_repository, own_git
 from agent_tui.tools.permissions.reach import hosts_in, without_hosts
@@ -222,9 +223,10 @@ def _bytes(path: Path, limit: int) -> tuple[bytes, Metadata]:
 
 
 def _decoded(raw: bytes) -> str:
-    if b"\0" in raw[:8192]:
+    found = decoded(raw)
+    if found is None:
         raise ValueError("neither text nor an image")
-    return raw.decode("utf-8", "replace")
+    return found[0].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _kind(path: Path) -> str:

@@ -146,10 +146,14 @@ def since(view: PastView) -> str:
 
 def others(steps: Sequence[Step]) -> list[str]:
     """The model calls between two steps that were none of the conversation's own."""
-    counts = {kind: sum(step.kind == kind for step in steps) for kind in ("compaction", "subagent", "sampling")}
-    names = {"compaction": "summary call", "subagent": "subagent call", "sampling": "call for an MCP server"}
-    several = {"compaction": "summary calls", "subagent": "subagent calls", "sampling": "calls for MCP servers"}
-    return [plural(count, names[kind], several[kind]) for kind, count in counts.items() if count]
+    names = {
+        "compaction": ("summary call", "summary calls"),
+        "subagent": ("subagent call", "subagent calls"),
+        "sampling": ("call for an MCP server", "calls for MCP servers"),
+        "attempt": ("attempt that was made again", "attempts that were made again"),
+    }
+    counts = {kind: sum(step.kind == kind for step in steps) for kind in names}
+    return [plural(count, *names[kind]) for kind, count in counts.items() if count]
 
 
 def total_change(view: PastView) -> int | None:

@@ -151,7 +151,10 @@ async def trust(agent: Agent, args: str) -> CommandResult:
 @command("init")
 async def init(agent: Agent, args: str) -> CommandResult:
     """Ask the model to write AGENTS.md for this project."""
-    return Submit(f"{INIT_PROMPT}\n\n{args}" if args else INIT_PROMPT)
+    text = f"{INIT_PROMPT}\n\n{args}" if args else INIT_PROMPT
+    from agent_tui.models.messages import range_of
+
+    return Submit(text, tuple(range_of(args, text)))
 
 
 @command("tools")

@@ -49,9 +49,10 @@ class OpenScreen:
 
 @dataclass(slots=True, frozen=True)
 class Submit:
-    """A message to send as if the user had typed it."""
+    """A message to send as if the user had typed it; ``typed`` is what of it they did (``TextPart.typed``)."""
 
     text: str
+    typed: tuple[list[int], ...] = ()
 
 
 @dataclass(slots=True, frozen=True)
@@ -272,7 +273,10 @@ async def run(agent: Agent, line: str) -> CommandResult:
         return await known.handler(agent, args)
     if (theirs := own(name, agent)) is not None:
         text = theirs.expand(args)
-        return Submit(text if isinstance(text, str) else await text)
+        text = text if isinstance(text, str) else await text
+        from agent_tui.models.messages import range_of
+
+        return Submit(text, tuple(range_of(args, text)))
     if (same := ELSEWHERE.get(name.lower())) is not None:
         return await COMMANDS[same].handler(agent, args)
     return Text(f"Unknown command /{name}. {instead(name, agent) or 'Run /help to list them.'}", error=True)

@@ -55,10 +55,17 @@ def endings_without_words(messages: Sequence[Message], steps: Sequence[Step]) ->
     return found
 
 
+REPAIRED = frozenset({"context_overflow", "too_large", "invalid_request", "not_found"})
+"""Kinds of failures after which a step may be made again with less."""
+
+
 def told_by_what_follows(message: Message, step: Step) -> bool:
-    """Returns whether a step was refused for its size before a word of an answer, so that what follows tells of it: it
-    is made again in another way, or the turn ends with the reason."""
-    return step.failure is not None and step.failure.kind == "context_overflow" and not message.parts
+    """Returns whether a step was refused before a word of an answer, or its answer filled the window, so that what
+    follows tells of it: it is made again in another way, or the turn ends with the reason."""
+    failure = step.failure
+    if failure is None or failure.kind not in REPAIRED:
+        return False
+    return not message.parts or (failure.overflow is not None and failure.overflow.answering)
 
 
 class Told:

@@ -118,6 +118,7 @@ _KINDS: dict[StepKind, str] = {
     "subagent": "subagents",
     "compaction": "summaries",
     "sampling": "for MCP servers",
+    "attempt": "made again",
 }
 
 

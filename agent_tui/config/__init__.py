@@ -109,6 +109,8 @@ class ToolsConfig:
     env_allow: list[str] = field(default_factory=list)
     check: dict[str, str] = field(default_factory=dict)
     """By pattern, the command that is run in the sandbox after the model changed such a file."""
+    text_calls: bool | None = None
+    """Whether tool calls that a model writes as text are run; None: where its server knows no others."""
     web_search: str = "off"
     """``provider`` for that of the model's provider, or an address with ``{query}``, which answers in JSON."""
     web_search_headers: dict[str, str] = field(default_factory=dict)
@@ -224,7 +226,7 @@ class AgentConfig:
     timeout: float = 120.0
     content_timeout: float = 600.0
     answer_timeout: float = 3_600.0
-    retries: int = 4
+    retries: int = 5
     subagent_depth: int = 1
     subagents_at_once: int = 8
     subagent_usd: float | None = None

@@ -125,7 +125,7 @@ class FollowedScale:
         return best_scale(self._measured, view, records, fixed)
 
 
-_ReplaySetting = tuple[Target, str, Effort, bool, frozenset[str]]
+_ReplaySetting = tuple[Target, str, Effort, bool, frozenset[str], frozenset[str]]
 
 
 @dataclass(slots=True, frozen=True)
@@ -182,7 +182,8 @@ class FollowedReasoning:
     ) -> bool:
         """Takes in a request's messages, of which the first ``kept`` are as they were, and settings; returns whether
         the step has to run without thinking."""
-        setting = (target, fixed_fingerprint, effort, rule.bound, frozenset(rule.left_out))
+        refused = frozenset((*rule.adaptations, *rule.until, *rule.text_until))
+        setting = (target, fixed_fingerprint, effort, rule.bound, frozenset(rule.left_out), refused)
         if setting != self._setting or kept < self._seen.index:
             if setting != self._setting or kept <= self._turn.index:
                 self._statuses.clear()

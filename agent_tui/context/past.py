@@ -35,6 +35,9 @@ def given_of(inputs: ContextInputs, head: str | None) -> Given:
         files=inputs.model.files,
         bound=inputs.replay.bound,
         ask_drop=inputs.replay.ask_drop,
+        adaptations=list(inputs.replay.adaptations),
+        until=list(inputs.replay.until),
+        text_until=list(inputs.replay.text_until),
         max_input=limits.max_input,
         max_output=limits.max_output,
         limit_source=limits.source,
@@ -62,7 +65,7 @@ def given_again(step: Step, settings: CompactionSettings) -> dict[str, Any]:
         "settings": when,
         "effort": _effort(given.effort),
         "calibration": given.calibration,
-        "replay": ReplayRule(bound=given.bound, ask_drop=given.ask_drop),
+        "replay": ReplayRule([], given.bound, given.ask_drop, given.adaptations, given.until, given.text_until),
     }
 
 
@@ -267,7 +270,7 @@ class History:
     def between(self, before: int, number: int) -> list[Step]:
         """The other model calls (summaries, subagents) between two steps."""
         start, end = self._place(before) + 1, self._place(number)
-        return [step for step in self._session.steps[start:end] if step.kind in ("compaction", "subagent", "sampling")]
+        return [step for step in self._session.steps[start:end] if step.kind not in ("turn", "count")]
 
     def earlier(self, number: int) -> Sequence[Step]:
         """All model calls that were made when step ``number`` was sent."""

@@ -34,7 +34,7 @@ from agent_tui.models.events import (
     Way,
 )
 from agent_tui.models.forms import defaults, form_schema
-from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata, first_paragraph
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.arguments import parse_arguments
@@ -230,7 +230,7 @@ class Control:
                 fitted = await agent.project.fitted(attachments)
                 if not agent.turns.busy:
                     raise ConfigError("No turn is running; send a message instead.")
-                agent.turns.steer(text, fitted)
+                agent.turns.steer(text, fitted, typed=first_paragraph(text))
                 return {}
             case SetModel(model):
                 info, _ = await agent.models.switch(model)

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -122,8 +123,9 @@ class Project:
         """(name, group, description, tokens, enabled) of every tool."""
         runtime = self._state.runtime
         disabled, rows = self._parts.settings.tools.disabled, runtime.usage().rows
-        offered = self._toolbox.offered(runtime.info)
-        found = tool_rows(offered, runtime.request_prefix, disabled, rows, runtime.left_out)
+        takes = runtime.info.tools is not False
+        offered = self._toolbox.offered(runtime.info if takes else replace(runtime.info, tools=None))
+        found = tool_rows(offered, runtime.request_prefix, disabled, rows, runtime.left_out, takes_tools=takes)
         why = self._toolbox.no_search(runtime.info)
         return [*found, *([(SEARCH_TOOL, "left out", why, None, False)] if why else [])]
 
@@ -376,7 +378,14 @@ def learned_rows(store: Store) -> list[Row]:
     """Returns what servers said of models' limits by refusing a request."""
     rows: list[Row] = []
     for known in store.learned.limits():
-        said = (("window", known.window), ("input at most", known.max_input), ("output at most", known.max_output))
+        said = (
+            ("window", known.window),
+            ("input at most", known.max_input),
+            ("output at most", known.max_output),
+            ("took", known.accepted or known.accepted_input),
+            ("assumed window", known.raised),
+            ("gave", known.accepted_output),
+        )
         facts = ", ".join(f"{name} {value:,}" for name, value in said if value is not None)
         where = f" at {shown_address(known.server)}" if known.server else ""
         day = time.strftime("%Y-%m-%d", time.localtime(known.learned_at))

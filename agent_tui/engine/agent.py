@@ -166,6 +166,8 @@ class Agent:
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
         if newest is not None and not known:
             self.runtime.request_prefix.add_servers_of(newest)
+        else:
+            await self.context.count_nearby()
         return self.context.usage()
 
     async def close(self) -> None:

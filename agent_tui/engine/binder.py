@@ -27,7 +27,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.catalog import dialect_of, resolve_target, shown_address, variable_base
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +61,10 @@ class Binder:
         gone = conversation.info.model
         if not gone:
             return instead()
+        newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.model_key == gone), None)
         try:
-            return self._parts.catalogue.find(gone)
+            named = None if newest is None else f"{newest.provider}/{newest.model}"
+            return self._parts.catalogue.served(gone, named) or self._parts.catalogue.find(gone)
         except ConfigError as error:
             if not self._parts.is_chat:
                 raise ConfigError(f"The model of this session is gone; choose another with -m. {error}") from error
@@ -149,6 +151,8 @@ class Binder:
             self.tell_problems(info)
         self.prepare_backend(info)
         self._context.tell()
+        if failed is None:
+            self._ask_again_soon(binding)
 
     async def describe_and_count(self) -> None:
         """All that is to be known of a binding that has just come into force."""
@@ -171,14 +175,19 @@ class Binder:
         await binding.until_described()
         if binding.failed:
             await self.describe()
-        elif binding.runtime.info.silent and self._asking is not binding:
-            self._asking = binding
-            self._state.events.spawn(self._ask_again(binding), "facts")
+        else:
+            self._ask_again_soon(binding)
         await self._context.prepare_step()
 
+    def _ask_again_soon(self, binding: Binding) -> None:
+        """Asks for the model's facts once more, beside what goes on, where its server could say more."""
+        if binding.runtime.info.silent and self._asking is not binding:
+            self._asking = binding
+            self._state.events.spawn(self._ask_again(binding), "facts")
+
     async def _ask_again(self, binding: Binding) -> None:
-        """The server did not answer when it was asked for the model's facts. A step that begins does not wait for it,
-        nor does a turn that runs change its tools for what it says."""
+        """The server did not answer when it was asked for the model's facts, or was not waited for. A step that begins
+        does not wait for it, nor does a turn that runs change its tools for what it says."""
         try:
             info = await self.facts_of(binding.runtime.info.spec)
         except AgentError as error:
@@ -209,9 +218,34 @@ class Binder:
         if unheard is not None and unheard not in self._told:
             self._told.add(unheard)
             self._state.events.publish(Notice("warning", unheard, "thinking_setting"))
+        if info.unreachable and (text := gone_text(info)) not in self._told:
+            self._told.add(text)
+            self._state.events.publish(Notice("warning", text, "server_gone"))
+        if (
+            info.tools is False
+            and (text := self._no_tools_text(info)) not in self._told
+            and not self._went_without_tools()
+        ):
+            self._told.add(text)
+            self._state.events.publish(Notice("warning", text, "no_tools"))
         refused = reserve_problem(info.limits, self._state.runtime.policy())
         if refused is not None:
             self._state.events.publish(Notice("warning", refused, "reserve"))
+
+    def _no_tools_text(self, info: ModelInfo) -> str:
+        """What a user is told once of a model that cannot call tools, with what works instead."""
+        why = "its provider takes none" if dialect_of(info.target.provider).no_tools else "its chat template has none"
+        runs = " A call that it writes as text is run." if self._state.runtime.runs_text_calls else ""
+        return (
+            f"{info.spec.key} cannot call tools: {why}, so none are sent or counted. It answers from what you send: "
+            f"@FILE attaches a file, !COMMAND runs a command and passes its output on.{runs}"
+        )
+
+    def _went_without_tools(self) -> bool:
+        """Returns whether the session's newest request had no tools either: the user was told then."""
+        steps, key = self._state.conversation.steps, self._state.runtime.info.spec.key
+        newest = next((step for step in reversed(steps) if step.kind == "turn"), None)
+        return newest is not None and newest.model_key == key and not any(part.row == "tools" for part in newest.fixed)
 
     def prepare_backend(self, info: ModelInfo) -> None:
         """Loads what the session's model needs ahead of its first call; not where the session is only looked at."""
@@ -223,6 +257,17 @@ class Binder:
             await self._parts.backend.prepare(spec)
         except AgentError as error:
             log.warning("%s", error)
+
+
+def gone_text(info: ModelInfo) -> str:
+    """What a user is told where nothing listens at the address of a model's server."""
+    dialect = dialect_of(info.target.provider)
+    where = shown_address(info.spec.api_base or variable_base(dialect) or dialect.base or "")
+    limits = info.limits
+    known = "its window is not known"
+    if limits.window is not None:
+        known = f"its window is shown as {limits.window:,} ({limits.origin})"
+    return f"No answer from the server of {info.spec.key} at {where}; {known}."
 
 
 def provisional_info(spec: ModelSpec) -> ModelInfo:

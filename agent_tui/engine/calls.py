@@ -1,11 +1,9 @@
-"""Calls of the provider: a request and its step, tried again where that is safe or with a shorter answer, and the exact
-size of the next one asked for."""
+"""Calls of the provider: a request and its step, again with a shorter answer, and the exact size of the next one asked
+for."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
@@ -18,19 +16,16 @@ from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
-from agent_tui.context.tokens import estimate_message, family_of
+from agent_tui.context.tokens import estimate_message, family_of, round_up
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.budget import OverBudgetError
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import Notice, RetryWaiting
-from agent_tui.models.failure import NOT_BILLED, TEXT_KEPT, Failure, Overflow
-from agent_tui.models.messages import SummaryPart, fingerprint, new_id, user_message
+from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
+from agent_tui.models.messages import fingerprint, new_id, user_message
 from agent_tui.models.requests import (
-    Delta,
     Effort,
-    Failed,
     ModelInfo,
     ModelRequest,
     ModelSpec,
@@ -123,22 +118,6 @@ def next_call(
     return NextCall(step, request, info)
 
 
-def without_own(runtime: Runtime, call: NextCall, failure: Failure) -> Notice | None:
-    """What its provider made by a compaction of its own and does not take back: the summary goes in its place, for as
-    long as it is this model. Returns what to tell; None where that is not what the call was refused for."""
-    first = call.request.messages[0] if call.request.messages else None
-    if first is None or first.stored is None or failure.kind != "invalid_request":
-        return None
-    if not any(isinstance(part, SummaryPart) and part.items for part in first.message.parts):
-        return None
-    call.info = replace(runtime.info, compacts=False)
-    runtime.learn_limits(call.info)
-    call.request.messages[0] = SentMessage(first.stored, first.key)
-    said = failure.message.replace(TEXT_KEPT, "").strip().rstrip(".")
-    text = f"The provider rejected its own compaction ({said}). Sending the summary instead."
-    return Notice("warning", f"{text} Retrying.", "native_compaction")
-
-
 def new_step(runtime: Runtime, kind: StepKind) -> Step:
     """A step that records what is sent now: ids, fixed parts, prune records in force."""
     conversation, info = runtime.conversation, runtime.info
@@ -174,22 +153,56 @@ class BegunCall:
     budget: BudgetLine | None
     """That which left room for a shorter answer than the model gives."""
     in_parent: Step | None
+    unreported: float | None
+    """The cost of a call that reports none."""
 
-    def may_repeat(self, failure: Failure) -> bool:
-        """Returns whether it may be made again after a failure: what it may have cost is held back from now on."""
-        budget, step = self.runtime.budget, self.step
-        if failure.kind in NOT_BILLED or budget is None or step.most_usd is None:
+    def may_repeat(self, failure: Failure | None, came: float | None) -> bool:
+        """Returns whether it may be made again after a failure, or an empty answer: what it may have cost is held back
+        from now on, or kept as an attempt of its own where so many tokens (``came``) of its answer had come."""
+        step = self.step
+        if step.usage is not None:
+            # It was read, whatever came of it.
+            came = came or 0.0
+        unbilled = came is None and failure is not None and failure.kind in NOT_BILLED
+        if unbilled or (came is None and (self.runtime.budget is None or step.most_usd is None)):
             return True
-        before, ended = step.tried_usd, replace(step, finished=time.time())
-        give_back(ended, self.expected, 0)
-        step.tried_usd += ended.most_usd or 0.0
+        broken = self._attempt(failure, came or 0.0)
+        before = step.tried_usd, step.usage, step.believed, step.cost_usd
+        step.usage = step.believed = None
+        step.cost_usd = self.unreported
+        step.tried_usd += broken.cost.known + broken.held_usd if came is not None else broken.most_usd or 0.0
         self._tell()
-        if not budget.overdrawn:
-            return True
-        # It was the last attempt then, which is held back as such.
-        step.tried_usd = before
-        self._tell()
-        return False
+        if self.runtime.budget is not None and self.runtime.budget.overdrawn:
+            # It was the last attempt then, which is held back as such.
+            step.tried_usd, step.usage, step.believed, step.cost_usd = before
+            self._tell()
+            return False
+        if came is not None:
+            step.tried_usd = before[0]
+            self.runtime.conversation.keep_step(broken)
+            self.runtime.end_in_parent(self.runtime.begin_in_parent(broken), broken)
+            self._tell()
+        return True
+
+    def _attempt(self, failure: Failure | None, came: float) -> Step:
+        """The step of an attempt that is made again: nothing is built on it, and it is no step of a turn."""
+        if failure is not None and failure.kind in NOT_BILLED:
+            # Something came of it, so it was not refused.
+            failure = replace(failure, kind="interrupted_stream")
+        tried = replace(
+            self.step,
+            id=new_id("step"),
+            kind="attempt",
+            status="complete" if failure is None else "failed",
+            message_id=None,
+            failure=failure,
+            finished=time.time(),
+            tried_usd=0.0,
+            sent=None,
+            given=None,
+        )
+        give_back(tried, self.expected, round_up(came))
+        return tried
 
     def ended(self, came: int) -> None:
         """The step has ended; ``came`` are the tokens of its answer that were seen."""
@@ -227,7 +240,7 @@ async def begin_call(
                 await patiently(partial(conversation.add_step, step, None if budget is None else budget.require))
             except OverBudgetError:
                 continue
-            return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step))
+            return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step), info.prices.unreported)
     return refused
 
 
@@ -253,12 +266,12 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
 
     None where it is switched off, the provider has no such endpoint, the call failed, or what would be sent changed
     while it was under way: the answer is then about a request that nobody will send. ``current`` says whether the
-    runtime is still the session's. Before anything was said only a server that counts by itself is asked: what the
-    user has not sent yet is told to nobody else.
+    runtime is still the session's. Before anything was said, and of a session that is only looked at (nothing is stored
+    then), only a server that counts by itself is asked: what the user has not sent yet is told to nobody else.
     """
     conversation = runtime.conversation
     view, off = conversation.view(), runtime.settings.context.exact_counting == "off"
-    if off or conversation.read_only or not (view or runtime.info.counting):
+    if off or not (runtime.info.counting or (view and not conversation.read_only)):
         return None
     usage = runtime.usage()
     call = next_call(runtime, usage, "count")
@@ -281,7 +294,10 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     step.usage = TokenUsage(input=tokens, output=0)
     step.status, step.finished = "complete", time.time()
     after_step(step)
-    runtime.conversation.add_step(step)
+    if conversation.read_only:
+        conversation.steps.append(step)
+    else:
+        conversation.add_step(step)
     runtime.learn_growth(step)
     return tokens
 
@@ -304,47 +320,6 @@ def worth_counting(runtime: Runtime, least: int = WORTH_TOKENS) -> bool:
     if runtime.settings.context.exact_counting == "off":
         return False
     return runtime.usage().estimated_tokens >= least
-
-
-BACKOFF_SECONDS = 1.0
-BACKOFF_LIMIT = 30.0
-PATIENCE_SECONDS = 300.0
-"""A provider that asks for more than this is not waited for: the user is told instead."""
-
-
-async def stream_with_retries(
-    provider: Provider, request: ModelRequest, attempts: int, emit: Emit, again: Callable[[Failure], bool]
-) -> AsyncGenerator[StreamItem, None]:
-    """The items of the call. A retryable failure before the first delta is not passed on: after a wait, told as
-    ``RetryWaiting``, the call is made again where ``again`` allows it, at most ``attempts`` times in all. Closing it
-    ends call and wait."""
-    for attempt in range(1, max(1, attempts) + 1):
-        received, failure = False, None
-        async with aclosing(provider.stream(request)) as items:
-            async for item in items:
-                if isinstance(item, Failed):
-                    failure = item.failure
-                    break
-                received = received or isinstance(item, Delta)
-                yield item
-        if failure is None:
-            return
-        seconds = retry_delay(failure, attempt)
-        last = received or not failure.retryable or attempt >= attempts or seconds > PATIENCE_SECONDS
-        if last or not again(failure):
-            yield Failed(failure)
-            return
-        log.info("Attempt %d of %d failed (%s), again in %.1f s", attempt, attempts, failure.kind, seconds)
-        emit(RetryWaiting(seconds, attempt, attempts, failure))
-        await asyncio.sleep(seconds)
-
-
-def retry_delay(failure: Failure, attempt: int) -> float:
-    """Seconds to wait before the next attempt: what the provider asked for, else doubling from 1 s with jitter."""
-    if failure.retry_after is not None:
-        return max(0.0, failure.retry_after)
-    spread: float = random.uniform(0.8, 1.2)
-    return float(min(BACKOFF_LIMIT, BACKOFF_SECONDS * 2 ** (attempt - 1)) * spread)
 
 
 EXACT_MARGIN = 16

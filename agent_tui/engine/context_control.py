@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -118,6 +119,8 @@ class PrefixBuilder:
         documents, problems = self._workspace.documents(self.pinned)
         blocks, limits = self._workspace.blocks(), runtime.info.limits
         every = [tool for tool in self._toolbox.offered(runtime.info) if not refused(tool, runtime.left_out)]
+        if runtime.replay.needs("no tools"):
+            every = []
         offered = fitting_tools(blocks, every, limits.window)
         fresh = build_request_prefix([*blocks, *documents], offered)
         fresh.set_counts(runtime.request_prefix.counts())
@@ -172,6 +175,12 @@ EXACT_PATIENCE = 1.0
 
 _UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
 """States in which another request is under way than the one the user would send."""
+
+
+async def _wait_until(exact: asyncio.Task[int | None], moment: float) -> None:
+    """Waits for an exact count until a moment of the monotonic clock. It takes a server that counts by itself
+    milliseconds; one that takes longer is not waited for."""
+    await asyncio.wait([exact], timeout=max(0.0, moment - time.monotonic()))
 
 
 class ContextControl:
@@ -285,6 +294,7 @@ class ContextControl:
             self._before_step.pop(0)()
         for problem in self.prefix.refresh_documents(waiting=False):
             log.warning("%s", problem)
+        began, exact = time.monotonic(), self._count_nearby()
         counting = asyncio.create_task(self.count(), name="count")
         runtime = self._state.runtime
         usage = runtime.usage()
@@ -296,17 +306,30 @@ class ContextControl:
             counting.cancel()
             raise
         self._state.events.keep(counting)
-        if runtime.info.counting and worth_counting(runtime, WORTH_NEAR):
-            await self._count_before_step(runtime.usage())
+        if exact is not None:
+            usage = runtime.usage()
+            decides = undecided(usage) and usage.anchor_step is not None
+            await _wait_until(exact, began + (EXACT_PATIENCE if decides else COUNT_PATIENCE))
 
-    async def _count_before_step(self, usage: ContextUsage) -> None:
+    def _count_nearby(self) -> asyncio.Task[int | None] | None:
         """Has a server that counts by itself do so where no message is measured yet, or where the decision to compact
-        hangs on an estimate. That takes it milliseconds; one that takes longer is not waited for."""
-        decides = undecided(usage)
-        if decides or usage.calculation.all_messages is not None:
-            exact = asyncio.create_task(self.count_exact(), name="exact count")
-            self._state.events.keep(exact)
-            await asyncio.wait([exact], timeout=EXACT_PATIENCE if decides else COUNT_PATIENCE)
+        hangs on an estimate; None elsewhere."""
+        runtime = self._state.runtime
+        if runtime.info.counting is None or not worth_counting(runtime, WORTH_NEAR):
+            return None
+        usage = runtime.usage()
+        if not undecided(usage) and usage.calculation.all_messages is None:
+            return None
+        exact = asyncio.create_task(self.count_exact(), name="exact count")
+        self._state.events.keep(exact)
+        return exact
+
+    async def count_nearby(self) -> None:
+        """Waits a second at most for the exact size of the next request, where the server counts by itself; nobody is
+        about to send one."""
+        began = time.monotonic()
+        if (exact := self._count_nearby()) is not None:
+            await _wait_until(exact, began + EXACT_PATIENCE)
 
     async def count(self) -> None:
         """Counts what has no count yet, and tells the numbers when that changed them."""

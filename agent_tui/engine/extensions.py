@@ -255,10 +255,13 @@ def tool_rows(
     disabled: Sequence[str],
     rows_now: Sequence[ContextRow],
     left_out_by: Collection[str],
+    *,
+    takes_tools: bool = True,
 ) -> list[ToolRow]:
     """For ``/tools``: name, group, first line of the description, tokens as ``rows_now`` of ``/context`` has them (of a
     deferred tool what it would cost), and whether it is sent. Tools that the server refuses (``left_out_by`` are their
-    fingerprints), those a small window has no room for, and those that are switched off, come last."""
+    fingerprints), those a small window has no room for, all where the model ``takes_tools`` not at all, and those that
+    are switched off, come last."""
     counts = {
         leaf.label: leaf.tokens if leaf.deferred_tokens is None else leaf.deferred_tokens
         for row in rows_now
@@ -274,6 +277,7 @@ def tool_rows(
             rows.append((name, tool.group, f"(deferred) {first}" if tool.deferred else first, counts.get(name), True))
         else:
             why = "the model's server refuses it" if refused(tool, left_out_by) else "no room in a small window"
+            why = why if takes_tools else "this model cannot call tools"
             left_out.append((name, "left out", f"{why}: {first}", None, False))
     return rows + left_out + [(name, "disabled", "switched off in the configuration", None, False) for name in disabled]
 
@@ -357,12 +361,18 @@ class Workspace:
     def environment_update(self, view: Sequence[SentMessage]) -> AttachmentPart | None:
         """Returns what is different now from what the session was told at its start and in the messages that are sent;
         None when the model knows."""
-        parts = (p for sent in reversed(view) for p in sent.message.parts)
-        told = next((p.text for p in parts if isinstance(p, AttachmentPart) and p.name == UPDATE), None)
+        told = _newest_update(view)
         text = update_text(self.environment, self._now())
         if not text and told is not None:
             text = "The environment is again as at the start of the session."
         return None if text == (told or "") else AttachmentPart(UPDATE, "text/plain", text=text)
+
+    def folder_told(self, view: Sequence[SentMessage]) -> str | None:
+        """Returns the working directory that the model was told of last; None where it was told of none yet."""
+        if self._kept is None:
+            return None
+        facts = [*_facts(_newest_update(view) or ""), *_facts(self._kept)]
+        return next((fact.removeprefix(_FOLDER) for fact in facts if fact.startswith(_FOLDER)), None)
 
     def _now(self) -> str:
         if not self._looked:
@@ -406,6 +416,15 @@ class Workspace:
             name = str(Path(path).relative_to(self._root)) if Path(path).is_relative_to(self._root) else path
             blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))
         return blocks, problems
+
+
+_FOLDER = "- working directory: "
+
+
+def _newest_update(view: Sequence[SentMessage]) -> str | None:
+    """The last text that told the model what had changed around it; None where there is none."""
+    parts = (part for sent in reversed(view) for part in sent.message.parts)
+    return next((part.text for part in parts if isinstance(part, AttachmentPart) and part.name == UPDATE), None)
 
 
 def update_text(then: str, now: str) -> str:

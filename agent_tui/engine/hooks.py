@@ -257,7 +257,7 @@ class Hooks:
         payload = json.dumps(told).encode() + b"\n"
         running = (run_hook(hook, payload, facts.cwd, facts.root, facts.environment(hook.own)) for hook in hooks)
         for hook, ran in zip(hooks, await asyncio.gather(*running), strict=True):
-            answer = answer_of(hook, ran)
+            answer = answer_of(hook, ran, told)
             if answer.choice == "allow" and not hook.own:
                 answer = replace(answer, choice="", problem="only hooks of your own configuration can allow")
             self._told_of(hook, answer.problem, facts)

@@ -14,17 +14,18 @@ from agent_tui.config import ModelConfig, Settings
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.reports import relearned, verified_growth
 from agent_tui.context.tokens import family_of
+from agent_tui.engine.accepted import NEAR, stated_window, with_taught
+from agent_tui.engine.last_facts import with_last_facts
 from agent_tui.errors import ConfigError, StoreError
 from agent_tui.models.calibration import Calibration, usable
-from agent_tui.models.failure import Failure, Overflow
+from agent_tui.models.failure import Adaptation, Overflow
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule
 from agent_tui.models.steps import ColdRequest, Step
-from agent_tui.models.usage import LearnedLimit, Limits, LimitSource
+from agent_tui.models.usage import LearnedLimit
 from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
-from agent_tui.providers.dialects.record import least
 from agent_tui.providers.dialects.shared import Thinking
-from agent_tui.providers.failure_lines import replay_fact
 from agent_tui.providers.listing import full_name, unknown
+from agent_tui.providers.local_servers import served_before
 from agent_tui.providers.reasoning import thinking_for
 from agent_tui.records import dataclass
 from agent_tui.store.store import Store
@@ -99,6 +100,11 @@ class ModelCatalogue:
             raise ConfigError(wrong)
         name = key if "/" in key else full_name(key) or key
         return self._checked(ModelSpec(name, name))
+
+    def served(self, key: str, named: str | None) -> ModelSpec | None:
+        """Returns the model of a server on this machine that was found there before and does not answer now; None where
+        the name is not that of such a model, or another one has it. ``named`` is what it was called by then."""
+        return None if any(spec.key == key for spec in self.all()) else served_before(key, named)
 
     def default(self) -> ModelSpec:
         """Returns the model that a new session starts with: the configured default, else the first configured, else the
@@ -296,9 +302,6 @@ SMALLEST_WINDOW = 1_024
 SMALLEST_OUTPUT = 256
 """Tokens; the same of the longest answer."""
 
-NEAR = 0.999
-"""Servers name their own window a token or so off; what is this close to the known one is no news."""
-
 
 def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
     """The model with what its server said before. What is out of date, because the configuration or what is known of
@@ -315,7 +318,7 @@ def with_learned(store: Store, info: ModelInfo) -> ModelInfo:
     except StoreError as error:
         log.warning("What was learned of %s cannot be read: %s", spec.key, error)
         return info
-    return replace(info, limits=_applied(limits, row))
+    return replace(info, limits=with_taught(limits, row))
 
 
 def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Sequence[Step] = ()) -> ModelInfo | None:
@@ -348,13 +351,18 @@ def learn(store: Store, info: ModelInfo, overflow: Overflow, steps: Sequence[Ste
                 max_input=found.max_input or before.max_input,
                 max_output=found.max_output or before.max_output,
                 believed=before.believed,
+                accepted=before.accepted,
+                raised=before.raised,
+                accepted_input=before.accepted_input,
+                accepted_output=before.accepted_output,
             )
+            limits = replace(limits, window=stated_window(limits, before))
         store.learned.put_limit(found)
     except StoreError as error:
         # It holds for this session; the next refusal teaches it again.
         log.warning("What was learned of %s cannot be stored: %s", spec.key, error)
     log.info("Learned of %s: %s", spec.key, overflow.text)
-    return replace(info, limits=_applied(limits, found))
+    return replace(info, limits=with_taught(limits, found))
 
 
 def _outdated(row: LearnedLimit, info: ModelInfo) -> bool:
@@ -365,44 +373,10 @@ def _outdated(row: LearnedLimit, info: ModelInfo) -> bool:
     return window is not None and window != row.believed
 
 
-def _applied(limits: Limits, row: LearnedLimit) -> Limits:
-    window, max_input = least(limits.window, row.window), least(limits.max_input, row.max_input)
-    max_output = least(least(limits.max_output, row.max_output), window)
-    if max_input is not None and window is not None and max_input >= window:
-        max_input = None
-    said = {"window": row.window, "max_input": row.max_input, "max_output": row.max_output}
-    values = {"window": window, "max_input": max_input, "max_output": max_output}
-    learned = tuple(name for name, value in said.items() if value is not None and values[name] == value)
-    source = "learned" if "window" in learned or "max_input" in learned else limits.source
-    return Limits(window, max_input, max_output, source, learned, row.learned_at if learned else None)
-
-
 def _smaller(said: int | None, known: int | None, smallest: int) -> int | None:
     """A stated limit, where it can be true and is news."""
     news = said is not None and said >= smallest and (known is None or said < known * NEAR)
     return said if news else None
-
-
-def outgrown(store: Store, info: ModelInfo, step: Step) -> ModelInfo | None:
-    """The model without the window that its server once taught, where the step's report is plainly more than that; None
-    where it is not."""
-    window, usage = info.limits.window, step.usage
-    if "window" not in info.limits.learned or window is None or usage is None or step.doubt is not None:
-        return None
-    if not usage.context:
-        return None
-    try:
-        row = store.learned.limit(info.spec.model, info.spec.api_base or "")
-        if row is None or usage.input <= window / NEAR:
-            return None
-        store.learned.put_limit(replace(row, window=None))
-    except StoreError as error:
-        log.warning("What was learned of %s cannot be taken back: %s", info.spec.key, error)
-        return None
-    # All else that is known of it is asked for again before the next step.
-    learned = tuple(name for name in info.limits.learned if name != "window")
-    source: LimitSource = "config" if row.configured_window else "server"
-    return replace(info, limits=replace(info.limits, window=row.believed, source=source, learned=learned), silent=True)
 
 
 def _since(steps: Sequence[Step], overflow: Overflow) -> Sequence[Step]:
@@ -435,8 +409,11 @@ def _accepted(info: ModelInfo, steps: Iterable[Step]) -> int:
 
 
 NO_MEDIA, NO_FILES, NO_TOOL = "no_media", "no_files", "no_tool "
-"""What is kept of a server that refuses pictures or files of a model, or a tool (the fingerprint of its definition
-follows), beside what it taught of reasoning."""
+BOUND, NO_DROP_FIELD = "bound", "no_drop_field"
+UNTIL, TEXT_UNTIL, MOST_MEDIA = "until ", "text_until ", "most_media "
+"""What is kept of a server that refuses pictures or files of a model, a tool (the fingerprint of its definition
+follows), reasoning behind another prefix or up to an answer, calls up to a message (its id follows), more than so many
+bytes of media; the ``Adaptation`` of what else it refuses stands for itself."""
 
 
 def seeing(store: Store, info: ModelInfo) -> ModelInfo:
@@ -448,13 +425,26 @@ def seeing(store: Store, info: ModelInfo) -> ModelInfo:
 
 async def facts_of(provider: Provider, store: Store, spec: ModelSpec) -> ModelInfo:
     """Returns what is known about a model, with what its server taught."""
-    return seeing(store, with_learned(store, await provider.describe(spec)))
+    return seeing(store, with_learned(store, with_last_facts(store, await provider.describe(spec))))
 
 
 def recalled_rule(store: Store, info: ModelInfo) -> ReplayRule:
     """The rule for a model with what its server taught before."""
-    facts = _taught(store, info)
-    return ReplayRule(bound="bound" in facts, ask_drop="no_drop_field" not in facts)
+    facts, knows_none = _taught(store, info), info.tools is False
+
+    def named(kind: str) -> list[str]:
+        return sorted(fact.removeprefix(kind) for fact in facts if fact.startswith(kind))
+
+    return ReplayRule(
+        bound=BOUND in facts,
+        ask_drop=NO_DROP_FIELD not in facts,
+        adaptations=[
+            name for name in get_args(Adaptation) if name in facts or (name == "calls as text" and knows_none)
+        ],
+        until=named(UNTIL),
+        text_until=named(TEXT_UNTIL),
+        most_media=min(map(int, named(MOST_MEDIA)), default=None),
+    )
 
 
 def refused_before(store: Store, info: ModelInfo) -> frozenset[str]:
@@ -476,25 +466,3 @@ def remember(store: Store, info: ModelInfo, *facts: str) -> bool:
         log.warning("What %s taught could not be stored: %s", info.spec.key, error)
         return False
     return True
-
-
-def adapt(store: Store, info: ModelInfo, request: ModelRequest, failure: Failure) -> str | None:
-    """Learns from a refusal and changes the request so that it may be made once more. Returns the line for the user;
-    None where there is nothing to learn, or to change."""
-    fact = replay_fact(failure)
-    if fact is None:
-        return None
-    rule = request.replay
-    if fact == "no_drop_field":
-        if not rule.ask_drop:
-            return None
-        request.replay = replace(rule, ask_drop=False)
-        text = "This server cannot drop reasoning itself; agent-tui leaves out what no longer fits. Retrying."
-    else:
-        answers = [i.message.id for i in request.messages if i.message.role == "assistant"]
-        if set(rule.left_out).issuperset(answers):
-            return None
-        request.replay = replace(rule, bound=True, left_out=answers)
-        text = "The server refused a reasoning signature; earlier reasoning is left out. Retrying."
-    remember(store, info, fact)
-    return text

@@ -223,7 +223,8 @@ class PermissionDesk:
                 stopped.network and not open_already and self.permissions.network in ("ask", "registries")
             )
             session = [*question.session, *stopped.rules]
-            question = replace(question, reason=f"wants {stopped.what}", network=network, session=session)
+            reason = f"wants {stopped.what}" + (f"; {question.shows}" if question.shows else "")
+            question = replace(question, reason=reason, network=network, session=session)
             decision = self.permissions.put(name, intent, question)
             if decision.action == "deny":
                 return self._denied(intent, decision)

@@ -239,14 +239,15 @@ class Runner:
         attachments: Sequence[AttachmentPart] = (),
         pasted: Sequence[list[int]] = (),
         behind: str | None = None,
+        typed: Sequence[list[int]] | None = None,
     ) -> None:
         """Sends a message, or queues it while a turn runs or the session is still opening: as the last, or right
         ``behind`` another one that waits. One that comes when the turn was interrupted already goes out after it: it is
-        what the user wants instead. ``pasted``: see ``Written``."""
+        what the user wants instead. ``pasted`` and ``typed``: see ``TextPart``."""
         if self._state.opened and self._state.conversation.read_only:
             self._state.events.publish(Notice("warning", READ_ONLY))
             return
-        message = self._message(text, attachments, pasted)
+        message = self._message(text, attachments, pasted, typed)
         if self._state.run.now is RunState.IDLE and (same := self._waiting.repeats(message)) is not None:
             self.send_waiting(same)
             return
@@ -257,18 +258,31 @@ class Runner:
         if behind is not None:
             self._waiting.keep_order()
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
+    def steer(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        typed: Sequence[list[int]] | None = None,
+    ) -> None:
         """A message that goes in before the next step of the running turn."""
         if not self._state.run.busy:
-            self.submit(text, attachments, pasted)
+            self.submit(text, attachments, pasted, typed=typed)
             return
-        message = self._message(text, attachments, pasted)
+        message = self._message(text, attachments, pasted, typed)
         self._waiting.add(message, steering=True)
         self._waiting.keep([message])
 
-    def _message(self, text: str, attachments: Sequence[AttachmentPart], pasted: Sequence[list[int]]) -> Message:
+    def _message(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart],
+        pasted: Sequence[list[int]],
+        typed: Sequence[list[int]] | None,
+    ) -> Message:
         masked = mask_attachments(list(attachments), self._state.parts.secrets)
-        return user_message(text, attachments=masked, pasted=list(pasted))
+        marks = None if typed is None else list(typed)
+        return user_message(text, attachments=masked, pasted=list(pasted), typed=marks)
 
     def send_waiting(self, message_id: str | None = None) -> bool:
         """Sends what waits, what could not be sent before included, or first of all the one of that id; right after the

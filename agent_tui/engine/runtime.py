@@ -24,13 +24,13 @@ from agent_tui.context.accounting.spending import (
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
 from agent_tui.context.view import for_model
+from agent_tui.engine.accepted import outgrown
 from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.models import (
     learn,
     learned_calibration,
     learned_prompt,
-    outgrown,
     recalled_calibration,
     relearned_calibration,
 )
@@ -131,7 +131,7 @@ class Runtime:
     in_flight: int = 0
     """Estimated tokens of the answer that is streaming."""
     replay: ReplayRule = field(default_factory=ReplayRule)
-    """What was learned of how its server takes reasoning back."""
+    """What was learned of how its server takes the conversation back."""
     output_schema: Metadata | None = None
     """What the answer has to fit, as far as the provider is asked for it."""
     output_due: bool = False
@@ -162,11 +162,15 @@ class Runtime:
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
-        self.info, self.calibration = info, recalled_calibration(self.conversation.store, info)
+        self.learn_limits(info)
+        self.calibration = recalled_calibration(self.conversation.store, info)
 
     def learn_limits(self, info: ModelInfo) -> None:
-        """The same model with what its server has just stated: its limits, or what it does not take."""
+        """The same model with what its server has just stated: its limits, or what it does not take. One whose chat
+        template knows no calls is sent those of the conversation as text."""
         self.info = info
+        if info.tools is False and not self.replay.needs("calls as text"):
+            self.replay = replace(self.replay, adaptations=[*self.replay.adaptations, "calls as text"])
 
     def learn_growth(self, step: Step) -> None:
         """Lets the calculator use what a finished step's report teaches."""
@@ -240,17 +244,25 @@ class Runtime:
         """What waited for the end of the turn holds from now on."""
         self.think(self.wanted_effort)
 
+    @property
+    def runs_text_calls(self) -> bool:
+        """Whether calls that the model writes as text are run."""
+        wanted = self.settings.tools.text_calls
+        if wanted is not None:
+            return wanted
+        return self.replay.needs("calls as text") or self.replay.needs("no tools")
+
     def replay_by(self, rule: ReplayRule) -> None:
-        """Sets how the server takes reasoning back."""
+        """Sets how the server takes the conversation back."""
         self.replay = rule
 
     def expect(self, schema: Metadata | None, due: bool) -> None:
         """Sets what the answers from now on have to fit."""
         self.output_schema, self.output_due = schema, due
 
-    def without_schema(self) -> None:
-        """The server refuses the schema: it is not asked for again, whatever is expected."""
-        self.schema_refused = True
+    def ask_for_schema(self, taken: bool) -> None:
+        """Sets whether the server takes a schema for its answers: one that refuses is not asked for any again."""
+        self.schema_refused = not taken
 
     def offer_without(self, fingerprints: frozenset[str]) -> None:
         """These are the tools that the server refuses."""

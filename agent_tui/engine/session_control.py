@@ -7,6 +7,7 @@ import logging
 import time
 from dataclasses import replace
 from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
@@ -38,6 +39,7 @@ from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo, Ses
 from agent_tui.store.locks import SessionLock
 from agent_tui.store.salvage import lacks
 from agent_tui.store.store import Store
+from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.snapshots import RestorePlan
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class OpenSession:
         self._current: Conversation | None = None
         self._lock: SessionLock | None = None
         self.lost: StoreError | None = None
+        self.had_nothing_to_continue = False
+        """The newest session of the project was asked for, and there is none: this one is new."""
 
     @property
     def current(self) -> Conversation:
@@ -74,6 +78,7 @@ class OpenSession:
         if session is not None:
             return self._open_named(session)
         found = self._store.sessions.newest(self._project, runs=not self._is_chat) if newest else None
+        self.had_nothing_to_continue = newest and found is None
         return self.open(found.id) if found is not None else self.open_new()
 
     def _open_named(self, session: str) -> Conversation:
@@ -167,6 +172,7 @@ class OpenSession:
         return self._enter(info, carry=True)
 
 
+ALL_SESSIONS = "/resume and `agent-tui sessions --all` list those of other folders."
 CUT_OFF = (
     "agent-tui ended while it restored the files of another branch; some may be restored already. "
     "To finish, run /rewind and press Ctrl+R on that branch."
@@ -257,15 +263,33 @@ class SessionControl:
         self._state.events.spawn(self._binder.describe_and_count(), "describe")
 
     def tell_standing(self) -> None:
-        """Tells the user that this session is open elsewhere, damaged, or was killed while it put files back."""
+        """Tells the user that this session is open elsewhere, of another folder, new where an earlier one was asked
+        for, damaged, or was killed while it put files back."""
         conversation, publish = self._state.conversation, self._state.events.publish
         if conversation.read_only:
             publish(Notice("warning", READ_ONLY, "read_only"))
+        if self.opened.had_nothing_to_continue:
+            self.opened.had_nothing_to_continue = False
+            root = plain_line(str(self._state.parts.root), 400)
+            publish(Notice("info", f"No earlier session in {root}: this one is new. {ALL_SESSIONS}", "session_new"))
+        if conversation.path and (folder := self._folder_left()) is not None:
+            publish(Notice("warning", folder, "other_folder"))
         self.tell_missing()
         for line in conversation.links():
             publish(Notice("info", line, "handoff"))
         if conversation.info.state.going is not None and not conversation.read_only:
             publish(Notice("warning", CUT_OFF, "branch_cut_off"))
+
+    def _folder_left(self) -> str | None:
+        """Returns the line that says that the session worked in another folder; None where it is the same."""
+        parts, conversation = self._state.parts, self._state.conversation
+        told = parts.workspace.folder_told(conversation.view())
+        then, now = (conversation.info.project, str(parts.root)) if told is None else (told, str(parts.cwd))
+        if then in ("", now):
+            return None
+        gone = "" if Path(then).is_dir() else " (which is gone)"
+        there, here = plain_line(then, 400), plain_line(now, 400)
+        return f"This session worked in {there}{gone}. From here on files and commands are those of {here}."
 
     def tell_missing(self) -> None:
         """Tells the user what of a damaged session could not be read."""

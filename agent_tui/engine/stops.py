@@ -180,7 +180,7 @@ class Stops:
         self._close()
         if not self._runner.go_on():
             # The answer itself was cut off: a model goes on only where something is said to it.
-            self._runner.submit("Go on.")
+            self._runner.submit("Go on.", typed=[])
 
     # A budget
 

@@ -67,8 +67,11 @@ class Toolbox:
         )
 
     def offered(self, model: ModelInfo) -> list[OfferedTool]:
-        """The tools of the next request to ``model``, in the order they are sent. Of the two ways to change a part of a
-        file it gets the one it is trained on; who switches ``edit`` off has neither."""
+        """The tools of the next request to ``model``, in the order they are sent; none where it would not learn of
+        them. Of the two ways to change a part of a file it gets the one it is trained on; who switches ``edit`` off has
+        neither."""
+        if model.tools is False:
+            return []
         if self._parts.extensions is not None:
             self._parts.extensions.agents.refresh()
         tools = {t.schema.name: t for t in self.registry.tools() if t.group == "builtin"}
@@ -119,7 +122,7 @@ class Toolbox:
             before_change=self._snapshots.before_change,
             after_change=self._snapshots.after_change,
             subagent=self._subagent,
-            hidden=parts.permissions.rules.denies_reading,
+            hidden=parts.permissions.denies_reading,
             memory=self.memory,
             jail=parts.jail,
             domain=self._domain(),

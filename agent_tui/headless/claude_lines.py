@@ -57,6 +57,8 @@ class ClaudePrinter(Printer):
                 delta = {"type": named[0], named[1]: entry["text"]}
                 event = {"type": "content_block_delta", "index": 0, "delta": delta}
                 self._message("stream_event", event=event, parent_tool_use_id=None)
+            case "interrupted":
+                self._message("system", subtype="interrupted")
             case "tool_result":
                 result = {
                     "type": "tool_result",
@@ -150,6 +152,7 @@ class ClaudePrinter(Printer):
         steps = self._agent.conversation.steps[self._first_of_turn :]
         failed = self.failure.message if self.failure is not None else None
         turns = [step for step in steps if step.kind == "turn"]
+        made = [step for step in steps if step.kind in ("turn", "attempt")]
         took = sum(step.finished - step.created for step in turns if step.finished is not None)
         found = {
             "subtype": _ENDS.get(self.stop_reason, "success"),
@@ -160,7 +163,7 @@ class ClaudePrinter(Printer):
             "result": self.answer or failed or "",
             "stop_reason": self.stop_reason,
             "total_cost_usd": self._agent.context.usage().session.cost.whole,
-            "usage": _usage(turns),
+            "usage": _usage(made),
             "permission_denials": [],
             "errors": [failed] if failed is not None else [],
         }

@@ -18,6 +18,7 @@ from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.headless.incoming import answer_of, question_line
 from agent_tui.models.codec import to_dict
 from agent_tui.models.events import (
+    AnswerInterrupted,
     BackendChanged,
     CompactionEnded,
     CompactionOffered,
@@ -49,7 +50,7 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import BEGINS_AGAIN, Failure
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.search import search_calls
 from agent_tui.models.steps import CompactionRecord, Step
@@ -91,6 +92,7 @@ class Printer:
         self._turn_notices = 0
         self._problem: Notice | None = None
         self._plan = ""
+        self._begun_text = False
         self._value: Any = None
         self.stop_reason: StopReason = "error"
         self.failure: Failure | None = None
@@ -136,6 +138,7 @@ class Printer:
             case SessionChanged(info, True):
                 self._line({"type": "session", "session_id": info.id, "model": self._agent.models.spec.key})
             case StepStarted(step, _):
+                self._begun_text = False
                 said = {"step_id": step.id, "model": step.model_key, **_estimate(step)}
                 self._line({"type": "step_start", **said})
             case PartDelta(_, delta):
@@ -143,6 +146,13 @@ class Printer:
                     self._line({"type": delta.kind, "text": delta.text})
                 if delta.kind == "text" and self._output == "text" and not self._final:
                     self._print(delta.text)
+                    self._begun_text = True
+            case AnswerInterrupted():
+                self._line({"type": "interrupted"})
+                if self._output == "text" and not self._final and self._begun_text:
+                    self._print(f"\n[{BEGINS_AGAIN}]\n\n")
+                    self._tell(f"{BEGINS_AGAIN} What was printed of it before does not count.")
+                    self._begun_text = False
             case StepEnded(step, message):
                 self._step_ended(step, message)
             case ToolStarted(call_id, name, summary):
@@ -170,7 +180,9 @@ class Printer:
             case Notice(level, text, code):
                 self.denied += code == "permission_denied"
                 self._notice(
-                    "warning" if code == "empty_answer" else level, BUSY if code == "read_only" else text, code
+                    "warning" if code in ("empty_answer", "session_new") else level,
+                    BUSY if code == "read_only" else text,
+                    code,
                 )
             case RetryWaiting(seconds, attempt, attempts, failure):
                 text = f"{failure.message} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."

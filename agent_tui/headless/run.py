@@ -25,6 +25,7 @@ from agent_tui.errors import (
     EXIT_ERROR,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_PIPE,
     EXIT_REFUSED,
     EXIT_RETRYABLE,
     EXIT_USAGE,
@@ -42,9 +43,10 @@ from agent_tui.headless.incoming import (
 from agent_tui.headless.output import Printer
 from agent_tui.headless.schema import REPAIRS, OutputSchema, SchemaFaultError, read_schema, repair_request
 from agent_tui.models.events import Event, Notice, QuestionClosed, TurnEnded
-from agent_tui.models.messages import AttachmentPart, Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata, first_paragraph, range_of
 from agent_tui.options import Options
 from agent_tui.paths import with_home
+from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 
 
@@ -68,30 +70,41 @@ def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str
     return found
 
 
-async def expanded(agent: Agent, typed: str, piped: str) -> str:
-    """The text to send. A line that looks like a command is one, or a mistake."""
+@dataclass(slots=True, frozen=True)
+class PreparedMessage:
+    """A message as it is sent; ``typed`` is what of its text the user typed (``TextPart.typed``)."""
+
+    text: str
+    attachments: list[AttachmentPart]
+    typed: list[list[int]]
+
+
+async def expanded(agent: Agent, typed: str, piped: str, whole: bool = False) -> tuple[str, list[list[int]]]:
+    """The text to send, and what of it the user typed: the prompt of the command line (``whole``), or else the first
+    paragraph of what a program sent or was piped in alone. A line that looks like a command is one, or a mistake."""
     prompt = "\n\n".join(part for part in (typed, piped) if part)
     if not prompt.startswith("/"):
-        return prompt
+        return prompt, [[0, len(typed)]] if whole and typed else first_paragraph(prompt)
     name, args = registry.split(prompt)
     if agent.parts.extensions is not None:
         await agent.parts.extensions.command_ready(name)
     if (own := registry.own(name, agent)) is not None:
         text = own.expand(args)
-        return text if isinstance(text, str) else await text
+        text = text if isinstance(text, str) else await text
+        return text, range_of(args if whole and not piped else args.partition("\n")[0], text)
     if registry.find(name) is not None or name in registry.ELSEWHERE:
         raise ConfigError(f"/{name} is a chat command; -p sends a message.")
     if registry.is_command(typed or piped, agent):
         hint = f"{registry.instead(name, agent)} ".lstrip()
         raise ConfigError(f"Unknown command /{name}. {hint}Put a space before it to send it as text.")
-    return prompt
+    return prompt, [[0, len(typed)]] if whole and typed else first_paragraph(prompt)
 
 
 async def prepared(
-    agent: Agent, typed: str, piped: str = "", given: Sequence[AttachmentPart] = ()
-) -> tuple[str, list[AttachmentPart]]:
+    agent: Agent, typed: str, piped: str = "", given: Sequence[AttachmentPart] = (), *, whole: bool = False
+) -> PreparedMessage:
     """The message to send: a user command expanded, files and resources attached that were named with ``@`` by
-    the user themselves: what is piped in, and the text of a command, may be anyone's.
+    the user themselves: what is piped in, and the text of a command, may be anyone's. ``whole``: see ``expanded``.
 
     Only MCP servers that are required are waited for. Raises RequiredServerError where one does not come, and
     ConfigError for a command that only the chat has or nobody knows.
@@ -99,7 +112,7 @@ async def prepared(
     if agent.parts.extensions is not None:
         await agent.parts.extensions.ready()
     agent.project.heard(typed)
-    prompt, found = await expanded(agent, typed, piped), list(given)
+    (prompt, own), found = await expanded(agent, typed, piped, whole), list(given)
     if "@" in typed:
         from agent_tui.commands.mentions import expand_mentions
 
@@ -108,7 +121,7 @@ async def prepared(
         found += [*named, *resources]
         for problem in [*problems, *unread]:
             agent.events.publish(Notice("warning", f"Not attached: {problem}", "attachment"))
-    return prompt, await agent.project.fitted(found)
+    return PreparedMessage(prompt, await agent.project.fitted(found), own)
 
 
 def need_model(agent: Agent, options: Options) -> None:
@@ -180,7 +193,7 @@ class Run:
 
     async def one(self, piped: str) -> None:
         """The prompt of the command line, with what was piped in."""
-        await self._message(partial(self._prepare, self._options.prompt, piped, self._options.images))
+        await self._message(partial(self._prepare, self._options.prompt, piped, self._options.images, whole=True))
 
     async def many(self) -> None:
         """The prompt of the command line, if there is one, then the messages of standard input until it ends. The exit
@@ -318,7 +331,7 @@ class Run:
             case _:
                 pass  # the printer tells it
 
-    async def _message(self, prepare: Callable[[], Awaitable[tuple[str, list[AttachmentPart]]]]) -> None:
+    async def _message(self, prepare: Callable[[], Awaitable[PreparedMessage]]) -> None:
         """One message, its turn, and what it takes until its answer fits the schema."""
         self.printer.begin_turn()
         self._steps_before = len(self.agent.conversation.steps)
@@ -333,16 +346,16 @@ class Run:
             self._broken.clear()
             self.printer.stop_reason = "interrupted"
         else:
-            await self._turn(*preparing.result())
+            await self._turn(preparing.result())
             await self._fit_schema()
         self.write(self.printer.end_turn)
         self.code = self.code or self._exit_code()
 
-    async def _turn(self, text: str, attachments: Sequence[AttachmentPart] = (), *, due: bool = False) -> None:
+    async def _turn(self, message: PreparedMessage, *, due: bool = False) -> None:
         self._over.clear()
         if self._schema is not None:
             self.agent.runtime.expect(self._schema.schema, due)
-        self.agent.turns.submit(text, attachments)
+        self.agent.turns.submit(message.text, message.attachments, typed=message.typed)
         await self._over.wait()
         await (self.agent.turns.join() if self._control is None else self._control.over())
 
@@ -361,12 +374,14 @@ class Run:
             except SchemaFaultError as error:
                 self.printer.fits_not(f"The answer cannot be checked against the schema: {error}")
                 return
-            if left and sum(step.kind == "turn" for step in self.agent.conversation.steps[begun:]) >= limit:
+            # One that was refused, and made again, is none of the model's.
+            made = [s for s in self.agent.conversation.steps[begun:] if s.failure is None or s.message_id is not None]
+            if left and sum(step.kind == "turn" for step in made) >= limit:
                 self.printer.fits_not(f"The answer does not fit the schema: {problem}; --max-turns {limit} reached")
                 return
             if left:
                 self.printer.problem(f"The answer does not fit the schema: {problem}. Asking again.", "schema_repair")
-                await self._turn(repair_request(problem), due=True)
+                await self._turn(PreparedMessage(repair_request(problem), [], []), due=True)
         self.printer.fits_not(f"The answer does not fit the schema: {problem}")
 
     def _exit_code(self) -> int:
@@ -382,11 +397,11 @@ class Run:
         return EXIT_OK if printer.answer.strip() else EXIT_REFUSED
 
     async def _prepare(
-        self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = ()
-    ) -> tuple[str, list[AttachmentPart]]:
+        self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = (), whole: bool = False
+    ) -> PreparedMessage:
         """The message to send, as ``prepared`` makes it. Raises ConfigError for a picture that is none, too."""
         given = [*given, *await asyncio.to_thread(pictures, images, self.agent.cwd, self._options.written)]
-        return await prepared(self.agent, typed, piped, given)
+        return await prepared(self.agent, typed, piped, given, whole=whole)
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
@@ -455,7 +470,8 @@ async def run_headless(
             shutil.rmtree(agent.paths.cache / "output" / session, ignore_errors=True)
     if run.output_error is not None:
         log.info("Nobody reads the output: %s", run.output_error)
-        if not isinstance(run.output_error, BrokenPipeError):
-            terminal_output.complain(f"standard output: {run.output_error.strerror or run.output_error}")
+        if isinstance(run.output_error, BrokenPipeError):
+            return EXIT_PIPE
+        terminal_output.complain(f"standard output: {run.output_error.strerror or run.output_error}")
         return EXIT_ERROR
     return run.code

@@ -142,6 +142,14 @@ class PartDelta:
 
 
 @dataclass(slots=True, frozen=True)
+class AnswerInterrupted:
+    """The streaming message ``message_id`` broke off, or came to nothing, and is asked for again: the next delta of it
+    begins it anew, and replaces all that came of it before."""
+
+    message_id: str
+
+
+@dataclass(slots=True, frozen=True)
 class StepEnded:
     """The answer is stored: complete, stopped or failed. Carries the final message (authoritative) and step."""
 
@@ -282,7 +290,8 @@ class DraftChanged:
 
 @dataclass(slots=True, frozen=True)
 class RetryWaiting:
-    """The step failed before its first delta and is tried again after ``seconds``; an interrupt ends the wait."""
+    """The step failed, before its first delta or in its answer (``AnswerInterrupted``), and is tried again after
+    ``seconds``; an interrupt ends the wait."""
 
     seconds: float
     attempt: int
@@ -404,6 +413,7 @@ Event: TypeAlias = (
     | MessageAdded
     | StepStarted
     | PartDelta
+    | AnswerInterrupted
     | StepEnded
     | ToolStarted
     | ToolOutput

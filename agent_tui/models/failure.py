@@ -13,6 +13,7 @@ FailureKind = Literal[
     "rate_limit",
     "overloaded",
     "context_overflow",
+    "too_large",
     "invalid_request",
     "timeout",
     "connection",
@@ -26,8 +27,30 @@ FailureKind = Literal[
     "hook",
 ]
 
+Adaptation = Literal[
+    "no item ids",
+    "no reasoning",
+    "reasoning everywhere",
+    "short call ids",
+    "media",
+    "calls as text",
+    "system as text",
+    "no thinking",
+    "no tools",
+]
+"""How a request is made otherwise for a server that refused it as it was: the ids that it gave items do not go back,
+or no reasoning does; every answer has a field for its reasoning; ids of calls are short; pictures and files go as
+words (``ModelInfo`` knows those of which more is known); calls and results are text of the model and the user, in turn;
+the system prompt begins the user's first message; the model is not asked to think; no tools are declared."""
+
 INTERRUPTED = "Interrupted."
 """Said of an answer that the user ended."""
+
+BEGINS_AGAIN = "Interrupted. The answer begins again."
+"""Said of an answer that broke off and is asked for again: what came of it before is replaced."""
+
+ARRIVED_KEPT = "What arrived is kept."
+"""Said of an answer that ended in its middle."""
 
 TEXT_KEPT = "Your text is kept."
 """Said of every failure that leaves the user's message unanswered: it need not be typed again."""
@@ -38,8 +61,8 @@ RETRYABLE: frozenset[str] = frozenset(
 
 NOT_BILLED: frozenset[FailureKind] = frozenset(
     {
-        *("auth", "not_found", "rate_limit", "overloaded", "context_overflow", "invalid_request", "content_refused"),
-        "connection",
+        *("auth", "not_found", "rate_limit", "overloaded", "context_overflow", "too_large", "invalid_request"),
+        *("content_refused", "connection"),
     }
 )
 """Calls that were refused, or reached nobody. Where nothing of an answer came and no usage was reported, they cost
@@ -64,6 +87,8 @@ class Overflow:
     max_output: int | None = None
     exact: bool = True
     text: str = ""
+    answering: bool = False
+    """The answer itself ran into the end of the window: a shorter one would end there, too."""
 
     @property
     def only_output(self) -> bool:
@@ -85,16 +110,25 @@ class Failure:
     status: int | None = None
     retry_after: float | None = None
     overflow: Overflow | None = None
+    again: bool | None = None
+    """Whether it may be tried again, where that does not follow from its kind: the server says so, or a limit of the
+    user's is reached."""
 
     @property
     def retryable(self) -> bool:
-        return self.kind in RETRYABLE
+        return self.kind in RETRYABLE if self.again is None else self.again
 
 
 def without_text_kept(failure: Failure) -> Failure:
     """The same of a call that nobody typed a text for: a summary, a subagent's, one that goes on from a tool's
     result."""
     return replace(failure, message=" ".join(failure.message.replace(TEXT_KEPT, "").split()))
+
+
+def without_ways(failure: Failure) -> Failure:
+    """The same of a call that is made again by itself: nothing is kept, and nothing to be done."""
+    said = failure.message.partition(TEXT_KEPT)[0].partition(ARRIVED_KEPT)[0].strip()
+    return replace(failure, message=said or failure.message)
 
 
 def inner_failure(error: Exception, unsent: bool = False) -> Failure:

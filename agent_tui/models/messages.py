@@ -87,6 +87,9 @@ class TextPart:
     pasted: list[list[int]] | None = None
     """The parts of a user's text, ``[from, to]`` in characters, that were pasted and stand behind a placeholder; None
     where none does."""
+    typed: list[list[int]] | None = None
+    """The parts of a user's text that they typed themselves, where a program sent it or something was piped in; None:
+    all but what was pasted. What is in no such part is data, of which no word is the user's rule."""
     type: Literal["text"] = "text"
 
 
@@ -361,11 +364,12 @@ def user_message(
     parent_id: str | None = None,
     attachments: list[AttachmentPart] | None = None,
     pasted: list[list[int]] | None = None,
+    typed: list[list[int]] | None = None,
 ) -> Message:
     """A new user message; attachments come before the text, as providers recommend."""
     parts: list[Part] = [*(attachments or [])]
     if text or not parts:
-        parts.append(TextPart(text, pasted=pasted or None))
+        parts.append(TextPart(text, pasted=pasted or None, typed=typed))
     return Message(new_id("msg"), "user", parts, "complete", parent_id, time.time())
 
 
@@ -380,6 +384,21 @@ def written_in(message: Message) -> Written:
     """Returns the part of a user's message that they wrote."""
     pasted = next((part.pasted for part in message.parts if isinstance(part, TextPart)), None)
     return Written(message.text, attachments_of(message), pasted or [])
+
+
+def first_paragraph(text: str) -> list[list[int]]:
+    """Where the typed words are in a prompt that a program sends, or that is piped in alone: in its first paragraph.
+    What comes behind it may be anything that was put there."""
+    start = len(text) - len(text.lstrip())
+    end = re.compile(r"\n[ \t]*\r?\n").search(text, start)
+    return [[start, end.start() if end is not None else len(text)]] if text[start:] else []
+
+
+def range_of(words: str, text: str) -> list[list[int]]:
+    """Where the user's ``words`` stand in a ``text`` that a command made with them; empty where they do not."""
+    words = words.strip()
+    at = text.rfind(words) if words else -1
+    return [[at, at + len(words)]] if at >= 0 else []
 
 
 EMPTY = ""

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agent_tui.config import ModelSettings
 from agent_tui.models.codec import LOCAL
-from agent_tui.models.failure import Failure
+from agent_tui.models.failure import Adaptation, Failure
 from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import StepKind
@@ -57,12 +57,19 @@ class ModelInfo:
     """Its server can count a request, cheaply enough to be asked before one is sent; how."""
     silent: bool = False
     """Its server could say more, and did not answer: it is to be asked again."""
+    unreachable: bool = False
+    """Nothing listens at its server's address."""
     compacts: bool = True
     """False: its server refused a compaction of its own, or what it had made by one."""
     files: bool = True
     """False: its server has refused PDF files."""
     doubt: str | None = None
     """Why its name may be mistyped, in a sentence."""
+    tools: bool | None = None
+    """False: the chat template of its server leaves tools and calls out, so none are offered; None: not known."""
+    parallel: bool = True
+    """False: its server answers one request at a time, or nobody knows better: a second one beside a turn would wait
+    for that, or cost it its cache."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -140,16 +147,27 @@ class SystemBlock:
 
 @dataclass(slots=True)
 class ReplayRule:
-    """The facts known, beside the conversation itself, about which reasoning may go back.
+    """The facts known, beside the conversation itself, about which of it may go back to a model, and how.
 
     ``left_out`` are answers whose reasoning was left out of the prefix that the provider has in its cache: sent again
     it would silently rewrite all of it. ``bound``: this model at this server was seen to refuse signatures behind
-    another prefix. ``ask_drop`` False: the server refuses to be asked to drop them itself.
+    another prefix. ``ask_drop`` False: the server refuses to be asked to drop them itself. ``adaptations`` are what
+    else it refuses. ``until`` are answers up to which nothing that their maker signed goes back, and ``text_until``
+    messages up to which calls go as text: these were refused, and later ones may be right. ``most_media`` are the bytes
+    of pictures and files that it takes in one request, as far as refusals have taught.
     """
 
     left_out: list[str] = field(default_factory=list)
     bound: bool = False
     ask_drop: bool = True
+    adaptations: list[Adaptation] = field(default_factory=list)
+    until: list[str] = field(default_factory=list)
+    text_until: list[str] = field(default_factory=list)
+    most_media: int | None = None
+
+    def needs(self, adaptation: Adaptation) -> bool:
+        """Says whether the request is to be made in that way."""
+        return adaptation in self.adaptations
 
 
 @dataclass(slots=True, frozen=True)
@@ -259,6 +277,8 @@ class Finished:
     dropped: list[str] = field(default_factory=list)
     response_id: str | None = None
     diagnosis: str | None = None
+    words: str = ""
+    """How the provider calls that reason."""
 
 
 @dataclass(slots=True, frozen=True)

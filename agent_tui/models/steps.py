@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from agent_tui.models.calibration import Calibration, Content, raw_total, unpacked
-from agent_tui.models.failure import NOT_BILLED, Failure
+from agent_tui.models.failure import NOT_BILLED, Adaptation, Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import NO_COST, Cost, LimitSource, SubagentRef, TokenUsage
 from agent_tui.records import dataclass
@@ -145,7 +145,8 @@ Doubt = Literal[
 """Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
 shows why; ``none``: there is no report."""
 
-StepKind = Literal["turn", "compaction", "subagent", "count", "sampling"]
+StepKind = Literal["turn", "compaction", "subagent", "count", "sampling", "attempt"]
+"""``attempt``: a call that was made again, though something had come of its answer: it broke off, or was empty."""
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
 
@@ -221,7 +222,10 @@ class Given:
     """Of tokenizers."""
     bound: bool = False
     ask_drop: bool = True
-    """Both as in ``ReplayRule``."""
+    adaptations: list[Adaptation] = field(default_factory=list)
+    until: list[str] = field(default_factory=list)
+    text_until: list[str] = field(default_factory=list)
+    """These five as in ``ReplayRule``."""
     max_input: int | None = None
     max_output: int | None = None
     limit_source: LimitSource = "unknown"

@@ -11,7 +11,11 @@ from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
 
 UsageSource = Literal["provider", "estimated"]
-LimitSource = Literal["config", "table", "server", "assumed", "learned", "unknown", "demo", "chosen"]
+LimitSource = Literal[
+    "config", "table", "server", "assumed", "learned", "accepted", "last", "unknown", "demo", "chosen"
+]
+"""``accepted``: assumed, because more was taken than the window that was stated; ``last``: the
+server does not answer, and said so before."""
 
 ABSURD_WINDOWS = 2
 """A report over this many windows is a provider's mistake and not the size of a context."""
@@ -42,6 +46,9 @@ class TokenUsage:
     """Those of ``cache_write`` that are kept for an hour, which costs more."""
     searches: int | None = field(default=None, metadata={"json": "web_searches"})
     """Searches that ran at the provider, each of which has a price."""
+    service_tier: str | None = None
+    """The tier of service that answered (``standard``, ``priority``, ``flex``, ``batches``, or what the provider calls
+    another), which has a price of its own."""
     told: dict[str, float] | None = field(default=None, compare=False, metadata={"json": "cache_told"})
     """What else the provider says of its cache, under its own names: a second witness, which decides nothing."""
     raw: dict[str, Any] | None = field(default=None, compare=False)
@@ -84,16 +91,24 @@ class Limits:
     learned: tuple[str, ...] = ()
     """Names of the fields that a refusal of the server corrected."""
     learned_at: float | None = None
-    """When, in seconds since the epoch."""
+    """When, in seconds since the epoch; of ``last``, when it was that."""
+    accepted: int | None = None
+    """Where the source is ``accepted``: the tokens that were taken, which are more than was stated."""
 
     @property
     def origin(self) -> str:
         """The source from which the window is known, in words."""
-        if self.source == "chosen":
-            return "chosen here, as the model is not loaded yet"
-        if self.source != "learned":
-            return self.source
-        return f"learned from the server{self._day}"
+        match self.source:
+            case "chosen":
+                return "chosen here, as the model is not loaded yet"
+            case "learned":
+                return f"learned from the server{self._day}"
+            case "accepted":
+                taken = "more than was stated" if self.accepted is None else f"{self.accepted:,} tokens"
+                return f"assumed, as the server took {taken}{self._day}"
+            case "last":
+                return f"as its server said last{self._day}"
+        return self.source
 
     @property
     def output_origin(self) -> str:
@@ -107,8 +122,8 @@ class Limits:
 
 @dataclass(slots=True, frozen=True)
 class LearnedLimit:
-    """The limits of a model that a server's refusals stated. Tokens; None was not said. It is out of date where what
-    was ``believed`` or configured then has changed."""
+    """The limits of a model that a server's refusals stated, or that were seen to be larger than was stated. Tokens;
+    None was not said. It is out of date where what was ``believed`` or configured then has changed."""
 
     model: str
     """LiteLLM's name."""
@@ -125,6 +140,12 @@ class LearnedLimit:
     """Seconds since the epoch."""
     text: str = ""
     """The passage it was read from."""
+    accepted: int | None = None
+    """The most that was taken, input and answer, where that is more than was ``believed``."""
+    raised: int | None = None
+    """What is assumed to be the window since."""
+    accepted_input: int | None = None
+    accepted_output: int | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -149,6 +170,19 @@ class PriceTier:
     rates: Rates
 
 
+STANDARD = "standard"
+"""The tier of service that is meant where none is named."""
+
+
+@dataclass(slots=True, frozen=True)
+class ServicePrices:
+    """The prices of another tier of service than the one that is asked for."""
+
+    service: str
+    rates: Rates
+    tiers: tuple[PriceTier, ...] = ()
+
+
 @dataclass(slots=True, frozen=True)
 class Prices(Rates):
     """The rates of a model; ``tiers``, ascending, are for longer inputs."""
@@ -156,6 +190,20 @@ class Prices(Rates):
     tiers: tuple[PriceTier, ...] = ()
     search: float | None = None
     """Of one web search of the provider's."""
+    service: str | None = None
+    """The tier of service that they are of; None: of any."""
+    others: tuple[ServicePrices, ...] = ()
+    """Those of other tiers: the provider may answer by another one than was asked for."""
+
+    def of_service(self, service: str | None) -> Prices | None:
+        """The prices of a tier of service (None: it is not said which); None where they are not known."""
+        if service is None or self.service is None or service == self.service:
+            return self
+        found = next((other for other in self.others if other.service == service), None)
+        if found is None:
+            return None
+        each = {f.name: getattr(found.rates, f.name) for f in fields(Rates)}
+        return Prices(**each, tiers=found.tiers, search=self.search, service=service)
 
     @classmethod
     def per_million(cls, said: Mapping[str, float]) -> Prices:
@@ -180,7 +228,11 @@ class Prices(Rates):
 
     def cost(self, usage: TokenUsage) -> float | None:
         """Dollars of one step, or None when a price that is needed is unknown, or nobody reported what it used: an
-        estimate is no bill. The length of the input decides the price of the whole request."""
+        estimate is no bill. The length of the input decides the price of the whole request, and so does the tier of
+        service that answered."""
+        prices = self.of_service(usage.service_tier)
+        if prices is not self:
+            return None if prices is None else prices.cost(usage)
         rates = self.rates(usage.input)
         if rates.input is None or rates.output is None:
             return None

@@ -274,9 +274,9 @@ class Commands:
             return
         result = await registry.run(self._agent, line)
         match result:
-            case registry.Submit(text):
+            case registry.Submit(text, typed):
                 # The user's own words alone name files: the command's text is from a file or a server.
-                await self._sender.message(text, line)
+                await self._sender.message(text, line, typed=typed)
             case registry.Text(text, error=True):
                 self._sender.problem(text)
             case Info(foreign=True):

@@ -22,6 +22,7 @@ from agent_tui.context.accounting.spending import turn_figure, without_ways
 from agent_tui.models.events import (
     LOADING,
     OWN_COMMAND,
+    AnswerInterrupted,
     BackendChanged,
     CompactionEnded,
     CompactionOffered,
@@ -53,6 +54,7 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
+from agent_tui.models.failure import BEGINS_AGAIN
 from agent_tui.models.messages import (
     INTERRUPTED_RESULT,
     OWN_OUTPUT,
@@ -259,6 +261,10 @@ class EventPrinter:
                 self._ticker.phase = "Waiting for the model"
             case PartDelta(_, delta):
                 self._delta(delta.kind, delta.text)
+            case AnswerInterrupted():
+                writer.end_answer()
+                writer.say(BEGINS_AGAIN, "Note")
+                self._thinking = False
             case BackendChanged(state):
                 if state in LOADING and not self._loading and self._ticker.phase and agent.models.spec.model != "demo":
                     self._loading = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import EXIT_ERROR, EXIT_OK, READ_ONLY
@@ -108,8 +109,15 @@ class Sender:
         self.writer.quote(text.replace("Esc interrupts it", "Ctrl+C interrupts it"), "Error")
         self.failed(EXIT_ERROR)
 
-    async def message(self, text: str, named: str | None = None, steer: bool = False) -> None:
-        """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one."""
+    async def message(
+        self,
+        text: str,
+        named: str | None = None,
+        steer: bool = False,
+        typed: Sequence[list[int]] | None = None,
+    ) -> None:
+        """Sends a message; ``named`` is the text whose ``@`` words name files, where that is another one, and ``typed``
+        what of it the user typed, where that is not all."""
         from agent_tui.commands.mentions import collect
 
         agent = self.agent
@@ -122,11 +130,11 @@ class Sender:
             self.problem(READ_ONLY)
             self.give_back(text)
         elif agent.turns.busy:
-            (agent.turns.steer if steer else agent.turns.submit)(text, attachments)
+            (agent.turns.steer if steer else agent.turns.submit)(text, attachments, typed=typed)
             self.writer.remark(self.queue.queued_words(steer), "Note")
         else:
             self.queue.sent(text)
-            agent.turns.submit(text, attachments)
+            agent.turns.submit(text, attachments, typed=typed)
 
     def give_back(self, text: str) -> None:
         """Lets a text stand in the next line, to be changed and sent."""

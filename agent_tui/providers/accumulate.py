@@ -14,10 +14,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_tui.models.requests import Delta, Finished, StreamItem, Target, UsageReport
-from agent_tui.models.usage import ABSURD_WINDOWS, Prices, TokenUsage
+from agent_tui.models.requests import Delta, Finished, FinishReason, StreamItem, Target, UsageReport
+from agent_tui.models.usage import ABSURD_WINDOWS, STANDARD, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
+from agent_tui.providers.dialects.endings import BadEnd
 from agent_tui.providers.dialects.search import searches_reported
 from agent_tui.providers.dialects.shared import (
     ABSURD_NUMBER,
@@ -79,9 +80,12 @@ class Accumulator:
         """The provider's own events are read, whatever LiteLLM makes of them."""
         self._held: list[Any] = []
         self._made_up: dict[str, Any] | None = None
+        self.bad_end: BadEnd | None = None
+        """How the provider said that it ended, where that is the end of no answer; known once it is finished."""
         self._reported: TokenUsage | None = None
         self._chars = 0
         self._model = ""
+        self._service: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -122,17 +126,31 @@ class Accumulator:
             made, problem = estimated(self._made_up, self._chars), rejection(self._out.usage, self._window)
             said = reported(self._out.usage, self._hidden_thoughts)
             usage = replace(made, raw=as_it_came(self._out.usage)) if said is None else said
+            usage = replace(usage, service_tier=self._service)
             self._reported = usage
             items.append(
                 UsageReport(usage, self._cost(usage), problem, made if said is not None else None, self._model)
             )
-        if self._out.finish is not None:
-            # Whatever a server calls it: an answer that ends with calls ends for them.
-            calls = self._out.finish in ("stop", "unknown") and self._out.has_tool_calls
-            reason = "tool_calls" if calls else self._out.finish
+        if (reason := self._finish_reason()) is not None:
             out = self._out
-            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared))
+            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared, out.end_words))
         return items
+
+    def _finish_reason(self) -> FinishReason | None:
+        """How the answer ended, where it is one that can be gone on with; None for any other."""
+        out, ending = self._out, self._out.finish
+        if ending in ("stop", "unknown") and out.has_tool_calls:
+            # Whatever a server calls it: an answer that ends with calls ends for them.
+            return "tool_calls"
+        if ending == "tool_calls" and not out.has_tool_calls and not out.hidden_calls:
+            ending, out.end_words = "unknown", f"{out.end_words or ending} without a call"
+        if ending == "unknown" and not out.has_content:
+            self.bad_end = BadEnd(ending, out.end_words)
+            return None
+        if ending == "overflow" or ending == "broken" or ending == "rejected":
+            self.bad_end = BadEnd(ending, out.end_words)
+            return None
+        return ending
 
     def _drain(self) -> None:
         if self._stream is not None and not self.independent:
@@ -148,6 +166,8 @@ class Accumulator:
 
     def _take_event(self, event: Event) -> None:
         self._model = self._model or _model_of(event)
+        # The first events of an answer name the tier that was asked for.
+        self._service = service_of(event) or self._service
         try:
             if self._stream is None:
                 self._stream = self._recognise(event)
@@ -198,6 +218,8 @@ class Accumulator:
             )
             if usage is not None and not self.independent and self._guessed:
                 usage = replace(usage, reasoning_source="estimated")
+            if usage is not None:
+                usage = replace(usage, service_tier=self._service)
             before = self._reported
             if usage is not None and (before is None or (usage, usage.raw) != (before, before.raw)):
                 self._reported = usage
@@ -215,6 +237,23 @@ def _model_of(event: Event) -> str:
         if isinstance(holder, dict) and isinstance(name := holder.get("model") or holder.get("modelVersion"), str):
             return name[:_LONGEST_NAME]
     return ""
+
+
+def service_of(event: Event) -> str | None:
+    """The tier of service that an event says answered; None where it does not. OpenAI, Groq and most name it beside
+    the answer, Anthropic with the usage, Vertex as a type of traffic."""
+    message, response = mapping(event.get("message")), mapping(event.get("response"))
+    holders = (event, response, mapping(event.get("usage")), mapping(message.get("usage")))
+    told = [holder.get("service_tier") for holder in holders]
+    told.append(mapping(event.get("usageMetadata")).get("trafficType"))
+    name = next((name.strip().lower() for name in told if isinstance(name, str) and name.strip()), "")
+    name = name[:_LONGEST_SERVICE].removeprefix("on_demand_")
+    return None if name in ("", "auto", "traffic_type_unspecified") else _SERVICES.get(name, name)
+
+
+_LONGEST_SERVICE = 40
+_SERVICES = {"default": STANDARD, "on_demand": STANDARD, "batch": "batches"}
+"""The names of tiers of service where they are not those of the table of prices."""
 
 
 def _as_event(chunk: Any) -> Event:

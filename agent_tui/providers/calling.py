@@ -33,7 +33,7 @@ from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, miss
 from agent_tui.providers.counting import encoding
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange
-from agent_tui.providers.errors import NotAnAnswerError, StreamError, classify
+from agent_tui.providers.errors import NotAnAnswerError, StreamError, bad_end_failure, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, said_why
 from agent_tui.providers.net import BODY_LIMIT, BoundError
@@ -100,6 +100,12 @@ class SilenceError(BoundError):
     kind: FailureKind = "timeout"
 
 
+class TooSlowError(SilenceError):
+    """The answer took longer than the user lets it: it would the next time, too."""
+
+    again = False
+
+
 LINGER = 3.0
 """Seconds of silence after the reason why an answer ended: what may still come is usage. Some gateways keep the
 connection open then."""
@@ -136,7 +142,7 @@ class Silence:
     def error(self) -> SilenceError:
         """Why there is no patience left."""
         if self._request.answer_timeout and self._left_of_all() <= 0:
-            return SilenceError(
+            return TooSlowError(
                 f"The answer was not complete after {self._request.answer_timeout:g} s. "
                 "Try again, or raise agent.answer_timeout."
             )
@@ -328,6 +334,8 @@ class Answer:
             self._emit_failure(StreamError(said))
         elif (odd := self._no_answer()) is not None:
             self._emit_failure(odd)
+        elif (bad := self.accumulator.bad_end) is not None:
+            self._emit(Failed(bad_end_failure(bad, self._called, self._info.target.model, self._started)))
         elif end is not None and (self.accumulator.tap.seen or said_why(self._source)):
             # LiteLLM makes up a finish reason where none came.
             self._emit(end)

@@ -130,7 +130,7 @@ def summary(request: ModelRequest) -> str:
         text = "\n".join(f"[{message.role}] {words_in(message)}" for message in messages)
     headings = re.findall(r"^## .+$", form, re.M)
     asked = [cut(" ".join(m.split()), 140) for m in re.findall(r"^\[user\] (.*)$", text, re.M)]
-    said = [cut(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (.*)$", text, re.M)]
+    said = [cut(" ".join(m.split()), 100) for m in re.findall(r"^\[assistant\] (?:## .*\n\s*)?(.+)$", text, re.M)]
     calls = [f"{name} {cut(arguments, 60)}" for name, arguments in CALL.findall(text)]
     rules = [a for a in asked if INSTRUCTION_WORDS.search(a)]
     fill = {

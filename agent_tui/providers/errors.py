@@ -5,15 +5,16 @@ Works on attributes and names alone, so nothing of LiteLLM is imported here.
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from agent_tui.models.failure import Failure, FailureKind
+from agent_tui.models.failure import RETRYABLE, Failure, FailureKind, Overflow
 from agent_tui.providers.catalog import Called
+from agent_tui.providers.dialects.endings import BadEnd, Ending
 from agent_tui.providers.failure_lines import (
     DETAIL_LIMIT,
     MISSING_PACKAGE,
@@ -23,7 +24,9 @@ from agent_tui.providers.failure_lines import (
     words_of,
 )
 from agent_tui.providers.overflow import is_overflow, sizes
+from agent_tui.providers.refusals import names_history, speaks_of_bytes
 from agent_tui.providers.secrets import redact
+from agent_tui.providers.waits import reset_after, retry_after, said_wait, wants_retry
 
 _REFUSED = re.compile(
     r"content[_ ]policy|content[_ ]filter|content management policy|responsibleaipolicy|safety system|usage policy|"
@@ -73,6 +76,17 @@ _TIMEOUT_NAMES = frozenset(
     {"Timeout", "APITimeoutError", "TimeoutError", "ReadTimeout", "ConnectTimeout", "PoolTimeout"}
     | {"SocketTimeoutError", "ServerTimeoutError"}
 )
+_UPSTREAM = re.compile(
+    r"network[ _]?error|upstream|timed? ?out|timeout|unexpected eof|econn|socket|connection|terminated|aborted|"
+    r"bad gateway|fetch failed|provider returned error|unavailable|try again",
+    re.IGNORECASE,
+)
+"""What gateways send in the place of an answer where what is behind them failed."""
+_INVALID = re.compile(
+    r"invalid_(?:request|argument|prompt|image|base64|value|function)|bad_?request|unsupported_|request_too_large",
+    re.IGNORECASE,
+)
+"""Kinds of an error inside a stream that will be the same next time."""
 _REFUSALS = (None, 400, 413, 422, 500)
 """Statuses with which a request is refused for its size; None where an error arrives inside a stream."""
 
@@ -141,24 +155,6 @@ def unwrap(error: BaseException) -> BaseException:
     return error
 
 
-def retry_after(headers: Mapping[str, str] | None, now: float | None = None) -> float | None:
-    """Seconds to wait as response headers say: ``retry-after-ms``, or ``Retry-After`` in seconds or as a date."""
-    lower = {str(k).lower(): str(v) for k, v in (headers or {}).items()}
-    lower |= {k.removeprefix("llm_provider-"): v for k, v in lower.items() if k.startswith("llm_provider-")}
-    try:
-        if value := lower.get("retry-after-ms"):
-            return max(0.0, float(value) / 1000)
-        if not (value := lower.get("retry-after")):
-            return None
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            when = email.utils.parsedate_to_datetime(value).timestamp()
-            return max(0.0, when - (time.time() if now is None else now))
-    except (ValueError, TypeError, IndexError):
-        return None
-
-
 def classify(error: BaseException, called: Called, model: str, started: bool, secrets: Iterable[str] = ()) -> Failure:
     """The failure an exception stands for. ``started``: part of the answer had arrived. Never raises."""
     error = unwrap(error)
@@ -166,17 +162,51 @@ def classify(error: BaseException, called: Called, model: str, started: bool, se
     names = _names(*errors)
     text = "\n".join(dict.fromkeys(t for t in map(_text, errors) if t))
     status = _http_status(errors)
-    wait = next((w for w in (retry_after(_headers(e)) for e in errors) if w is not None), None)
+    headers = [found for error in errors for found in _headers(error)]
     told = sizes(text) if status in _REFUSALS else None
     kind = _kind(_names(error), names, text, status, started)
     if kind not in ("context_overflow", "invalid_request"):
         told = None
     elif told is not None:
         kind = "invalid_request" if told.only_output else "context_overflow"
+    if kind == "context_overflow" and started:
+        told = replace(told or Overflow(), answering=True)
     if kind == "connection" or (kind in ("interrupted_stream", "timeout", "bad_answer") and status in (500, 503)):
         status = None
     detail = redact(without_advertising(text), secrets)[:DETAIL_LIMIT]
-    return failure(kind, called, model, detail, status, wait, names, told)
+    wait = _wait(kind, headers, text)
+    again = next((said for one in headers if (said := wants_retry(one)) is not None), None)
+    again = None if kind == "context_overflow" else again
+    return replace(failure(kind, called, model, detail, status, wait, names, told), again=again)
+
+
+def _wait(kind: FailureKind, headers: Sequence[Mapping[str, str]], text: str) -> float | None:
+    """Seconds that the provider asks to wait: by the header that is made for it, by its words, or where only the rate
+    of requests was too high by when its limits are reset."""
+    now = time.time()
+    waits = [retry_after(one, now) for one in headers]
+    if kind in RETRYABLE:
+        waits.append(said_wait(text))
+    if kind == "rate_limit":
+        waits += [reset_after(one, now) for one in headers]
+    return next((wait for wait in waits if wait is not None), None)
+
+
+_BAD_ENDS: dict[Ending, FailureKind] = {
+    "overflow": "context_overflow",
+    "broken": "overloaded",
+    "rejected": "invalid_request",
+    "unknown": "empty_answer",
+}
+
+
+def bad_end_failure(end: BadEnd, called: Called, model: str, started: bool) -> Failure:
+    """The failure of an answer that ended in a way that leaves none. ``started``: part of it had arrived."""
+    kind = _BAD_ENDS[end.ending]
+    if started and end.ending in ("broken", "unknown"):
+        kind = "interrupted_stream"
+    overflow = Overflow(text=end.words, answering=True) if kind == "context_overflow" else None
+    return failure(kind, called, model, f"it ended with “{end.words}”", names={"BadEnd"}, overflow=overflow)
 
 
 def _names(*errors: BaseException) -> set[str]:
@@ -185,7 +215,11 @@ def _names(*errors: BaseException) -> set[str]:
 
 def _kind(own: set[str], names: set[str], text: str, status: int | None, started: bool) -> FailureKind:
     """The first that fits. ``own`` are the classes of the error itself, ``names`` of what lies beneath it, too."""
-    if "ContextWindowExceededError" in names or status == 413 or (status in _REFUSALS and is_overflow(text)):
+    if status in _REFUSALS and is_overflow(text):
+        return "context_overflow"
+    if status == 413 or (status in (400, None) and speaks_of_bytes(text)):
+        return "too_large"
+    if "ContextWindowExceededError" in names:
         return "context_overflow"
     if "NotAnAnswerError" in own:
         return "bad_answer"
@@ -213,6 +247,8 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "content_refused" if status == 403 and _REFUSED.search(text) else "auth"
     if status == 429 or "RateLimitError" in own or _RATE.search(text):
         return "rate_limit"
+    if status in (400, 404, 500, 501, None) and names_history(text):
+        return "invalid_request"
     if status == 404 or "NotFoundError" in own:
         return "not_found"
     if status == 408:
@@ -231,8 +267,12 @@ def _kind(own: set[str], names: set[str], text: str, status: int | None, started
         return "overloaded"
     if _AUTH.search(text):
         return "auth"
+    if own & {"StreamError"} and status is None and _INVALID.search(text):
+        return "invalid_request"
     if started:
         return "interrupted_stream"
+    if "StreamError" in own and _UPSTREAM.search(text):
+        return "overloaded"
     if "OSError" in names:
         return "connection"
     # LiteLLM's name for whatever it did not expect of an answer; a connection that failed says so further down.
@@ -264,12 +304,10 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _headers(error: BaseException) -> Mapping[str, str] | None:
-    for holder in (
+def _headers(error: BaseException) -> list[Mapping[str, str]]:
+    holders = (
         getattr(error, "litellm_response_headers", None),
         getattr(error, "headers", None),
         getattr(getattr(error, "response", None), "headers", None),
-    ):
-        if isinstance(holder, Mapping) and any("retry-after" in str(name).lower() for name in holder):
-            return holder
-    return None
+    )
+    return [holder for holder in holders if isinstance(holder, Mapping)]

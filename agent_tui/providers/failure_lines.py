@@ -1,17 +1,16 @@
 """The lines that users read when a call fails: what happened, whether their text is safe, what to do. Also what a
-server says in the body of an error, and what its refusals teach."""
+server says in the body of an error."""
 
 from __future__ import annotations
 
 import ast
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
-from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind, Overflow
-from agent_tui.models.requests import ToolSchema
+from agent_tui.models.failure import ARRIVED_KEPT, TEXT_KEPT, Failure, FailureKind, Overflow
 from agent_tui.providers.catalog import Called, dialect_of
 from agent_tui.providers.net import BoundError, RedirectError
 from agent_tui.providers.secrets import redact
@@ -67,12 +66,18 @@ def failure(
             what, advice = f"{called.first} is limiting the rate of requests{said}{when}", f"Try again, or {other}."
         case "overloaded":
             what, advice = f"{called.first} is overloaded or failing{said}", "Try again in a moment."
+        case "context_overflow" if overflow is not None and overflow.answering:
+            what = f"The conversation and the answer are larger than {model} accepts{said}"
+            advice = "Run /compact, or choose a larger model with /model."
         case "context_overflow" if overflow is not None and _answer_too_long(overflow):
             what = f"The conversation plus the requested answer is larger than {model} accepts{said}"
             advice = "Run /compact, or choose another model with /model."
         case "context_overflow":
             what = f"The conversation is larger than {model} accepts{said}"
             advice = "Run /compact, or choose a larger model with /model."
+        case "too_large":
+            what = f"The request has more bytes than {called.name} takes{said}"
+            advice = "Leave out what is large: /context shows it."
         case "invalid_request" if MISSING_PACKAGE.search(detail):
             package = _package(called.provider, detail)
             what = f"{called.provider} needs a Python package that is not installed{package}."
@@ -88,8 +93,11 @@ def failure(
             what = f"No connection to {called.place}."
             advice = "Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
-            what, kept = f"The answer of {called.name} was cut off.", "What arrived is kept."
+            why = said if "BadEnd" in names else "."
+            what, kept = f"The answer of {called.name} was cut off{why}", ARRIVED_KEPT
             advice = "Try again, or ask it to continue."
+        case "empty_answer" if "BadEnd" in names:
+            what, advice = f"{called.first_place} sent an empty answer{said}", f"Try again, or {other}."
         case "empty_answer":
             what = f"{called.first_place} sent an empty answer."
             advice = "Try again. If it happens again, check that api_base is the address of its API."
@@ -141,11 +149,11 @@ def _package(provider: str, detail: str) -> str:
 
 def bound_failure(error: BoundError, called: Called, started: bool) -> Failure:
     """The failure of a call that reached one of our own bounds."""
-    kept = "What arrived is kept." if started else TEXT_KEPT
+    kept = ARRIVED_KEPT if started else TEXT_KEPT
     text = without_advertising(str(error))
     # A redirect's own words begin with the address.
     who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
-    return Failure(error.kind, f"{who}{text} {kept}", text)
+    return Failure(error.kind, f"{who}{text} {kept}", text, again=error.again)
 
 
 def worker_failure(detail: str) -> Failure:
@@ -195,145 +203,6 @@ def _of_object(detail: str) -> str:
 def without_advertising(text: str) -> str:
     """Without control characters (they would reach the terminal) and without LiteLLM's advertising."""
     return printable(_ADVERTISING.sub("", program_output(text))).strip()
-
-
-ReplayFact = Literal["bound", "no_drop_field"]
-"""``bound``: it refuses signatures behind another prefix. ``no_drop_field``: it does not know ``block_binding``."""
-
-_FIELD = re.compile(r"block_binding|prefix_mismatch_behavior|thinking-binding-controls", re.I)
-_SIGNATURE = re.compile(
-    r"invalid.{0,40}signature.{0,80}(?:thinking|reasoning|block)|(?:thinking|reasoning).{0,80}signature.{0,60}invalid|"
-    r"bound to a different conversation",
-    re.I | re.S,
-)
-_SCHEMA = re.compile(
-    r"response[_ ]?(?:format|mime[_ ]?type|json[_ ]?schema|schema)|output[_ ]config|output[_ ]format|text\.format|"
-    r"json[_ ]?schema|structured[_ ]output|\bgrammar|guided|unmarshal\b.{0,80}\bformat\b|\bformat\b.{0,40}\bjson\b|"
-    r"schema.{0,40}(?:complex|too large|compil)",
-    re.I | re.S,
-)
-_TOOL = re.compile(r"\btools?[.\[]|for function|input_schema|function_declarations", re.I)
-
-
-_UNSEEING = re.compile(
-    # In this order: llama.cpp, Ollama, OpenRouter and others; OpenAI; DeepSeek; vLLM; Groq; Google.
-    r"(?:images?|vision|pictures?|multi-?modal|image_url|files?|pdfs?)[\w \[\]'\"`-]{0,40}(?:not|n't|only) "
-    r"(?:be )?support|"
-    r"(?:not|n't|endpoints found that) support[\w \[\]'\"`-]{0,30}(?:image|vision|multi-?modal|file|pdf)|mmproj|"
-    r"missing data required for image|image_url is only|unknown[^.\n]{0,40}(?:image_url|input_image|input_file)|"
-    r"(?:unknown|unsupported|invalid)[^.\n]{0,40}(?:content\[?\]?\.type|['\"`](?:image|file|image_url|input_image|"
-    r"input_file)['\"`])|"
-    r"not a multi-?modal|requires multi-?modal|at most 0 (?:image|file)|content['\"`]? must be a string|"
-    r"input should be ['\"`]text|modality is not (?:enabled|supported)",
-    re.I,
-)
-_PICTURES = re.compile(r"image|vision|picture|multi-?modal|mmproj|content['\"`]? must be a string", re.I)
-_ITS_KIND = re.compile(
-    r"format|mime|extension|media.?type|\b(?:web[mp]|gif|bmp|tiff?|svg|heic|avif)\b|larger|bigger|more than|resolution|"
-    r"dimension|pixels|animated|\burls?\b|\bsizes?\b|\btools?\b|\bfunctions?\b|assistant|response_format|schema",
-    re.I,
-)
-"""In a sentence about what is not supported of pictures these say that others are, or that it is not about them."""
-_BAD_MEDIA = re.compile(
-    r"(?:process|decode|load|read|invalid|unsupported|corrupt|exceed|too (?:large|big|small|many))[^.\n]{0,60}"
-    r"(?:image|picture|pdf|document|base64|media)|(?:image|picture|pdf|document|media)[^.\n]{0,60}"
-    r"(?:invalid|unsupported|corrupt|exceed|too (?:large|big|small|many)|could not|cannot|failed)|"
-    # vLLM by its limit for a prompt, Anthropic by that for a request.
-    r"(?:at most|maximum of) \d+ (?:image|pdf|document|media)|invalid[^.\n]{0,60}image_url",
-    re.I,
-)
-_MALFORMED = re.compile(
-    r"tool_use_failed|failed_generation|error parsing tool call|tool call parsing failed|failed to parse tool call|"
-    r"failed to parse input at",
-    re.I,
-)
-"""Of a call that the model wrote: Groq (console.groq.com/docs/tool-use), Ollama (github.com/ollama/ollama/issues/12884)
-and llama.cpp (github.com/ggml-org/llama.cpp/issues/22072), read 2026-11-22."""
-
-
-def refuses_media(failure: Failure) -> Literal["", "any", "these"]:
-    """Returns whether a request, which has pictures or files in it, was refused for them: ``any`` where the model takes
-    none at that server, ``these`` where it is they that are wrong."""
-    if failure.kind not in ("invalid_request", "not_found", "overloaded"):
-        return ""
-    text = f"{failure.detail}\n{failure.message}"
-    unseeing = [sentence for sentence in re.split(r"(?<=[.;!?])\s|\n", text) if _UNSEEING.search(sentence)]
-    if not all(map(_ITS_KIND.search, unseeing)):
-        return "any"
-    return "these" if failure.kind == "invalid_request" and (unseeing or _BAD_MEDIA.search(text)) else ""
-
-
-def only_files(failure: Failure) -> bool:
-    """Returns whether a refusal of what was shown names files, and no pictures."""
-    text = f"{failure.detail}\n{failure.message}"
-    return re.search(r"\b(?:input_)?files?\b|\bpdfs?\b", text, re.I) is not None and _PICTURES.search(text) is None
-
-
-def malformed_call(failure: Failure) -> bool:
-    """Returns whether it was a tool call of the model's own that its server could not read."""
-    if failure.kind not in ("invalid_request", "overloaded", "interrupted_stream"):
-        return False
-    return _MALFORMED.search(f"{failure.detail}\n{failure.message}") is not None
-
-
-_TOOL_PLACES = (
-    # Gemini's stand below an entry of tools of their own; Anthropic and OpenAI; FastAPI's servers (vLLM).
-    re.compile(r"function_?declarations[.\[](\d+)", re.I),
-    re.compile(r"\btools[.\[](\d+)(?!\S*cache_control)|['\"]tools['\"], (\d+)\b", re.I),
-)
-_OF_TOOLS = re.compile(
-    r"grammar|schema|function_?declaration|\btools?\b.{0,60}\b(?:parameters|properties|function\b.{0,20}\bname)|"
-    r"invalid (?:function|tool) (?:name|definition)",
-    re.I,
-)
-_QUOTED_SCHEMA = re.compile(r"schema:?\s*(?=\{)", re.I)
-
-
-def refused_tools(failure: Failure, tools: Sequence[ToolSchema], brought: Sequence[str]) -> list[str]:
-    """Returns the names of the tools that a request was refused for: those that the refusal names by place or name, or
-    whose schema it quotes. ``brought`` are the tools of others: where it only says that a schema, or the grammar made
-    of one, is wrong, it means one of theirs."""
-    if failure.kind != "invalid_request" or malformed_call(failure):
-        return []
-    text = f"{failure.detail}\n{failure.message}"
-    for pattern in _TOOL_PLACES:
-        places = {int(next(filter(None, found.groups()))) for found in pattern.finditer(text)}
-        if named := [tool.name for place, tool in enumerate(tools) if place in places]:
-            return named
-    if _OF_TOOLS.search(text) is None:
-        return []
-    for words in (r"(?:function|tool)s?\W{1,4}%s(?![\w-])|[\"'`]%s\\?[\"'`] (?:function|tool)", r"[\"'`]%s\\?[\"'`]"):
-        if named := [tool.name for tool in tools if re.search(words.replace("%s", re.escape(tool.name)), text, re.I)]:
-            return named
-    named = []
-    for found in _QUOTED_SCHEMA.finditer(text):
-        with suppress(ValueError, RecursionError):
-            quoted = json.JSONDecoder().raw_decode(text, found.end())[0]
-            named += [tool.name for tool in tools if tool.name not in named and _holds(tool.parameters, quoted)]
-    return named or list(brought)
-
-
-def _holds(schema: Any, quoted: Any) -> bool:
-    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
-    return schema == quoted or any(_holds(one, quoted) for one in inner)
-
-
-def refuses_schema(failure: Failure) -> bool:
-    """Returns whether a request was refused for the schema that its answer was to be held to."""
-    if failure.kind != "invalid_request" or failure.status not in (400, 422, 500, 501, None):
-        return False
-    text = f"{failure.detail}\n{failure.message}"
-    return _SCHEMA.search(text) is not None and _TOOL.search(text) is None
-
-
-def replay_fact(failure: Failure) -> ReplayFact | None:
-    """Returns what a refused request teaches; None where it was refused for anything else."""
-    if failure.kind != "invalid_request" or failure.status not in (400, 422, None):
-        return None
-    text = f"{failure.detail}\n{failure.message}"
-    if _SIGNATURE.search(text):
-        return "bound"
-    return "no_drop_field" if _FIELD.search(text) else None
 
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>|<h1[^>]*>(.*?)</h1>", re.IGNORECASE | re.DOTALL)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_tui.models.messages import AttachmentPart, base64_size
-from agent_tui.models.requests import SentMessage
+from agent_tui.models.requests import Media, SentMessage
 from agent_tui.providers.dialects.conversation import NOT_SENT
 from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.text.numbers import plural
@@ -55,6 +55,37 @@ def sendable(items: Sequence[SentMessage], limits: ImageLimits) -> list[SentMess
     return [_replaced(item, n, lines) for n, item in enumerate(items)] if lines else list(items)
 
 
+def within_bytes(items: Sequence[SentMessage], most: int) -> list[SentMessage]:
+    """The conversation with a line of text in the place of pictures and files that are too many bytes for a server: all
+    that are larger than ``most`` alone, then the oldest until the others are no more than that. Pure."""
+    shown = [
+        (index, number, len(part.data))
+        for index, item in enumerate(items)
+        for number, part in enumerate(item.message.parts)
+        if isinstance(part, AttachmentPart) and part.data
+    ]
+    lines: dict[tuple[int, int], str] = {}
+    left = most
+    for index, number, length in reversed(shown):
+        if length > left:
+            why = "larger than this server takes" if length > most else "too large for this server with the newer ones"
+            lines[index, number] = why
+        if length <= most:
+            left -= length
+    return [_replaced(item, n, lines) for n, item in enumerate(items)] if lines else list(items)
+
+
+def media_parts(items: Sequence[SentMessage], media: Media) -> list[AttachmentPart]:
+    """The pictures and files of a conversation that go out as they are, the oldest first."""
+    parts = (part for item in items for part in item.message.parts)
+    return [part for part in parts if isinstance(part, AttachmentPart) and media.takes(part)]
+
+
+def media_bytes(items: Sequence[SentMessage], media: Media) -> int:
+    """The bytes of these, in base64."""
+    return sum(len(part.data or "") for part in media_parts(items, media))
+
+
 def _over(limits: ImageLimits, count: int, total: int, share: float) -> bool:
     """Returns whether so many images, of so many bytes, are more than a share of what is taken."""
     if limits.count is not None and count > limits.count - int(limits.count * (1 - share)):
@@ -72,5 +103,6 @@ def _replaced(item: SentMessage, index: int, lines: dict[tuple[int, int], str]) 
     parts = list(item.message.parts)
     for number, part in enumerate(parts):
         if isinstance(part, AttachmentPart) and (why := lines.get((index, number))) is not None:
-            parts[number] = AttachmentPart(part.name, NOT_SENT, text=f"[image {part.name}: {why}; not sent]")
+            what = "image" if part.is_image else "file"
+            parts[number] = AttachmentPart(part.name, NOT_SENT, text=f"[{what} {part.name}: {why}; not sent]")
     return item if parts == item.message.parts else replace(item, message=replace(item.message, parts=parts))

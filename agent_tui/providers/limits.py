@@ -10,19 +10,21 @@ from functools import cache
 from typing import Any
 
 from agent_tui.models.requests import Counting, ModelInfo, ModelSpec, Target
-from agent_tui.models.usage import Limits, LimitSource, Prices, PriceTier, Rates
+from agent_tui.models.usage import STANDARD, Limits, LimitSource, Prices, PriceTier, Rates, ServicePrices
 from agent_tui.providers.catalog import (
     dialect_of,
     family_record,
     missing_key_line,
     resolve_key,
     resolve_target,
+    variable_base,
     web_search,
 )
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.listing import DATED, SPLIT_WINDOW, doubt, split_window, unknown
 from agent_tui.providers.litellm import TABLE_FILE, data_file
+from agent_tui.providers.net import is_nearby
 from agent_tui.records import dataclass
 
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
@@ -114,18 +116,31 @@ _TICKS_PER_DOLLAR = 1e10
 """xAI bills in ticks (docs.x.ai, usage.cost_in_usd_ticks)."""
 
 
+_SERVICES = (STANDARD, "priority", "flex", "batches")
+
+
 def prices_of(entry: Mapping[str, Any], service: str | None = None) -> Prices:
     """The prices of an entry. ``service`` is the tier of service that is asked for (``priority``, ``flex``); where the
-    table has no price of its own for it, the usual one holds."""
-    usual = _by_length(entry, "")
-    special = _by_length(entry, service) if service and service not in ("auto", "default", "standard") else {}
+    table has no price of its own for it, the usual one is expected."""
+    known = {name: found for name in _SERVICES if (found := _of_service(entry, name)) is not None}
+    asked = service if service in known else STANDARD
+    rates, tiers = known.pop(asked)
+    others = tuple(ServicePrices(name, Rates(**each), longer) for name, (each, longer) in known.items())
+    return Prices(**rates, tiers=tiers, service=asked, others=others)
+
+
+def _of_service(entry: Mapping[str, Any], service: str) -> tuple[dict[str, float], tuple[PriceTier, ...]] | None:
+    """The prices of a tier of service, and those of longer inputs; None where it has none of its own."""
+    usual, special = _by_length(entry, ""), {} if service == STANDARD else _by_length(entry, service)
+    if service != STANDARD and not {"input", "output"} <= special.get(0, {}).keys():
+        return None
     lengths = sorted({0} | usual.keys() | special.keys())
     first = rates = {**usual.get(0, {}), **special.get(0, {})}
     tiers: list[PriceTier] = []
     for length in lengths[1:]:
         rates = _longer(rates, {**usual.get(length, {}), **special.get(length, {})})
         tiers.append(PriceTier(length, Rates(**rates)))
-    return Prices(**first, tiers=tuple(tiers))
+    return first, tuple(tiers)
 
 
 def billed(usage: Mapping[str, Any]) -> float | None:
@@ -202,6 +217,12 @@ class ServerFacts:
     counting: Counting | None = None
     silent: bool = False
     """It did not answer."""
+    unreachable: bool = False
+    """Nothing listens at its address."""
+    tools: bool | None = None
+    """Whether the model's chat template has tools."""
+    parallel: bool | None = None
+    """Whether it answers several requests at a time."""
 
 
 def describe(spec: ModelSpec, facts: ServerFacts | None = None) -> ModelInfo:
@@ -218,6 +239,11 @@ def describe(spec: ModelSpec, facts: ServerFacts | None = None) -> ModelInfo:
     images = images if facts.images is None else facts.images
     wrong = problem(spec, target)
     info = ModelInfo(spec, target, limits, prices, reasoning, images, wrong, facts.counting, facts.silent)
+    dialect = dialect_of(target.provider)
+    info.tools = False if dialect.no_tools else facts.tools
+    usually = dialect.batches and (dialect.local or not is_nearby(spec.api_base or variable_base(dialect)))
+    info.parallel = usually if facts.parallel is None else facts.parallel
+    info.unreachable = facts.unreachable
     if wrong is None and facts.limits is None:
         info.doubt = doubt(spec.model, spec.api_base)
     return info

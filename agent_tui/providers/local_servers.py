@@ -172,9 +172,30 @@ def _models(provider: str, root: str, limit: float) -> list[ModelSpec]:
         # It may be anything; llama.cpp tells its properties.
         if not isinstance(fetch_json(f"{root}/props", timeout=limit), dict):
             return []
-        return [ModelSpec(f"local/{_short(name)}", f"openai/{name}", api_base=base) for name in names[:1]]
-    shown = provider.removesuffix("_chat")
-    return [ModelSpec(f"{shown}/{name}", f"{provider}/{name}", api_base=base) for name in names]
+        return [ModelSpec(f"{_ANY}/{_short(name)}", f"openai/{name}", api_base=base) for name in names[:1]]
+    return [ModelSpec(f"{_shown(provider)}/{name}", f"{provider}/{name}", api_base=base) for name in names]
+
+
+_ANY = "local"
+"""Stands before the name of a model at the port that anything may listen on."""
+
+
+def _shown(provider: str) -> str:
+    return provider.removesuffix("_chat")
+
+
+def served_before(key: str, named: str | None = None) -> ModelSpec | None:
+    """The model that ``served_models`` had found under a name, whether its server runs now or not; None for a name that
+    it gives no model. ``named`` is the model's whole name, with the provider, where that is known."""
+    shown, slash, name = key.partition("/")
+    for provider, dialect in DIALECTS.items():
+        if not slash or dialect.title is None or shown != (_ANY if dialect.shared_port else _shown(provider)):
+            continue
+        root = (default_base(provider) or "").rstrip("/").removesuffix("/v1")
+        base = root if dialect.wire is ollama.WIRE else f"{root}/v1"
+        served = f"openai/{name}" if dialect.shared_port else f"{provider}/{name}"
+        return ModelSpec(key, named or served, api_base=base)
+    return None
 
 
 def _embeds(model: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ httpx itself is not imported here.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import zlib
 from collections import deque
@@ -44,6 +45,8 @@ class BoundError(Exception):
     """A bound was reached; the text says which, for the user, in whole sentences."""
 
     kind: FailureKind = "invalid_request"
+    again: bool | None = None
+    """See ``Failure.again``."""
 
 
 class RedirectError(BoundError):
@@ -74,6 +77,24 @@ def is_loopback(url: str | None) -> bool:
     except ValueError:
         return False
     return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
+
+
+_NEARBY = (".local", ".lan", ".home.arpa", ".localhost", "host.docker.internal")
+"""Ends of the names of machines in the same house."""
+
+
+def is_nearby(url: str | None) -> bool:
+    """Returns whether a URL points at this machine or at one of its own network: nobody sells what is served there."""
+    if is_loopback(url):
+        return True
+    try:
+        host = (urlsplit(url).hostname or "") if url else ""
+    except ValueError:
+        return False
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(_NEARBY))
 
 
 class Unpacker:

@@ -22,7 +22,6 @@ from agent_tui.providers.catalog import (
     dialect_of,
     direct_wire,
     forgets,
-    images_of,
     is_for_litellm,
     sees,
     variable_base,
@@ -32,8 +31,7 @@ from agent_tui.providers.dialects.conversation import ToolNames, is_summary
 from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
-from agent_tui.providers.images import sendable
-from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, tool_names
+from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, shown, tool_names
 from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
@@ -104,9 +102,7 @@ class PieceMaker:
     ) -> Pieces:
         """Those of a request that is sent with this plan and thinking. ``known`` is asked, for the first request, what
         was sent with the same settings before this was made."""
-        items = request.messages
-        if info.images is not False:
-            items = sendable(items, images_of(info.target))
+        items = shown(request, info)
         names = tool_names(request, info.target)
         _, kwargs = call_arguments(replace(request, messages=[]), info, plan, thinking, names)
         settings = _settings(request, info, kwargs)
@@ -225,6 +221,8 @@ def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[
         for key, one in inner:
             if key not in _ELSEWHERE and key not in _NO_MATTER and not is_for_litellm(key):
                 grouped.setdefault(_NAMED.get(key, OTHERS), {})[f"{name}.{key}"] = one
+    if request.replay.adaptations:
+        grouped.setdefault(OTHERS, {})["adaptations"] = request.replay.adaptations
     for name, values in grouped.items():
         text = json.dumps(values, sort_keys=True, default=str, separators=(",", ":"))
         settings[name] = text if len(text) <= _SHORT and name != OTHERS else _digest(text)

@@ -34,6 +34,7 @@ LEFT_OUT = "not resent: left out earlier, and resending it would rewrite the pro
 NEVER_SHOWN = "not resent: the provider keeps it private"
 DROPPED_AFTER_TURN = "not counted: dropped by the provider after a user turn"
 NOT_COUNTED = "not counted: dropped by the provider"
+REFUSED = "not resent: the server refused it"
 
 ANY_RULE = ReplayRule()
 _extend = lru_cache(maxsize=65_536)(extend)
@@ -52,6 +53,8 @@ def plan_replay(
     """
     left_out = frozenset(rule.left_out)
     plan = ReplayPlan()
+    effort = "off" if rule.needs("no thinking") else effort
+    refused_before = _refused_before(items, rule)
     last_user = max((i for i, item in enumerate(items) if item.message.role == "user"), default=-1)
     if turn_is_closed(items):
         last_user = len(items)
@@ -64,10 +67,11 @@ def plan_replay(
         if message.role != "assistant":
             continue
         share = in_loop if i > last_user else after_user
-        foreign = not _same_origin(message, target)
-        if foreign:
+        lost = REFUSED if i < refused_before else None
+        if not _same_origin(message, target):
+            lost = OTHER_MODEL
+        if lost is not None:
             plan.foreign.add(message.id)
-        lost = OTHER_MODEL if foreign else None
         own_share = 0.0 if by_signature and not _has_thought_signature(message) else share
         statuses: dict[int, ReplayStatus] = {}
         for n, part in enumerate(message.parts):
@@ -84,9 +88,39 @@ def plan_replay(
     own = [item.message for item in items if item.message.role == "assistant" and item.message.id not in plan.foreign]
     if any(declares_search(message) for message in own):
         plan.searches = sent_back(items, own)
-    if effort != "off":
+    if effort != "off" and not rule.needs("calls as text"):
         plan.thinking_off = _loop_note(items[last_user + 1 :], plan, target)
     return plan
+
+
+def _refused_before(items: Sequence[SentMessage], rule: ReplayRule) -> int:
+    """The index before which nothing that its maker signed goes back."""
+    if rule.needs("no reasoning"):
+        return len(items)
+    return max(behind_mark(items, rule.until), text_before(items, rule))
+
+
+def text_before(items: Sequence[SentMessage], rule: ReplayRule) -> int:
+    """The index before which calls and their results go as text."""
+    return len(items) if rule.needs("calls as text") else behind_mark(items, rule.text_until)
+
+
+def behind_mark(items: Sequence[SentMessage], marks: Sequence[str]) -> int:
+    """The index behind the last of these messages; 0 where there is none of them."""
+    return max((i + 1 for i, item in enumerate(items) if item.message.id in marks), default=0) if marks else 0
+
+
+def fits_where_it_was_made(items: Sequence[SentMessage], target: Target, fixed_fingerprint: str) -> bool:
+    """Returns whether some reasoning of the model's own stands behind exactly what it was made behind: who refuses that
+    refuses all of it."""
+    prefixes = _Prefixes(items, fixed_fingerprint)
+    return any(
+        part.prefix is None or prefixes.difference(i, part.prefix) is None
+        for i, item in enumerate(items)
+        if item.message.role == "assistant" and _same_origin(item.message, target)
+        for part in item.message.parts
+        if isinstance(part, ReasoningPart)
+    )
 
 
 def turn_is_closed(items: Sequence[SentMessage]) -> bool:
@@ -215,6 +249,7 @@ _CAUSES = {
     OTHER_MODEL: "the model was changed",
     UNSIGNED: "an answer was cut off",
     LEFT_OUT: "this tool loop continued without it",
+    REFUSED: "the server refused its reasoning",
 }
 
 
@@ -267,6 +302,8 @@ def decide(request: ModelRequest, info: ModelInfo) -> tuple[ReplayPlan, Thinking
 def thinking_for(request: ModelRequest, info: ModelInfo, forced_off: str | None = None) -> Thinking:
     """Returns how to ask this model to think as hard as the request says. ``forced_off`` is the replay rule's note when
     its open tool loop forbids thinking. Models that are not known to reason are asked for nothing."""
+    if request.replay.needs("no thinking"):
+        return Thinking(off=True)
     effort: Effort = "off" if forced_off else request.effort
     notes = (forced_off,) if forced_off and request.effort != "off" else ()
     target, model = info.target, info.target.model.lower()

@@ -24,6 +24,7 @@ from agent_tui.models.requests import (
     Media,
     ModelInfo,
     ModelRequest,
+    ReplayRule,
     SentMessage,
     SystemBlock,
     Target,
@@ -51,8 +52,9 @@ from agent_tui.providers.dialects.record import CallIds, Dialect, Fields, ModelF
 from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.dialects.search import cited_blocks, is_sendable
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
-from agent_tui.providers.images import sendable
-from agent_tui.providers.reasoning import decide
+from agent_tui.providers.images import sendable, within_bytes
+from agent_tui.providers.plain_turns import plain_turns
+from agent_tui.providers.reasoning import ANY_RULE, decide, text_before
 from agent_tui.providers.schemas import output_arguments
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
@@ -75,7 +77,7 @@ class ChatForm:
     media: Media = ALL_MEDIA
 
     @staticmethod
-    def of(target: Target, media: Media = ALL_MEDIA) -> ChatForm:
+    def of(target: Target, media: Media = ALL_MEDIA, rule: ReplayRule = ANY_RULE) -> ChatForm:
         dialect, family = dialect_of(target.provider), family_record(target.family)
         return ChatForm(
             dialect,
@@ -83,7 +85,7 @@ class ChatForm:
             lists=takes_markers(target),
             alternating=family.alternates and not dialect.merging,
             named=dialect.named_results or family.named_results,
-            ids=stricter(dialect.call_ids, family.call_ids),
+            ids="short" if rule.needs("short call ids") else stricter(dialect.call_ids, family.call_ids),
             media=media,
         )
 
@@ -359,12 +361,21 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     from cache markers, which move.
     """
     plan, thinking = decide(request, info)
-    if info.images is not False:
-        request = replace(request, messages=sendable(request.messages, images_of(info.target)))
+    request = replace(request, messages=shown(request, info))
+    if as_text := text_before(request.messages, request.replay):
+        spoken = [*plain_turns(request.messages[:as_text]), *request.messages[as_text:]]
+        request = replace(request, messages=spoken, sent_before=0)
     names = tool_names(request, info.target)
     method, kwargs = call_arguments(request, info, plan, thinking, names)
     arguments = kwargs | {"drop_params": True, "max_retries": 0, "stream": True}
     return WireCall(method, arguments, thinking.notes, request.compacts, names.replaced)
+
+
+def shown(request: ModelRequest, info: ModelInfo) -> list[SentMessage]:
+    """The messages of a request with a line in the place of each picture and file that is not taken."""
+    items = sendable(request.messages, images_of(info.target)) if info.images is not False else request.messages
+    most = request.replay.most_media
+    return items if most is None else within_bytes(items, most)
 
 
 def call_arguments(
@@ -380,11 +391,37 @@ def call_arguments(
             kwargs[name] = {**kwargs[name], **value}
         else:
             kwargs[name] = value
+    if request.replay.needs("reasoning everywhere"):
+        _add_thoughts(kwargs.get("messages") or ())
+    if request.replay.needs("system as text"):
+        _say_system(kwargs.get("messages") or [])
     if request.capped and (most := request.max_output) is not None:
         for place, name in limits_in(kwargs, info.target):
             own = place[name]
             place[name] = min(int(own), most) if isinstance(own, (int, float)) and own > 0 else most
     return method, kwargs
+
+
+def _add_thoughts(messages: Sequence[Metadata]) -> None:
+    """Gives every answer the field that thinking models want with each: its own thoughts where they go back under
+    another name, else a blank, which all of them take."""
+    for message in messages:
+        if message["role"] == "assistant" and not message.get("reasoning_content"):
+            thoughts = next((message[name] for name in ("reasoning", "reasoning_text") if message.get(name)), " ")
+            message["reasoning_content"] = thoughts
+
+
+def _say_system(messages: list[Metadata]) -> None:
+    """Has the user's first message begin with the system prompt, for a server that knows no such role."""
+    if not messages or messages[0]["role"] != "system":
+        return
+    system = messages.pop(0)
+    if not messages or messages[0]["role"] != "user":
+        messages.insert(0, {"role": "user", "content": system["content"]})
+        return
+    before, said = system["content"], messages[0]["content"]
+    both = f"{before}\n\n{said}" if isinstance(before, str) and isinstance(said, str) else None
+    messages[0] = {**messages[0], "content": both or [*_blocks(before), *_blocks(said)]}
 
 
 def _hold_to(kwargs: Metadata, request: ModelRequest, info: ModelInfo) -> None:
@@ -411,7 +448,7 @@ def model_name(target: Target, configured: str) -> str:
 
 
 def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan, names: ToolNames) -> tuple[str, Metadata]:
-    target, form = info.target, ChatForm.of(info.target, sees(info))
+    target, form = info.target, ChatForm.of(info.target, sees(info), request.replay)
     dialect, family = dialect_of(target.provider), family_record(target.family)
     texts, documents = _texts(request.system), _texts(request.documents)
     messages = chat_messages(request.messages, plan, form, names, (*texts, *documents))
@@ -484,11 +521,11 @@ def _past_litellm(kwargs: Metadata, target: Target, dialect: Dialect) -> None:
 
 def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan, names: ToolNames) -> tuple[str, Metadata]:
     target, family = info.target, family_record(info.target.family)
-    items = response_input(request.messages, plan, sees(info), names)
+    items = response_input(request.messages, plan, sees(info), names, request.replay)
     if not items or (items[0].get("role") != "user" and items[0].get("type") != "compaction"):
         items.insert(0, {"role": "user", "content": [{"type": "input_text", "text": _BEGUN if items else EMPTY_USER}]})
     kwargs: Metadata = {"model": model_name(target, request.spec.model), "input": items, "store": False}
-    if info.reasoning is not False:
+    if info.reasoning is not False and not request.replay.needs("no reasoning"):
         kwargs["include"] = ["reasoning.encrypted_content"]
     if blocks := _texts((*request.system, *request.documents)):
         kwargs["instructions"] = "\n\n".join(blocks)

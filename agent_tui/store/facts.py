@@ -189,7 +189,10 @@ class Snapshots:
             return [Snapshot(row[0], decode(row[1]), row[2], row[3], row[4]) for row in rows]
 
 
-_COLUMNS = "max_window, max_input, max_output, believed, configured_window, configured_output, learned_at, text"
+_COLUMNS = (
+    "max_window, max_input, max_output, believed, configured_window, configured_output, learned_at, text, "
+    "accepted, raised_window, accepted_input, accepted_output"
+)
 
 
 def forgotten_text(count: int) -> str:
@@ -217,7 +220,8 @@ class Learned:
         if row is None:
             return None
         with self._db.decoding("a learned limit"):
-            return LearnedLimit(model, server, *(*row[:-1], decode(row[-1])))
+            values: list[Any] = [decode(value) if isinstance(value, bytes) else value for value in row]
+            return LearnedLimit(model, server, *values)
 
     def put_limit(self, limit: LearnedLimit) -> None:
         """Keeps what was learned, in place of what was known of the same model and server."""
@@ -225,7 +229,7 @@ class Learned:
         with self._db.writing():
             self._db.run(
                 f"INSERT OR REPLACE INTO learned_limit (model, server, {_COLUMNS}) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"VALUES ({', '.join('?' * len(values))})",
                 [encode(value) if isinstance(value, str) else value for value in values],
             )
 
@@ -240,6 +244,21 @@ class Learned:
         """Forgets what was learned of a model at a server."""
         with self._db.writing():
             self._db.run("DELETE FROM learned_limit WHERE model = ? AND server = ?", (encode(model), encode(server)))
+
+    def server_facts(self, model: str, server: str) -> tuple[str, float] | None:
+        """Returns what a server said last of a model, as JSON, and when; None where it never said anything."""
+        row = self._db.one(
+            "SELECT data, seen FROM server_fact WHERE model = ? AND server = ?", (encode(model), encode(server))
+        )
+        return None if row is None else (str(row[0]), float(row[1]))
+
+    def put_server_facts(self, model: str, server: str, data: str, seen: float) -> None:
+        """Keeps what a server says of a model, in place of what it said before."""
+        with self._db.writing():
+            self._db.run(
+                "INSERT OR REPLACE INTO server_fact (model, server, data, seen) VALUES (?, ?, ?, ?)",
+                (encode(model), encode(server), data, seen),
+            )
 
     def replay_facts(self, model: str, server: str) -> set[str]:
         """Returns what else a server taught of a model by refusing: how it takes reasoning back, pictures, tools
@@ -267,6 +286,7 @@ class Learned:
             ]
             self._db.run("DELETE FROM replay_fact")
             self._db.run("DELETE FROM learned_limit")
+            self._db.run("DELETE FROM server_fact")
             return len({*facts, *((decode(model), server) for model, server in limits)})
 
 

@@ -267,6 +267,22 @@ OTHER_KINDS: Migration = (
 
 _RULES_THAT_REFUSE: Migration = ("ALTER TABLE permission_rule ADD COLUMN decision TEXT NOT NULL DEFAULT 'allow'",)
 
+_FACTS_OF_SERVERS: Migration = (
+    # What a server was seen to take, where that is more than was stated.
+    "ALTER TABLE learned_limit ADD COLUMN accepted INTEGER",
+    "ALTER TABLE learned_limit ADD COLUMN raised_window INTEGER",
+    "ALTER TABLE learned_limit ADD COLUMN accepted_input INTEGER",
+    "ALTER TABLE learned_limit ADD COLUMN accepted_output INTEGER",
+    # What a server said last of a model, for when it does not answer.
+    """CREATE TABLE server_fact (
+        model BLOB NOT NULL,
+        server BLOB NOT NULL,
+        data TEXT NOT NULL,
+        seen REAL NOT NULL,
+        PRIMARY KEY (model, server)
+    ) WITHOUT ROWID""",
+)
+
 MIGRATIONS: list[Migration] = [
     _FIRST,
     _GROWTH,
@@ -284,6 +300,7 @@ MIGRATIONS: list[Migration] = [
     _COUNTS_BY_KIND,
     OTHER_KINDS,
     _RULES_THAT_REFUSE,
+    _FACTS_OF_SERVERS,
 ]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
-from agent_tui.tools.arguments import parse_arguments
+from agent_tui.tools.arguments import read_arguments
 
 MAX_SECONDS = 3_600.0
 """The longest a command may be waited for. What is asked for beyond it was meant in milliseconds."""
@@ -164,9 +164,14 @@ def understood(name: str, arguments: Metadata, cwd: Path) -> tuple[str, Metadata
 
 def parsed(name: str, raw: str) -> Metadata:
     """The arguments of a call of ``name``; a patch may stand there as it is. Raises ToolError for no object."""
+    return read_call(name, raw)[0]
+
+
+def read_call(name: str, raw: str) -> tuple[Metadata, str]:
+    """The same, and what was wrong with the way they were written."""
     if own_name(name) == "apply_patch" and raw.lstrip().startswith("*** Begin Patch"):
-        return {"input": raw}
-    return parse_arguments(raw)
+        return {"input": raw}, ""
+    return read_arguments(raw)
 
 
 class _Said:

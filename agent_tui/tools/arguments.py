@@ -10,7 +10,8 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata, ToolCallPart
 from agent_tui.text.clean import printable_line
-from agent_tui.text.strict_json import read_json
+from agent_tui.text.strict_json import read_json, strict
+from agent_tui.tools.loose_json import read_loose_object
 
 T = TypeVar("T")
 
@@ -36,21 +37,29 @@ def listed(items: Metadata) -> Metadata:
 
 def parse_arguments(raw: str) -> Metadata:
     """The arguments of a tool call, {} for an empty text. Raises ToolError for anything but an object."""
+    return read_arguments(raw)[0]
+
+
+def read_arguments(raw: str) -> tuple[Metadata, str]:
+    """The arguments of a tool call, and what was wrong with the way they were written; nothing where they are JSON. An
+    object that is plainly meant is taken. Raises ToolError for anything else."""
     if not raw.strip():
-        return {}
+        return {}, ""
     try:
         value = read_json(raw)
     except json.JSONDecodeError as error:
+        if (loose := read_loose_object(raw)) is not None:
+            return strict(loose.value), loose.fault
         raise ToolError(
             f"The arguments are not valid JSON: {error.msg} at character {error.pos}. Send one JSON object."
         ) from None
     except ValueError as error:
         raise ToolError(f"The arguments are not usable JSON: {error}. Send one JSON object.") from None
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        return parse_arguments(value)  # an object in quotes: written twice as JSON
+        return read_arguments(value)  # an object in quotes: written twice as JSON
     if not isinstance(value, dict):
         raise ToolError(f"The arguments must be one JSON object, not {_kind(value)}.")
-    return value
+    return value, ""
 
 
 def validate(cls: type[T], arguments: Metadata, tool: str) -> T:

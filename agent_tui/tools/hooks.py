@@ -219,20 +219,23 @@ class Answer:
         self.adds += other.adds
 
 
-def answer_of(hook: Hook, ran: Ran) -> Answer:
-    """Returns what a hook means. Its JSON wins over its exit code, unless that is 2."""
+def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
+    """Returns what a hook means that was told ``payload``. Its JSON wins over its exit code, unless that is 2."""
     if ran.problem:
         return Answer(problem=ran.problem)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
-    data: Any = None
+    adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")
     answer = Answer()
-    if text.startswith("{") and text.endswith("}"):
+    data = decision_in(text, payload or {}, at_end=adds_text)
+    if data is not None:
         try:
-            data = json.loads(text)
             answer = _understood(hook, data)
-        except (ValueError, RecursionError) as error:
-            why = "not valid JSON" if data is None else str(error)
-            answer = Answer(problem=f"answered what cannot be used: {why}")
+        except ValueError as error:
+            answer = Answer(problem=f"answered what cannot be used: {error}")
+    elif is_object or (_LOOKS_DECIDED.search(text) and (text.endswith("}") or not adds_text)):
+        answer = Answer(problem="answered what cannot be used: not valid JSON")
+    elif decision_in(ran.errors.strip(), payload or {}, at_end=True) is not None:
+        answer = Answer(problem="wrote its decision to standard error; it is read from standard output")
     if ran.code == 2:
         if hook.event in BLOCKING:
             reason = ran.errors.strip() or "it gave no reason"
@@ -245,6 +248,56 @@ def answer_of(hook: Hook, ran: Ran) -> Answer:
     elif data is None and text and not answer.problem and hook.event in TEXT_ADDS:
         answer.adds.append(text)
     return answer
+
+
+_DECIDES = frozenset(
+    {"decision", "hookSpecificOutput", "continue", "stopReason", "systemMessage", "suppressOutput", "reason"}
+)
+"""What the JSON of a hook may hold; an object without any of it decides nothing."""
+_LOOKS_DECIDED = re.compile(r"""["'](?:decision|permissionDecision|hookSpecificOutput)["']\s*:""")
+_MOST_TRIED = 500
+"""Places at which an object may begin that are tried, the last ones of the output."""
+
+
+def decision_in(text: str, payload: Metadata, *, at_end: bool) -> Metadata | None:
+    """Returns the last JSON object in a hook's output that has a key by which hooks decide or tell something; None
+    where there is none. Login shells, version managers and package runners print before it and after it. ``at_end``:
+    nothing may follow it, since what the hook prints is text for the model. An output that is one object is it.
+
+    What only repeats something of the ``payload`` is no decision: a model could write one into the arguments of a call
+    that a hook prints.
+    """
+    decoder, found = json.JSONDecoder(), None
+    starts = [match.start() for match in re.finditer(r"\{", text)]
+    after = -1
+    for start in starts[:1] + starts[1:][-_MOST_TRIED:]:
+        if start < after:
+            continue  # within an object that was read
+        try:
+            value, after = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        is_whole = start == 0 and after == len(text)
+        decides = not _DECIDES.isdisjoint(value) and not (at_end and text[after:].strip())
+        if (is_whole or decides) and not _repeats(payload, value, text[start:after]):
+            found = value
+    return found
+
+
+def _repeats(payload: Metadata, value: Metadata, text: str) -> bool:
+    """Returns whether an object, written as ``text``, stands in a payload."""
+    waiting: list[Any] = [*payload.values()]
+    while waiting:
+        match waiting.pop():
+            case str() as said if text in said:
+                return True
+            case dict() as inner if inner == value:
+                return True
+            case dict() as inner:
+                waiting += inner.values()
+            case list() as items:
+                waiting += items
+    return False
 
 
 def _understood(hook: Hook, data: Metadata) -> Answer:

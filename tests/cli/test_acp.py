@@ -20,8 +20,9 @@ from acp import (
     text_block,
 )
 
-from agent_tui.acp_updates import asked, told_again
+from agent_tui.acp_updates import asked, told_again, updates
 from agent_tui.control.control import Question
+from agent_tui.models.events import AnswerInterrupted
 from agent_tui.models.messages import Message, SearchPart, TextPart
 from tests.recordings import needs_recordings
 from tests.support import recorded
@@ -250,3 +251,8 @@ def test_a_search_at_the_provider_is_a_call_that_is_complete(tmp_path: Path) -> 
     assert (started.tool_call_id, started.raw_input) == ("s", {"query": "who won"})
     assert (ended.tool_call_id, ended.status) == ("s", "completed")
     assert said.content.text == "They won."
+
+
+def test_an_interrupted_answer_is_said_where_nothing_can_be_taken_back() -> None:
+    (update,) = updates(AnswerInterrupted("m"), Path("/p"))
+    assert update.session_update == "agent_message_chunk" and "The answer begins again" in update.content.text

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agent_tui.cli import parse_options
 from agent_tui.cli.arguments import EPILOG, subparsers_of
 from agent_tui.cli.subcommands import build_parser
+from agent_tui.paths import settle_home, user_paths, with_home
 from agent_tui.tools.git.repository import version_and_commit
 from tests.support.cli import REPOSITORY, Cli, answers, came
 
@@ -97,6 +99,18 @@ def test_a_user_without_a_home_gets_an_answer(cli: Cli, monkeypatch: pytest.Monk
     cli.script(answers("Seen."))
     outcome = cli.run("-p", "hi", "-m", "demo", "--ephemeral")
     assert (outcome.code, outcome.out) == (0, "Seen.\n")
+
+
+@pytest.mark.parametrize("home", ["", "relative", "."])
+def test_a_home_that_is_no_whole_path_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str) -> None:
+    """Every ``~`` would mean the top of the file system, or another folder after each change of it."""
+    monkeypatch.setenv("HOME", home)
+    for name in ("AGENT_TUI_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir=str(tmp_path)))
+    settle_home()
+    assert (Path.home(), with_home("~/x")) == (tmp_path, tmp_path / "x")
+    assert user_paths().data.is_relative_to(tmp_path)
 
 
 def test_a_machine_without_temporary_files_is_told_what_it_needs(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

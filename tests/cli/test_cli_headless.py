@@ -325,6 +325,39 @@ def test_what_was_said_on_the_way_is_not_the_answer(cli: Cli, last: str) -> None
     assert {one.code == 0 for one in said.values()} == {bool(last)}
 
 
+BREAKS = """
+[[step]]
+text = "Hello wo"
+chunk = 4
+after = 5
+error = { kind = "interrupted_stream", message = "It broke. What arrived is kept. Try again.", retry_after = 0.0 }
+[[step]]
+text = "Hello world."
+"""
+
+
+def test_an_answer_that_breaks_off_is_said_once_in_every_form(cli: Cli) -> None:
+    """What was printed as it came cannot be taken back, which is said."""
+    said = {}
+    for form, flags in {"text": (), "json": (), "stream-json": (), "streamed": ("--no-final",)}.items():
+        cli.script(BREAKS)
+        output = form if form != "streamed" else "text"
+        said[form] = cli.run("-p", "hi", "-m", "demo", "--output-format", output, *flags)
+        assert said[form].code == 0 and "It broke. Trying again in 0" in said[form].err
+    assert said["text"].out == "Hello world.\n" and said["json"].json["text"] == "Hello world."
+    assert said["json"].json["usage_by_kind"]["attempt"]["calls"] == 1
+    assert said["streamed"].out == "Hello wo\n[Interrupted. The answer begins again.]\n\nHello world.\n"
+    assert "What was printed of it before does not count." in said["streamed"].err
+    kinds = [line["type"] for line in said["stream-json"].lines]
+    assert kinds[kinds.index("interrupted") - 1 :][:3] == ["text", "interrupted", "notice"]
+
+
+def test_an_answer_that_ends_in_an_unknown_way_is_no_success(cli: Cli) -> None:
+    cli.script('[[step]]\ntext = "So far"\nfinish = "unknown"\n')
+    outcome = cli.run("-p", "hi", "-m", "demo")
+    assert outcome.code != 0 and outcome.out == "So far\n" and "may not be complete" in outcome.err
+
+
 def test_a_session_goes_on(cli: Cli) -> None:
     first = cli.run("-p", "one", "-m", "demo", "--output-format", "json").json["session_id"]
     for flags in (("-c",), ("-r", first), ("--resume", first[:12])):

@@ -79,7 +79,7 @@ def test_a_reader_that_goes_away_ends_the_run(cli: Cli) -> None:
     process.stdout.close()
     errors = process.stderr.read()
     process.stderr.close()
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=60) == 141
     assert "Traceback" not in errors
     assert "Exception ignored" not in errors
 
@@ -90,7 +90,7 @@ def test_a_list_nobody_reads_ends_quietly(cli: Cli) -> None:
     process = cli.start("completions", "bash", stdout=writer)
     os.close(writer)
     _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (1, "")
+    assert (process.returncode, errors) == (141, "")
 
 
 def without(cli: Cli, streams: tuple[int, ...], *arguments: str) -> tuple[int, str]:

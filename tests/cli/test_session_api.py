@@ -13,7 +13,7 @@ import pytest
 from agent_tui import Question, Session
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.headless.incoming import image_part
-from agent_tui.models.events import Notice, PartDelta, QuestionClosed, ToolOutput, ToolStarted, TurnEnded
+from agent_tui.models.events import Notice, PartDelta, QuestionClosed, StepStarted, ToolOutput, ToolStarted, TurnEnded
 from agent_tui.models.messages import attachments_of, texts_below
 from agent_tui.options import Options
 from agent_tui.tools.mcp.protocol import Elicit, Elicited
@@ -314,3 +314,38 @@ async def test_a_form_of_a_server_is_a_question_with_a_schema(cli: Cli) -> None:
         "decline None",
         "decline None",
     ]
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["let go", "still named"])
+async def test_after_a_loop_that_was_left_the_next_message_is_sent(cli: Cli, held: bool) -> None:
+    cli.script('[[step]]\nmatch = "one"\nhang = true\n' + answers("Second.", "Third."))
+    async with Session(cli.project, "demo") as session:
+        if held:
+            stream = session.send("one")
+            async for event in stream:
+                if isinstance(event, StepStarted):
+                    break
+        else:
+            async for event in session.send("one"):
+                if isinstance(event, StepStarted):
+                    break
+        ends = [event.stop_reason async for event in session.send("two") if isinstance(event, TurnEnded)]
+        assert (ends, session.text) == (["end"], "Second.")
+        async for _ in session.send("three"):
+            break
+        assert [e.stop_reason async for e in session.send("four") if isinstance(e, TurnEnded)] == ["end"]
+
+
+async def test_another_task_cannot_end_a_turn_by_sending(cli: Cli) -> None:
+    cli.script("[[step]]\nhang = true\n" + answers("Second."))
+    async with Session(cli.project, "demo") as session:
+
+        async def meanwhile() -> None:
+            async for _ in session.send("two"):
+                pass
+
+        async for event in session.send("one"):
+            if isinstance(event, StepStarted):
+                with pytest.raises(AgentError, match="already running"):
+                    await asyncio.create_task(meanwhile())
+                break

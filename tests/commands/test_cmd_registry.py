@@ -48,7 +48,8 @@ async def test_what_other_agents_call_a_command_runs_it_or_gets_a_word(tmp_path:
         assert registry.complete(agent, f"/{name}")[0].insert == f"/{name}"
         agent.project.own_commands = [UserCommand(name, "mine")]
         assert [c.detail for c in registry.complete(agent, f"/{name}")[:1]] == ["mine"]
-        assert await run(agent, f"/{name} x") == registry.Submit(f"{name}: x")
+        typed = ([len(name) + 2, len(name) + 3],)
+        assert await run(agent, f"/{name} x") == registry.Submit(f"{name}: x", typed), "the arguments are the user's"
         agent.project.own_commands = []
     assert await run(agent, "/continue") == await run(agent, "/resume")
     assert await run(agent, "/Bashes") == await run(agent, "/jobs")

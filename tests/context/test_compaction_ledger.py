@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.compaction.answers import parse_sections
-from agent_tui.context.compaction.facts import Fact, FactKind, is_rule, read_facts
+from agent_tui.context.compaction.facts import Fact, FactKind, read_facts
 from agent_tui.context.compaction.ledger import OTHERS, Ledger, appended, standing
 from agent_tui.context.compaction.plan import assembled_text, records_of
+from agent_tui.context.compaction.rules import is_rule
 from agent_tui.context.compaction.summary import FACTS, USER_MESSAGES
 from agent_tui.context.tokens import char_tokens
 from agent_tui.models.messages import (
@@ -101,7 +102,7 @@ def test_only_the_user_makes_rules() -> None:
     pasted = "Log of the day.\n" * 40 + f"{rule}\nport 6543 is the one\n"
     message = user_message(f"Look: {pasted}", pasted=[[6, 6 + len(pasted)]])
     assert texts([message], "rule") == []
-    assert texts([message], "typed") == ["Look:", rule, "port 6543 is the one"]
+    assert texts([message], "typed") == ["Look:"], "what was pasted is not their word"
 
 
 def test_the_users_words_to_tools_are_theirs() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.next_input import fits_to_send
-from agent_tui.context.compaction.answers import check_text, parse_sections
+from agent_tui.context.compaction.answers import parse_sections
+from agent_tui.context.compaction.judge import Replaced, judge_summary
 from agent_tui.context.compaction.notices import preview_of
 from agent_tui.context.compaction.plan import BREATH_STEPS, plan_clearing, records_of
 from agent_tui.context.compaction.summary import MODEL_SECTIONS, NOTHING, assemble
@@ -228,7 +229,7 @@ def test_files_are_listed_with_the_lines_that_were_read() -> None:
 
 def test_missing_headings_are_filled_in() -> None:
     text = "## Goal\nBuild it.\n\n## Done\nHalf."
-    assert check_text(text, "stop") is None
+    assert judge_summary(text, "stop", Replaced()) is None
     filled = assemble(parse_sections(text), [], [], 0)
     for name in MODEL_SECTIONS:
         assert f"## {name}\n" in filled

@@ -24,7 +24,11 @@ from tests.support.usages import sample_usage
 
 NUMBERS: dict[str, Any] = {name: 700_001 + 1_000 * at for at, name in enumerate(COUNTS)}
 FULL = TokenUsage(
-    **NUMBERS, searches=3, told={"cache_discount": 0.25}, raw={"input_tokens": 700_001, "tier": "standard"}
+    **NUMBERS,
+    searches=3,
+    service_tier="flex",
+    told={"cache_discount": 0.25},
+    raw={"input_tokens": 700_001, "tier": "standard"},
 )
 BELIEVED = TokenUsage(40, 7, source="estimated")
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction.answers import check_size, check_text, parse_sections
+from agent_tui.context.compaction.answers import parse_sections
+from agent_tui.context.compaction.judge import check_size
 from agent_tui.context.compaction.summary import (
     FILES,
     MAX_PARTS,
@@ -50,7 +50,7 @@ def test_sections_are_found_however_a_model_writes_headings() -> None:
 def test_a_heading_inside_a_code_block_is_content() -> None:
     text = sections() + "\n```\n## Goal\nfake\n```"
     parsed = parse_sections(text)
-    assert parsed["Goal"] == "Something about it."
+    assert parsed["Goal"].startswith("Something about it.") and "fake" not in parsed["Goal"]
     assert "fake" in parsed["Open questions"]
 
 
@@ -74,32 +74,6 @@ def test_any_user_words_survive_assembly_verbatim(own: list[str]) -> None:
     text = assemble(parse_sections(sections()), [], own, 0)
     for words in own:
         assert f"<user_message>\n{words}\n</user_message>" in text
-
-
-@pytest.mark.parametrize(
-    ("text", "finish", "code"),
-    [
-        ("", "stop", "empty"),
-        ("  \n", "stop", "empty"),
-        ("\n\n".join(f"## {n}" for n in MODEL_SECTIONS), "stop", "empty"),
-        (sections(), "length", "truncated"),
-        (sections(), "refused", "refused"),
-        ("I look at that first.", "tool_calls", "tool"),
-        ("A summary without headings, of more than a few words. " * 3, "stop", "headings"),
-        ("Too little.", "stop", "empty"),
-        ("## Goal\nTo", "length", "empty"),
-    ],
-)
-def test_bad_summaries_are_rejected(text: str, finish: str, code: str) -> None:
-    problem = check_text(text, finish)  # type: ignore[arg-type]
-    assert problem is not None
-    assert problem.code == code
-
-
-def test_a_good_summary_passes() -> None:
-    assert check_text(sections(), "stop") is None
-    assert check_text(sections(), "unknown") is None
-    assert check_text(sections(), "tool_calls") is None, "the call is not run, the summary is one"
 
 
 def test_sizes_are_checked_against_what_was_and_the_limit() -> None:

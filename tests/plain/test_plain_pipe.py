@@ -65,6 +65,13 @@ def test_a_turn_that_fails_makes_the_exit_code(cli: Cli, kind: str, code: int) -
     assert done.code == code
 
 
+def test_an_answer_that_breaks_off_begins_again(cli: Cli) -> None:
+    error = 'error = { kind = "interrupted_stream", message = "It broke.", retry_after = 0.0 }'
+    cli.script(f'[[step]]\ntext = "Hello wo"\nchunk = 4\nafter = 5\n{error}\n' + step("Hello world."))
+    said = "Agent: Hello wo\nNote: Interrupted. The answer begins again.\nWarning: It broke. Retrying in 0"
+    in_order(piped(cli, "hi").out, said, "Agent: Hello world.\n")
+
+
 def test_what_has_to_be_mended_is_one_line(cli: Cli) -> None:
     cli.config("[ui]\nplain = 7\n")
     done = piped(cli, arguments=("--plain",))
@@ -226,7 +233,7 @@ def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
     process.stdout.close()
     process.stdin.write("hello\n" * 3)
     process.stdin.close()
-    assert process.wait(60) == 1
+    assert process.wait(60) == 141
     assert process.stderr is not None and "Traceback" not in process.stderr.read()
 
 

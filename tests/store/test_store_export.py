@@ -102,6 +102,7 @@ def test_steps_use_the_words_of_the_fixed_interface(store: Store, session_id: st
         "context": True,
         "cache_write_1h_tokens": None,
         "web_searches": None,
+        "service_tier": None,
         "cache_told": None,
         "raw": None,
     }

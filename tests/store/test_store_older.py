@@ -87,7 +87,10 @@ def require_as_before(path: Path) -> None:
 
 
 def test_everything_reads_as_before(path: Path) -> None:
-    changed = "session", "spending", "mcp_offer", "sqlite_sequence", "token_count", "growth", "calibration"
+    changed = (
+        *("session", "spending", "mcp_offer", "sqlite_sequence", "token_count", "growth", "calibration"),
+        "server_fact",
+    )
     before = rows(path, *changed)
     require_as_before(path)
     counted_by_kind = [(*row, None) for row in before["message"]]
@@ -215,6 +218,9 @@ def as_of_older_kinds(path: Path) -> None:
         older = json.dumps([{**part, "counts": counts} for part in json.loads(data)])
         connection.execute("UPDATE fixed_set SET data = ? WHERE id = ?", (older, name))
     connection.execute("ALTER TABLE permission_rule DROP COLUMN decision")
+    connection.execute("DROP TABLE server_fact")
+    for column in ("accepted", "raised_window", "accepted_input", "accepted_output"):
+        connection.execute(f"ALTER TABLE learned_limit DROP COLUMN {column}")
     connection.execute(f"PRAGMA user_version = {schema.MIGRATIONS.index(schema.OTHER_KINDS)}")
     connection.commit()
     connection.close()
@@ -257,6 +263,9 @@ def test_rows_that_are_no_json_do_not_stop_what_is_forgotten(path: Path) -> None
         store.database.run("UPDATE step SET data = '{\"growth\":' WHERE n = (SELECT max(n) FROM step)")
     connection = sqlite3.connect(path)
     connection.execute("ALTER TABLE permission_rule DROP COLUMN decision")
+    connection.execute("DROP TABLE server_fact")
+    for column in ("accepted", "raised_window", "accepted_input", "accepted_output"):
+        connection.execute(f"ALTER TABLE learned_limit DROP COLUMN {column}")
     connection.execute(f"PRAGMA user_version = {schema.MIGRATIONS.index(schema.OTHER_KINDS)}")
     connection.commit()
     connection.close()

@@ -71,7 +71,7 @@ BAD_SUMMARIES = {
     "refused by the provider": ('error = { kind = "auth", message = "No key." }', "No key"),
     "empty": ('text = ""', "empty"),
     "cut off": ('text = "## Goal\\nTo"\nfinish = "length"', "cut off"),
-    "a line": ('text = "I talked with the user."', "next to nothing"),
+    "a line": ('text = "I talked with the user."', "none of the 7 headings"),
     "a refusal": ('text = "I cannot help with that."\nfinish = "refused"', "refused to summarise"),
     "a tool call": ('tool_calls = [{ name = "list", arguments = {} }]', "tool"),
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
@@ -45,8 +46,31 @@ def model_info(window: int | None = 16_384, max_output: int | None = 4_096, max_
     return ModelInfo(spec, TARGET, Limits(window, max_input, max_output, "config"), Prices(1e-6, 2e-6))
 
 
+def guessed_info(window: int, max_output: int | None = 4_096) -> ModelInfo:
+    """A model of whose window nothing is known for sure."""
+    info = model_info(window, max_output)
+    return replace(info, limits=replace(info.limits, source="assumed"))
+
+
+_DETAILS = (
+    "The ledger service should book refunds without help.",
+    "Small commits, and tabs wherever Go is written.",
+    "Amounts are whole cents because rounding was wrong before.",
+    "Parser and lexer stand; both have their tests.",
+    "The nightly report is being split by region.",
+    "Replay the October orders, then compare both versions.",
+    "Who owns the cache of the exchange rates is unclear.",
+)
+
+
 def sections(text: str = "Something about it.") -> str:
-    return "\n\n".join(f"## {name}\n{text}" for name in MODEL_SECTIONS)
+    """A summary that says the text under each heading, and something else."""
+    return "\n\n".join(f"## {name}\n{text}\n{more}" for name, more in zip(MODEL_SECTIONS, _DETAILS, strict=True))
+
+
+def long_sections(tokens: int) -> str:
+    """A summary of so many tokens below each heading, nothing of it twice."""
+    return "\n\n".join(f"## {name}\n{prose(tokens, name)}" for name in MODEL_SECTIONS)
 
 
 def raw(text: str) -> int:
@@ -58,6 +82,15 @@ def words(tokens: int, seed: str = "word") -> str:
     """Text of about this many tokens by ``raw``."""
     unit = f"{seed} "
     return (unit * (tokens * 4 // len(unit) + 1))[: tokens * 4]
+
+
+def prose(tokens: int, seed: str = "prose") -> str:
+    """The same of words that do not repeat."""
+    rng, known = random.Random(seed), ("ledger", "entry", "parser", "refund", "region", "table", "order", "branch")
+    found = ""
+    while len(found) < tokens * 4:
+        found += f"{rng.choice(known)} {rng.randint(10, 99_999)} "
+    return found[: tokens * 4]
 
 
 Script = Callable[[ModelRequest], Sequence[StreamItem]]

@@ -345,6 +345,7 @@ class FakeTurns(Runner):
         attachments: Sequence[AttachmentPart] = (),
         pasted: Sequence[list[int]] = (),
         behind: str | None = None,
+        typed: Sequence[list[int]] | None = None,
     ) -> None:
         agent = self._agent
         agent.calls.append(("submit", (text, list(attachments))))
@@ -364,7 +365,13 @@ class FakeTurns(Runner):
         agent.waiting.queued[waits.id] = typed
         agent.publish(QueueChanged(list(listed)))
 
-    def steer(self, text: str, attachments: Sequence[AttachmentPart] = (), pasted: Sequence[list[int]] = ()) -> None:
+    def steer(
+        self,
+        text: str,
+        attachments: Sequence[AttachmentPart] = (),
+        pasted: Sequence[list[int]] = (),
+        typed: Sequence[list[int]] | None = None,
+    ) -> None:
         self._agent.calls.append(("steer", (text, list(attachments))))
         self._wait(Written(text, list(attachments), list(pasted)), "steer")
 

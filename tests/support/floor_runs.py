@@ -45,6 +45,7 @@ class FloorScript(Script):
 
     def summary(self, question: Question, call: int) -> Answer | None:
         source = "\n".join(segment.key for segment in question.segments if segment.kind not in ("tools", "system"))
+        source = source.partition("This message comes from the program")[0] or source
         text = floor.summary(self.summariser, MODEL_SECTIONS, source)
         return Answer(text, cut=self.summariser == "truncated", refused=self.summariser == "refused")
 

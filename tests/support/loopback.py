@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -124,6 +124,7 @@ class Loopback:
         self.requests: list[Recorded] = []
         self._posts_only = posts_only
         self._replies: dict[str, list[Reply]] = {}
+        self._judge: Callable[[Recorded], Reply | bytes] | None = None
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
         self.closing = threading.Event()
@@ -149,6 +150,15 @@ class Loopback:
         """Answers ``path`` (without query; ``*`` is any other) with these replies, replacing what was served before."""
         with self._lock:
             self._replies[path] = [r if isinstance(r, Reply) else Reply(r) for r in replies]
+
+    def answer_by(self, judge: Callable[[Recorded], Reply | bytes]) -> None:
+        """Answers every POST by what it asks, as real servers do."""
+        self._judge = judge
+
+    def judged(self, request: Recorded) -> Reply | None:
+        """The answer of who judges requests here; None where nobody does."""
+        reply = self._judge(request) if self._judge is not None and request.method == "POST" else None
+        return Reply(reply) if isinstance(reply, bytes) else reply
 
     def next_reply(self, path: str, method: str = "POST") -> Reply:
         with self._lock:
@@ -216,10 +226,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
-        self.loopback.record(
-            Recorded(self.command, parts.path, parts.query, dict(self.headers.items()), body, time.monotonic())
-        )
-        reply = self.loopback.next_reply(parts.path, self.command)
+        request = Recorded(self.command, parts.path, parts.query, dict(self.headers.items()), body, time.monotonic())
+        self.loopback.record(request)
+        reply = self.loopback.judged(request) or self.loopback.next_reply(parts.path, self.command)
         if reply.hold is not None:
             reply.hold.wait(30)
         if reply.drop:

@@ -1,7 +1,8 @@
 """An MCP server that breaks the protocol: by stdio, or with ``--http`` on a port that it prints first.
 
-Of the tools it lists one has no name, one a schema that is none, one is no object. ``good`` answers; ``refuse`` answers
-with an error whose code is text; ``nonsense`` with a result that is no object.
+Of the tools it lists one has no name, one a schema that is none, one is no object; two take no arguments and say so by
+an empty schema and by none. ``good`` answers; ``refuse`` answers with an error whose code is text; ``nonsense`` with a
+result that is no object; those of ``RESULTS`` with results that are not all they should be.
 """
 
 from __future__ import annotations
@@ -19,6 +20,32 @@ TOOLS: list[Any] = [
     {"name": "research", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}},
     {"name": "refuse", "inputSchema": {"type": "object"}},
     {"name": "nonsense", "inputSchema": {"type": "object"}},
+    {"name": "empty_schema", "inputSchema": {}},
+    {"name": "no_schema", "outputSchema": 7},
+]
+COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+RESULTS: dict[str, Any] = {
+    "empty_schema": {"content": [{"type": "text", "text": "ran"}]},
+    "no_schema": {"content": [{"type": "text", "text": "ran"}]},
+    "beside": {"content": [{"type": "text", "text": "Two."}], "structuredContent": {"count": 2}},
+    "twice": {"content": [{"type": "text", "text": '{"count": 2}'}], "structuredContent": {"count": 2}},
+    "alone": {"content": [], "structuredContent": {"count": 2}},
+    "no_content": {"structuredContent": {"count": 2}},
+    "misfit": {"content": [{"type": "text", "text": "Some."}], "structuredContent": {"count": "some"}},
+    "unstructured": {"content": [{"type": "text", "text": "Plain."}]},
+    "no_object": {"content": [], "structuredContent": [1, 2]},
+    "unknown_part": {"content": [{"type": "video", "url": "v"}, {"type": "text", "text": "Seen."}]},
+    "as_text": {"content": "Just text."},
+    "broken_part": {"content": [{"type": "text"}, None, {"type": "text", "text": "Rest."}]},
+}
+TOOLS += [
+    {
+        "name": name,
+        "inputSchema": {"type": "object"},
+        **({"outputSchema": COUNT} if name in ("misfit", "unstructured") else {}),
+    }
+    for name in RESULTS
+    if not name.endswith("_schema")
 ]
 
 
@@ -40,6 +67,8 @@ def said(request: dict[str, Any]) -> dict[str, Any]:
             return {"result": {"content": [{"type": "text", "text": "fine"}]}}
         case "tools/call" if request["params"]["name"] == "refuse":
             return {"error": {"code": "E_LIMIT", "message": "too many today"}}
+        case "tools/call" if request["params"]["name"] in RESULTS:
+            return {"result": RESULTS[request["params"]["name"]]}
         case "tools/call":
             return {"result": 7}
         case _:

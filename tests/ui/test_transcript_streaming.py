@@ -177,6 +177,37 @@ async def test_the_final_message_wins() -> None:
         assert body(t) == ["  what is true", "", "  ✗ overloaded"]
 
 
+async def test_an_interrupted_answer_is_shown_as_such_and_replaced() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.begin_answer(Message("m", "assistant", status="streaming"))
+        t.apply_delta("m", Delta(0, "reasoning", "hm", closed=True))
+        t.apply_delta("m", Delta(1, "text", "half an ans"))
+        t.interrupt_answer("m")
+        await pilot.pause()
+        assert body(t)[-3:] == ["  half an ans", "", "  ! Interrupted. The answer begins again."]
+        t.apply_delta("m", Delta(0, "text", "The whole"))
+        await pilot.pause()
+        assert body(t) == ["  The whole"]
+        t.apply_delta("m", Delta(0, "text", " answer."))
+        t.end_answer(Message("m", "assistant", [TextPart("The whole answer.")]))
+        await pilot.pause()
+        assert body(t) == ["  The whole answer."]
+
+
+async def test_an_interrupted_answer_of_which_nothing_comes_anew_stays() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 20)) as pilot:
+        t = app.transcript
+        t.begin_answer(Message("m", "assistant", status="streaming"))
+        t.apply_delta("m", Delta(0, "text", "half an ans"))
+        t.interrupt_answer("m")
+        t.end_answer(Message("m", "assistant", [TextPart("half an ans")], "failed", note="It broke."))
+        await pilot.pause()
+        assert body(t) == ["  half an ans", "", "  ✗ It broke."]
+
+
 async def test_nothing_is_made_of_what_is_folded_or_out_of_view() -> None:
     app = Holder()
     async with app.run_test(size=(60, 10)) as pilot:

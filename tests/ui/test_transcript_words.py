@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.style import Style
 
-from agent_tui.engine.turns.step import StreamProcessor
+from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, ToolCallPart, user_message
 from agent_tui.models.requests import Delta

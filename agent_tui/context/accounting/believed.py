@@ -426,7 +426,7 @@ def believe(steps: Sequence[Step], target: Target, window: int | None, answer: i
     if usage is None or usage.source != "provider":
         step.doubt = "none" if usage is not None else None
         return Verdict(step.doubt, {})
-    if step.believed is not None or absurd(usage, window):
+    if (step.believed is not None or absurd(usage, window)) and not _as_long_as_sent(step, usage):
         step.believed = step.believed or _estimate(step.estimated_input or 0, answer)
         step.doubt = "absurd"
         return Verdict(step.doubt, {})
@@ -468,6 +468,12 @@ def far_off(estimate: int, stated: int) -> bool:
     """Returns whether a number of tokens that a refusal states is too far from our own to be believed."""
     low, high = sorted((estimate, stated))
     return high > TIMES_OFF * low and high - low > TOKENS_OFF
+
+
+def _as_long_as_sent(step: Step, usage: TokenUsage) -> bool:
+    """Returns whether a report is about what was sent by our own account, so that the window may be what is wrong."""
+    expected = step.estimated_input or 0
+    return 0 < usage.input <= ABSURD_WINDOWS * expected and usage.output >= 0 and usage.context
 
 
 def absurd(usage: TokenUsage, window: int | None) -> bool:

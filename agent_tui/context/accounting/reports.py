@@ -238,13 +238,30 @@ DOUBTS: Mapping[Doubt, str] = {
 """Why a report is not believed, in words for people."""
 
 
-def outgrown_text(step: Step, limits: Limits) -> str:
-    """What a user is told where a report is more than the window that the server was thought to have."""
-    said = tokens(step.usage.input if step.usage is not None else 0, False, full=True)
-    return (
-        f"The server read {said} tokens, more than the window learned from it "
-        f"({tokens(limits.window or 0, False, full=True)}). Forgot that window."
-    )
+def outgrown_text(step: Step, before: Limits, now: Limits) -> str | None:
+    """What a user is told where a report shows that limits are larger than was thought; None where it shows nothing."""
+    usage = step.usage
+    if usage is None or (before.window, before.max_input, before.max_output) == (
+        now.window,
+        now.max_input,
+        now.max_output,
+    ):
+        return None
+    read, wrote = (tokens(count, False, full=True) for count in (usage.input, usage.output))
+    known, window = (tokens(limits.window or 0, False, full=True) for limits in (before, now))
+    if before.window != now.window and "window" in before.learned:
+        using = "Forgot that window." if now.source != "accepted" else f"Assuming {window} now."
+        return f"The server read {read} tokens, more than the window learned from it ({known}). {using}"
+    if before.window != now.window:
+        return (
+            f"The server took {read} + {wrote} tokens, more than the window of {known} ({before.origin}). Assuming "
+            f"{window} now; context_window of the model sets it, /doctor --forget forgets it."
+        )
+    if before.max_input != now.max_input:
+        least = tokens(before.max_input or 0, False, full=True)
+        return f"The server read {read} tokens, more than the input limit of {least}. That limit no longer holds."
+    longest = tokens(before.max_output or 0, False, full=True)
+    return f"The answer had {wrote} tokens, more than the longest known ({longest}). Asking for as much from now on."
 
 
 def told_text(step: Step, verdict: Verdict, problem: str | None = None) -> str:

@@ -2,7 +2,8 @@
 questions, decisions, errors, commands, paths, numbers, addresses and ids.
 
 Only what the user typed can be a rule; where a sentence of theirs may be one, it is. What tools and files say, and what
-was pasted, is data. Everything is linear in the text.
+came with the user's words (``typed``), is data: of it the last errors and a few addresses and ids are facts, and no
+line of it is one because it is there. Everything is linear in the text.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import replace
 from operator import is_
 from typing import Literal, TypeAlias
 
+from agent_tui.context.compaction.rules import PASTE, WHOLE, is_rule
 from agent_tui.context.compaction.summary_parts import TODO_TOOL, in_our_words, paths_in
+from agent_tui.context.compaction.typed import typed_of
 from agent_tui.models.messages import (
     APPROVED,
     FEEDBACK,
@@ -25,7 +28,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    written_in,
+    own_output,
 )
 from agent_tui.providers.secrets import redactor
 from agent_tui.records import dataclass
@@ -41,26 +44,18 @@ KINDS: tuple[FactKind, ...] = (
 )  # fmt: skip
 """In the order in which people are shown them."""
 
-WHOLE = 400
-"""A message of the user of up to so many characters is one fact; a longer one is read sentence by sentence."""
-
-PASTE = 8_000
-"""From so many characters on a text was hardly typed: only its rules and the lines that carry a fact are read."""
-
 LINE = 300
-"""Characters of one fact that nobody typed, and of a line of a paste; what is longer is none."""
+"""Characters of one fact that nobody typed, and of a line of data; what is longer is none."""
 
 LONG_LINE = 20_000
 """Characters from which on a line of an answer is data, and is not read."""
 
-STRETCH = 65_536
-"""Characters of a text that are searched at once."""
-
 MOST_LINES = 100
-"""Lines that are read of one paste."""
+"""Lines beside the rules that are read of a text that was hardly typed."""
 
 MOST_ERRORS = MOST_ATOMS = 5
-"""Errors of one result, the last; addresses, ids and changed names of one message of a tool, each."""
+"""Errors of one result or piece of data, the last; changed names of one call; and addresses or ids of one of either,
+of which more are a list that nobody would call facts."""
 
 MOST = 1_000
 """Facts of one kind, but the user's rules: of twice as many of the newest the shortest."""
@@ -80,50 +75,6 @@ class Fact:
 _Results: TypeAlias = dict[str, tuple[Message, ToolResultPart]]
 """The results of calls with their messages, by the call's id."""
 
-_STANDING = """
-never always must mustn shouldn should shall only prefer prefers preferred preferably avoid ensure remember don
-forbidden prohibited required not dont cannot no without whenever unless until each every want wants like hate
-important mandatory keep before after allowed use
-nie niemals immer stets nicht kein keine keinen keiner keinem muss müssen musst soll sollen sollst sollte darf
-dürfen darfst nur lieber bevorzuge bevorzugt vermeide vermeiden unbedingt keinesfalls ohne statt verboten achte
-verwende benutze nutze bitte jedes jeder jede
-jamais toujours pas doit doivent dois devez devons faut interdit évite évitez éviter préfère préférez préférer
-seulement uniquement sans plutôt utilise utilisez obligatoire chaque
-nunca siempre jamás debe deben debes prohibido evita evite evitar prefiero prefiere preferimos solo sólo solamente
-sin usa utiliza cada sempre não nao deve devem prefira prefiro apenas somente sem mai non devi devono preferisci
-soltanto senza ogni vietato
-nooit altijd niet geen moet moeten alleen nigdy zawsze musi tylko unikaj asla daima mutlaka sadece
-никогда всегда не нельзя должен должна должно должны обязательно только избегай предпочитаю используй ніколи завжди
-لا لن دائما دائمًا أبدا أبدًا يجب ينبغي ممنوع يمنع فقط تجنب استخدم أفضل بدون עדיף תמיד אסור חייב רק אל לא
-हमेशा कभी मत नहीं केवल
-"""
-_RULE_WORDS = frozenset(_STANDING.split())
-_SAID = (
-    "n't|make sure|from now on|stick to|instead of|rather than|at most|at least|ask me|ask first|hay que|n\u2019t|"
-    "不要|不能|不得|不许|不許|不可|不准|不应|不該|不用|必须|必須|务必|務必|禁止|总是|總是|永远|永遠|始终|始終|从不|從不|"
-    "绝不|絕不|请勿|請勿|勿|别|別|应该|應該|应当|應當|只|优先|優先|避免|最好|一定|尽量|盡量|喜欢|喜歡|每次|"
-    "ないで|しない|禁じ|必ず|常に|絶対|いつも|べき|なければ|ならない|はいけ|てはなら|ください|下さい|避け|だけ|のみ|好み|"
-    "ほしい|欲しい|こと。|毎回|ません|항상|절대|마세요|말 것|지 마|해야|반드시|금지|선호|피하|하지 말|만 사용"
-)
-_PIECES = _SAID.split("|")
-_ASCII_PIECES = [piece for piece in _PIECES if piece.isascii()]
-_LASTING = re.compile(
-    r"^(?:please )?(?:never|always|do not ever|don['’]t ever)\b(?! mind\b)(?=\W+\w)|^(?:nie|niemals|immer|ab jetzt)\b|"
-    r"\b(?:you|we|code|it) must (?:never|always|not)\b|\b(?:from now on|in future|every time you|at all times)\b|"
-    r"^(?:von nun an|jamais|toujours|désormais|nunca|siempre|sempre|mai)\b|^(?:никогда|всегда)\b|"
-    "永远|永遠|始终|始終|总是|總是|绝不|絕不|从现在|從現在|必ず|常に|今後|항상|절대|앞으로|دائما|أبدا",
-    re.IGNORECASE,
-)
-"""What says that a rule is for good."""
-_BEGINNING = """
-avoid stick stop respect follow reply answer respond speak name treat assume leave limit ask wait format indent
-write call let be note pin commit run check test put target support antworte schreib schreibe lass halte nimm
-réponds écris garde responde escribe mantén
-"""
-_IMPERATIVES = frozenset(_BEGINNING.split())
-"""Words that begin a rule; those that ask for work (fix, read, show) do not."""
-_WORD = re.compile(r"\w+")
-_BETWEEN = re.compile(r"\W")
 _DECISION = re.compile(
     r"(?<!\w)(?:decid\w+|decision|chose|chosen|choose|settled on|agreed|opted|picked|going with|go with|"
     r"(?:we|i)(?:'ll| will| shall) (?:use|keep|take|go|stick)|resolved to|conclusion|therefore we|"
@@ -149,6 +100,13 @@ _ERROR = re.compile(
     r"오류|خطأ|fehler|erreur|ошибка",
     re.IGNORECASE,
 )
+_ASIDE = re.compile(rf"{re.escape(REFUSED)}|\[exit code|File \"[^\"]*\", line \d|at \S+ ?\(")
+"""Lines of a failed call that say nothing of the failure: ours, and the frames of a traceback."""
+_LOGGED_ERROR = re.compile(
+    r"^(?![-+@])\W*(?:\S+ ){0,4}?(?:\[?(?:ERROR|FATAL|CRITICAL|PANIC)\b|[A-Z]\w*(?:Error|Exception): |"
+    r"(?:error|fatal|panic)(?:\[\w+\])?: )"
+)
+"""What a line of data has to say to be an error: its level or its name, near its beginning."""
 _SURE_ERROR = re.compile(r"^\W*(?:[\w.]*(?:Error|Exception)\b|(?:error|fatal|panic|错误|エラー)\b.{0,40}?:)")
 _NUMBER = re.compile(
     r"[$€£¥]\s?\d|(?<![\w.])\d[\d.,_]{0,24}\s?(?:%|‰|°|€|\$|[µnm]?s\b|sec|min|h\b|hours?\b|days?\b|weeks?\b|months?\b|"
@@ -272,8 +230,8 @@ def _of(message: Message, results: _Results) -> Iterator[Fact]:
     """The facts that one message says by itself."""
     if message.role == "user":
         for part in message.parts:
-            if isinstance(part, TextPart):
-                yield from _typed(message, part.text, part.pasted or [])
+            if isinstance(part, TextPart) and own_output(message) is None:
+                yield from _typed(message, part)
     elif message.role == "assistant":
         yield from _answered(message)
         for call in message.tool_calls:
@@ -288,68 +246,48 @@ def _of(message: Message, results: _Results) -> Iterator[Fact]:
 # What the user typed
 
 
-def is_rule(sentence: str) -> bool:
-    """Returns whether a sentence that the user typed may say how things are to be done: in doubt it does."""
-    small, start = sentence.lower(), 0
-    while start < len(small):
-        end = found.start() if (found := _BETWEEN.search(small, start + STRETCH)) is not None else len(small)
-        words = _WORD.findall(small, start, end)
-        begins = words[1:2] if words[:1] == ["please"] else words[:1]
-        if not _RULE_WORDS.isdisjoint(words) or (start == 0 and not _IMPERATIVES.isdisjoint(begins)):
-            return True
-        start = end
-    return any(piece in small for piece in (_ASCII_PIECES if small.isascii() else _PIECES))
-
-
-def lasting_rule(message: Message) -> str:
-    """The first sentence that the user typed and that says how things are to be from now on, or nothing. What was
-    pasted is others' text, and what only asks for work holds for that work."""
-    own, at = "", 0
-    for start, end in written_in(message).pasted:
-        own, at = f"{own}{message.text[at:start]}\n", max(at, end)
-    own += message.text[at:]
-    if len(own) > PASTE or own.startswith("!"):
-        return ""
-    return next((s for s in sentences_in(own) if len(s) <= WHOLE and _LASTING.search(s) and is_rule(s)), "")
-
-
-def _typed(message: Message, text: str, pasted: list[list[int]]) -> Iterator[Fact]:
-    own, pastes, at = [], [], 0
-    for start, end in pasted:
-        own.append(text[at:start])
-        pastes.append(text[start:end])
-        at = max(at, end)
-    own.append(text[at:])
-    for piece in own:
+def _typed(message: Message, part: TextPart) -> Iterator[Fact]:
+    text = typed_of(part)
+    for piece in text.words:
         if len(piece) > PASTE:
-            yield from _pasted(message, piece, own=True)
+            yield from _hardly_typed(message, piece)
             continue
         for sentence in [piece.strip()] if len(piece) <= WHOLE else sentences_in(piece):
             if sentence:
                 yield Fact("rule" if is_rule(sentence) else "typed", sentence, message.id, "user")
-    for piece in pastes:
-        if len(piece) > WHOLE:
-            yield from _pasted(message, piece, own=False)
-        elif piece.strip():
-            yield Fact("typed", piece.strip(), message.id, "user")
+    for piece in text.data:
+        yield from _found_in(message, piece)
 
 
-def _pasted(message: Message, text: str, own: bool) -> Iterator[Fact]:
-    """The lines of a text that was hardly typed that carry a fact, and the rules where the user may have written them
-    (``own``). What reads as a rule in a paste is what others wrote: it is one only where the user says it."""
+def _hardly_typed(message: Message, text: str) -> Iterator[Fact]:
+    """The rules in a text of which it is not known that somebody else wrote it, and the lines that carry a fact."""
     count = 0
     for line in sentences_in(text):
-        if own and is_rule(line):
+        if is_rule(line):
             yield Fact("rule", line, message.id, "user")
-        elif count < MOST_LINES and len(line) <= LINE and (_carries(line) or is_rule(line)):
+        elif count < MOST_LINES and len(line) <= LINE and _carries(line):
             count += 1
             yield Fact("typed", line, message.id, "user")
-        elif not own and count >= MOST_LINES:
-            return
 
 
 def _carries(line: str) -> bool:
     return any(p.search(line) for p in (_DIGIT, _URL, _PATH, _ERROR, _DECISION))
+
+
+def _found_in(message: Message, data: str) -> Iterator[Fact]:
+    """What is read of data that came with a message, as of what a tool found."""
+    lines = [line.strip() for line in data.splitlines() if len(line) <= LINE]
+    errors = list(dict.fromkeys(filter(_LOGGED_ERROR.match, lines)))
+    yield from (Fact("error", line, message.id, "user") for line in errors[-MOST_ERRORS:])
+    yield from _few_atoms(message, "user", "\n".join(lines))
+
+
+def _few_atoms(message: Message, role: Role, text: str) -> Iterator[Fact]:
+    """The addresses and ids in data, where they are few."""
+    for kind, pattern in _ATOMS:
+        atoms = dict.fromkeys(m[0].rstrip(".,;:") for m in pattern.finditer(text)) if kind != "path" else {}
+        if len(atoms) <= MOST_ATOMS:
+            yield from (Fact(kind, atom, message.id, role) for atom in atoms)
 
 
 def _said_to_tools(message: Message, result: ToolResultPart) -> Iterator[Fact]:
@@ -369,7 +307,7 @@ def _said_to_tools(message: Message, result: ToolResultPart) -> Iterator[Fact]:
         said = text.partition("The user wrote: ")[2]
     elif result.is_error and display == {"kind": "text", "text": result.text} and text.startswith(REFUSED):
         said = text.partition(FEEDBACK)[2]
-    yield from _typed(message, said.strip(), []) if said.strip() else ()
+    yield from _typed(message, TextPart(said.strip())) if said.strip() else ()
 
 
 # What was answered
@@ -453,16 +391,14 @@ def _called(message: Message, call: ToolCallPart, at: Message, result: ToolResul
         yield Fact("command", f"{line}{CODE}{_code(result)}", message.id, "assistant")
         if not result.is_error and len(result.text) <= 2_000:
             text = result.text
-            for kind, pattern in _ATOMS:
-                atoms = dict.fromkeys(m[0].rstrip(".,;:") for m in pattern.finditer(text))
-                yield from (Fact(kind, atom, at.id, "tool") for atom in list(atoms)[:MOST_ATOMS] if kind != "path")
+            yield from _few_atoms(at, "tool", text)
     if name == "ask" and not result.is_error and "answer" in (result.display or {}):
         asked = str(arguments.get("question") or "").strip()
         yield Fact("decision", " ".join(f"{asked} {result.text}".split()), at.id, "tool")
     elif result.is_error or isinstance(command, str):
         mark = _ERROR if result.is_error else _SURE_ERROR
         lines = [line.strip() for line in result.text[-20_000:].splitlines() if len(line) <= LINE]
-        lines = [line for line in lines if line and not line.startswith((REFUSED, "[exit code"))]
+        lines = [line for line in lines if line and not _ASIDE.match(line)]
         errors = list(dict.fromkeys(filter(mark.search, lines))) or (lines[-1:] if result.is_error else [])
         yield from (Fact("error", line, at.id, "tool") for line in errors[-MOST_ERRORS:])
 

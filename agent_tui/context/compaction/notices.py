@@ -65,11 +65,11 @@ def done_text(
     if record.own:
         parts.append(f"by {record.own}")
     if problem is not None:
-        parts.append(f"without a summary, because {problem}")
+        parts.append(f"{problem}; summarised without the model")
     if left_out:
         parts.append(f"left out {plural(left_out, 'old message')}")
     if said := kept_text(kept, record.facts):
-        parts.append(f"{said} from the text itself" if problem is not None and record.facts else said)
+        parts.append(said)
     if cleared:
         parts.append(f"cleared {plural(cleared, 'old tool result')}")
     if clipped:
@@ -188,6 +188,15 @@ def stop_text(usage: ContextUsage, why: str, stuck: bool = False) -> str:
         f"The context is full: the next input is {_whole(usage)} tokens of a window of {_known(window)}, leaving "
         f"{room} for an answer (at least {_known(min_output(window))} are needed). Not compacted: {why}. "
         f"{first}, use /model for a larger window, or /clear to start over."
+    )
+
+
+def unsummarised_text(usage: ContextUsage, why: str) -> str:
+    """Why a message is not sent: without a summary, which failed or was ended, it does not fit."""
+    return (
+        f"Not sent, and nothing was left out: with {_whole(usage)} tokens of a window of {_known(usage.window or 0)} "
+        f"the conversation needs a summary first, and {why}. Send a message to try again, run /compact, or use /model "
+        "for a larger window."
     )
 
 

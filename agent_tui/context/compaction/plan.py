@@ -219,6 +219,12 @@ class SummaryPlan:
             made.provider_metadata = {"own": to_dict(replace(own, beside=beside, counted=counted))}
         return Message(new_id("sum"), "user", [made, *carried], created=created)
 
+    def without_model(self) -> SummaryPlan:
+        """The same plan where no model writes anything: of the messages stays what is kept word for word, with as many
+        more facts as its summary would have been long."""
+        left_out = self.left_out or max(1, len(self.fresh))
+        return replace(self, left_out=left_out, tokens=0, facts_tokens=self.facts_tokens + self.tokens)
+
     def goes(self, view: Sequence[SentMessage]) -> list[str]:
         """Ids of what is sent now and would not be with this summary, earlier summaries included."""
         kept, ids = frozenset(self.kept_ids), frozenset(self.message_ids)
@@ -391,7 +397,7 @@ def left_out_text(messages: int, recall: bool = False) -> str:
     """The placeholder of messages that were left out without a summary."""
     way = f" The tool {RECALL_TOOL} finds what they say." if recall else ""
     count = plural(messages, "older message")
-    return f"[{count} left out here: the conversation did not fit the context window.{way}]"
+    return f"[{count} left out here, without a summary.{way}]"
 
 
 def records_of(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import may_be_refused
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.answers import MIN_GAIN
+from agent_tui.context.compaction.judge import MIN_GAIN
 from agent_tui.context.compaction.notices import stuck_why, too_little_why
 from agent_tui.context.compaction.plan import (
     CLIP_SPARE,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent_tui.context.compaction.summary import clip
+from agent_tui.context.compaction.typed import SHORT_DATA, spoken_text
 from agent_tui.context.tokens import Family, char_tokens, estimate_message
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import (
@@ -150,34 +151,40 @@ WORTH_CLIPPING = 60
 
 
 def user_words(messages: Sequence[Message], budget: int, family: Family) -> tuple[tuple[str, ...], str, int]:
-    """The user's messages that fit ``budget`` tokens whole, oldest first; what fits of the newest of the others, cut
-    visibly; and how many messages neither has.
+    """The user's messages, without long data in them, that fit ``budget`` tokens whole, oldest first; what fits of the
+    newest of the others, cut visibly; and how many messages neither has.
 
     The small ones come first, however old: a rule in one line must not give way to a paste. Among those of about the
     same size the newest win.
     """
     words = [m for m in messages if m.role == "user" and m.text.strip()]
-    costs = [_cost(m, family) for m in words]
+    texts = [_spoken(message) for message in words]
+    costs = [_cost(m, text, family) for m, text in zip(words, texts, strict=True)]
     kept: dict[int, str] = {}
     left = budget
     for index in sorted(range(len(words)), key=lambda i: (costs[i].bit_length(), -i)):
         if costs[index] <= left:
-            kept[index] = words[index].text
+            kept[index] = texts[index]
             left -= costs[index]
     cut = ""
     newest = next((i for i in range(len(words) - 1, -1, -1) if i not in kept), None)
     if newest is not None and left >= min(WORTH_CLIPPING, budget):
-        text = words[newest].text
+        text = texts[newest]
         cut = clip(text, len(text) * left // costs[newest])
     return tuple(kept[i] for i in sorted(kept)), cut, len(words) - len(kept) - bool(cut)
 
 
-def _cost(message: Message, family: Family) -> int:
-    text_only = all(isinstance(p, TextPart) for p in message.parts)
-    raw = message.raw_tokens if text_only else None
-    return estimate_message(
-        replace(message, parts=[TextPart(message.text)], raw_tokens=raw, counts=message.counts), family
-    ).tokens
+def _spoken(message: Message) -> str:
+    """What the user said in a message: long data in it is only counted."""
+    if len(message.text) <= SHORT_DATA:
+        return message.text
+    return "".join(spoken_text(part) for part in message.parts if isinstance(part, TextPart))
+
+
+def _cost(message: Message, text: str, family: Family) -> int:
+    whole = text == message.text and all(isinstance(p, TextPart) for p in message.parts)
+    raw, counts = (message.raw_tokens, message.counts) if whole else (None, None)
+    return estimate_message(replace(message, parts=[TextPart(text)], raw_tokens=raw, counts=counts), family).tokens
 
 
 def todo_lines(messages: Sequence[Message], budget: int) -> tuple[str, ...]:

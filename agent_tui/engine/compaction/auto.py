@@ -3,6 +3,8 @@
 It never loops: between two replies of the model there is at most one automatic compaction, one more without a model
 call where nothing could be sent otherwise, and one for a provider overflow of each step. And it never ends a session:
 what keeps it from compacting counts only while the next input can be sent as it is, but for ``auto_compact = false``.
+A summary whose call failed, or that the user ended, is no leave to go on without it: the turn ends, with all messages
+as they were, until summaries have failed so often that the user was told that there will be none.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from agent_tui.context.compaction.notices import (
     stop_text,
     switch_held_back_text,
     switch_text,
+    unsummarised_text,
     warning_text,
 )
 from agent_tui.context.compaction.plan import CompactionReason
@@ -32,6 +35,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 CANCELLED = "you cancelled it in this turn"
+BLOCKED = "a hook blocked it"
 
 MAX_FAILURES = 3
 """Failures in a row after which no summary is asked for by itself any more in the session: room is made without one."""
@@ -129,6 +133,9 @@ class AutoCompaction:
         """Nothing can be sent as it is. Only the setting keeps that from being mended."""
         if held == "setting" or self._last_resort:
             return Stop(stop_text(usage, self.held_back_text(), self._stuck()))
+        if self._tried is not None and self._tried.was_cut_off:
+            # Nothing may be left out without a summary that somebody wanted and did not get.
+            return Stop(unsummarised_text(usage, self.held_back_text()))
         notice = self._room_notice(usage) if held == "paused" and self._tried is None else None
         if self._tried is None and not self.off:
             return Compact("auto", notice=notice)
@@ -242,7 +249,7 @@ class AutoCompaction:
                 after = tokens(tried.after, True) if tried.after is not None else "its new size"
                 return f"it was compacted just now, to {after}, and the model has not answered since"
             case "cancelled":
-                return CANCELLED
+                return BLOCKED if tried.why == BLOCKED else CANCELLED
             case "not_worth_it":
                 return f"not worth it: {tried.why}"
             case "failed":

@@ -14,17 +14,10 @@ from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction import notices
-from agent_tui.context.compaction.answers import (
-    ASKED_AGAIN,
-    SummaryProblem,
-    check_size,
-    joined,
-    placed,
-    shortened,
-    with_unknown_paths,
-)
+from agent_tui.context.compaction.answers import joined, whole_answer, with_unknown_paths
 from agent_tui.context.compaction.facts import FactReader
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, SummaryPlan, message_tokens, records_of
+from agent_tui.context.compaction.judge import ASKED_AGAIN, SummaryProblem, check_size
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, message_tokens, records_of
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold, plan_without_model
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.cuts import DROPPED_SUFFIX
@@ -89,6 +82,11 @@ class CompactionResult:
     @property
     def done(self) -> bool:
         return self.outcome == "done"
+
+    @property
+    def was_cut_off(self) -> bool:
+        """True when there is no summary because its call failed or was ended, or a hook or a budget was in its way."""
+        return self.outcome == "cancelled" or (self.outcome == "failed" and self.failure is not None)
 
     @property
     def quiet(self) -> bool:
@@ -255,11 +253,11 @@ class Compactor:
         if plan.summary is None or not plan.summary.needs_model:
             return await self._instead(plan, None)
         if own is None:
-            return await self._summarised(plan, plan.summary, model, session_id, warm)
+            return await self._summarised(plan, model, session_id, warm)
         made = await self._by_provider(plan, own)
         if isinstance(made, CompactionResult):
             return made
-        ours = await self._summarised(plan, plan.summary, model, session_id, warm)
+        ours = await self._summarised(plan, model, session_id, warm)
         return replace(ours, own_failure=made)
 
     async def _by_provider(self, plan: CompactionPlan, own: WarmCall) -> CompactionResult | Failure:
@@ -267,45 +265,44 @@ class Compactor:
         answer, items = await self._call.own(plan.inputs.model, own)
         if items is None:
             return answer.failure or Failure("bad_answer", "")
-        made = await self._made(plan, placed(answer.text), items)
+        made = await self._made(plan, whole_answer(answer.text), items)
         if made.problem is not None:
             return Failure("bad_answer", made.problem.text)
         done = self._done(plan, made.records, made.summary, made.after)
         return replace(done, sections=made.sections, own=items)
 
     async def _summarised(
-        self, plan: CompactionPlan, wanted: SummaryPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
+        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
     ) -> CompactionResult:
         answer = await self._call.ask(plan, model, session_id, warm)
         self._warm = answer.warm
-        if answer.why is not None:
-            return await self._without_model(plan, answer.why, answer.failure)
-        sections, made = await self._repaired(plan, model, session_id, answer, warm)
+        if answer.failure is not None:
+            return await self._without_model(plan, answer.failure.message.rstrip("."), answer.failure)
+        if answer.problem is not None:
+            return await self._stand_in(plan, answer.problem.text)
+        sections, made = await self._improved(plan, model, session_id, answer, warm)
         if made.problem is None:
             said = "\n".join(message_text_for_count(message) for message in plan.path)
             if (told := with_unknown_paths(sections, said)) != sections:
                 made = await self._made(plan, told)
-        if made.problem is not None:
-            made = await self._made(plan, shortened(sections, wanted.tokens))
         if made.problem is None:
             return replace(self._done(plan, made.records, made.summary, made.after), sections=made.sections)
         if made.problem.code == "over_limit" and plan.needed:
             return await self._and_more(plan, made)
-        return await self._without_model(plan, made.problem.text)
+        return await self._stand_in(plan, made.problem.text)
 
-    async def _repaired(
+    async def _improved(
         self, plan: CompactionPlan, model: ModelInfo, session_id: str, first: SummaryAnswer, warm: AskWarm | None
     ) -> tuple[Mapping[str, str], _Made]:
         """The sections of the first answer and what the plan comes to with them, or those of a second one, where the
-        first is badly formed or lacks facts that there is no room to add, and the second has no less."""
+        first is too long or lacks facts that there is no room to add, and the second has no less."""
         assert plan.summary is not None
         sections, made = first.sections, await self._made(plan, first.sections)
-        badly = first.problem if first.problem is not None and first.problem.code == "headings" else None
         facts = await asyncio.to_thread(plan.summary.missing, sections) if made.problem is None else ()
-        if (problem := made.problem or badly) is None and not facts:
+        if made.problem is None and not facts:
             return sections, made
-        lacks = ASKED_AGAIN[problem.code] if problem is not None else ""
-        again = await self._call.repair(plan, model, session_id, first, lacks, facts, warm)
+        lacks = ASKED_AGAIN[made.problem.code] if made.problem is not None else ""
+        again = await self._call.rewrite(plan, model, session_id, first, lacks, facts, warm)
         if again is None:
             return sections, made
         if made.problem is not None:
@@ -313,7 +310,7 @@ class Compactor:
         whole = await asyncio.to_thread(plan.summary.repaired, sections, again.sections)
         better, asked = await self._made(plan, whole), sum(char_tokens(fact.text) for fact in facts)
         size, most = char_tokens(joined(whole)), max(plan.summary.tokens, char_tokens(joined(sections))) + asked
-        if better.problem is not None or size > LONGER * most or not (badly or better.lost < made.lost):
+        if better.problem is not None or size > LONGER * most or better.lost >= made.lost:
             return sections, made
         return whole, better
 
@@ -331,12 +328,25 @@ class Compactor:
         )
         return _Made(sections, records, summary, usage, problem)
 
+    async def _stand_in(self, plan: CompactionPlan, why: str) -> CompactionResult:
+        """The model wrote nothing that can stand for the messages: what is kept of them word for word does. Where that
+        makes too little room, so does what else needs no model."""
+        assert plan.summary is not None
+        floor = replace(plan, summary=plan.summary.without_model())
+        made = await self._made(floor, {})
+        if made.problem is None:
+            return self._done(floor, made.records, made.summary, made.after, why)
+        return await self._without_model(plan, why)
+
     async def _without_model(self, plan: CompactionPlan, why: str, failure: Failure | None = None) -> CompactionResult:
         """There is no summary. Where nothing could be sent any more, or the user asked and the model gave none, what
         needs none makes the room. Any other is tried again later: the conversation is worth the wait."""
         given_none = plan.reason == "manual" and failure is None
         other = await asyncio.to_thread(plan_without_model, plan) if plan.needed or given_none else None
-        if other is None or other.action not in ("prune", "summary"):
+        # What the model wrote was of no use: then its summary is made without it. A call that failed may succeed next
+        # time, and until then no message is left out.
+        means = ("prune",) if failure is not None else ("prune", "summary")
+        if other is None or other.action not in means:
             return replace(self._result(plan, "failed", notices.failed_text(why, plan.reason), why), failure=failure)
         return replace(await self._instead(other, why), failure=failure)
 

@@ -26,7 +26,7 @@ from agent_tui.context.compaction.worth import (
 )
 from agent_tui.context.tokens import family_of
 from agent_tui.engine.cache_forecast import warm_call
-from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
+from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, OwnCompactions, Planning, plan_of_now
 from agent_tui.engine.compaction.early import Decision as Early
 from agent_tui.engine.compaction.early import Offers, Preparing
@@ -39,7 +39,6 @@ from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
-from agent_tui.providers.catalog import dialect_of
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.ledger import Ledger
@@ -50,6 +49,11 @@ log = logging.getLogger(__name__)
 
 def _unheard(event: Event) -> None:
     """Takes events that nobody is told."""
+
+
+def _result_of(task: asyncio.Task[CompactionResult | None]) -> CompactionResult | None:
+    """What a task that has ended made; None where it failed or was ended."""
+    return None if task.cancelled() or task.exception() is not None else task.result()
 
 
 class CompactionService:
@@ -193,7 +197,7 @@ class CompactionService:
         plan = await self._planning.plan(inputs, usage, reason, focus, without_model, fold) if blocked is None else None
         if plan is None:
             text = blocked or cancelled_text(usage.total, usage.approximate, reason)
-            why = "a hook blocked it" if blocked else "it was cancelled"
+            why = BLOCKED if blocked else "it was cancelled"
             return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
         try:
             writers = [own.info for own in self.runtimes] if summary_model is None else [summary_model]
@@ -285,9 +289,12 @@ class CompactionService:
             await patiently(lambda: conversation.commit_compaction(result.records, result.summary, None))
 
     async def _prepare_early(self, usage: ContextUsage) -> None:
-        """Has the summary written beside the step that is sent now, where the next one may need it."""
+        """Has the summary written beside the step that is sent now, where the next one may need it and the server
+        answers both at a time."""
         runtime, conversation = self._runtime, self._runtime.conversation
         if runtime.parent is not None or self._early is not None or not self.preparing.near(usage, conversation.steps):
+            return
+        if not runtime.info.parallel and runtime.settings.context.summary_model is None:
             return
         plan = await self._planning.plan(runtime.inputs(), usage, "auto")
         if plan is None or plan.action != "summary" or plan.summary is None or not plan.summary.needs_model:
@@ -302,7 +309,7 @@ class CompactionService:
         """The summary of a plan; None where it would hold up the step beside it, or a budget has no room for both."""
         runtime = self._runtime
         model = await self._configured_model(_unheard) or runtime.info
-        if not dialect_of(model.target.provider).batches:
+        if not model.parallel:
             return None
         step, call = runtime.expected(usage, None), summary_call(plan, usage, model.prices)
         both = replace(call, cold_usd=call.cold_usd + step.needed_usd, most_input=call.input + step.tokens)
@@ -330,6 +337,8 @@ class CompactionService:
         task, then = self._early, self._early_plan
         if task is None or then is None or plan.action not in ("prune", "summary"):
             return None
+        if task.done() and _result_of(task) is None:
+            return None
         if (now := plan_of_now(plan, then)) is None:
             return None
         emit(CompactionStarted(plan.before, plan.why, plan.before_estimated))
@@ -341,7 +350,7 @@ class CompactionService:
         if self._refused:
             text = cancelled_text(plan.before, plan.before_estimated)
             return CompactionResult("cancelled", plan.reason, text, "it was cancelled", plan.before)
-        result = None if task.cancelled() or task.exception() is not None else task.result()
+        result = _result_of(task)
         # The provider's own compaction is asked of the session's own model alone.
         wrote = [self._runtime.info] if result is not None and result.own is not None else writers
         if result is None or {step.model_key for step in result.steps}.difference(m.spec.key for m in wrote):

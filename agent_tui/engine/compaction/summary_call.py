@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
-from agent_tui.context.compaction.answers import (
+from agent_tui.context.compaction.answers import joined, read_answer
+from agent_tui.context.compaction.judge import (
     ASKED_AGAIN,
-    FRUITLESS,
+    SUMMARY_FORM,
+    AnswerForm,
+    Replaced,
     SummaryProblem,
-    check_text,
-    joined,
-    placed,
-    read_answer,
+    judge_summary,
 )
 from agent_tui.context.compaction.plan import CompactionPlan, SummaryPlan
 from agent_tui.context.compaction.summary import (
@@ -27,14 +27,17 @@ from agent_tui.context.compaction.summary import (
     prepare_inputs,
     question_text,
     range_question,
+    render_messages,
     repair_text,
     rough_tokens,
     system_text,
     user_text,
 )
+from agent_tui.context.tokens import char_tokens
 from agent_tui.context.view import maker_of
 from agent_tui.engine.cache_forecast import WarmCall
-from agent_tui.engine.calls import BegunCall, begin_call, fitting_output, stream_with_retries
+from agent_tui.engine.calls import BegunCall, begin_call, fitting_output
+from agent_tui.engine.retries import CallItem, Interrupted, stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, Metadata, OwnItems, TextPart, new_id
@@ -47,7 +50,6 @@ from agent_tui.models.requests import (
     ModelRequest,
     SentMessage,
     Started,
-    StreamItem,
     SystemBlock,
     UsageReport,
 )
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[StreamItem]]
+StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[CallItem]]
 AskWarm: TypeAlias = Callable[[str, int], WarmCall | None]
 """``engine.cache_forecast.warm_call`` of the conversation that is compacted."""
 MakeStep: TypeAlias = Callable[[int | None, bool], Step]
@@ -107,7 +109,7 @@ WORDS_PER_TOKEN = 0.6
 
 @dataclass(slots=True)
 class SummaryAnswer:
-    """The result of a call for a summary. ``sections`` are what can be used of it, whatever is wrong."""
+    """The result of a call for a summary. ``sections`` are those of an answer with which nothing is wrong."""
 
     text: str = ""
     finish: FinishReason | None = None
@@ -116,27 +118,28 @@ class SummaryAnswer:
     sections: Mapping[str, str] = field(default_factory=dict)
     warm: bool = False
     """It was asked for as the next message of the conversation."""
+    thought: bool = False
+    """There were thoughts beside its text."""
     items: list[Metadata] = field(default_factory=list)
     """What a compaction of the provider's own made."""
 
-    def judge(self) -> None:
-        """Reads the text that came."""
-        if self.failure is not None:
-            return
-        self.problem = check_text(self.text, self.finish or "unknown")
-        if self.problem is not None and self.problem.code in FRUITLESS:
-            return
-        sections = read_answer(self.text) or placed(self.text)
-        if self.finish == "length":
-            sections[next(reversed(sections))] += " [cut off at the output limit]"
-        self.sections = sections
+    def judge(self, replaced: Replaced, form: AnswerForm = SUMMARY_FORM) -> SummaryAnswer:
+        """The same answer, with what is wrong with its text, or its sections."""
+        if self.failure is None:
+            self.problem = judge_summary(self.text, self.finish or "unknown", replaced, form, self.thought)
+            self.sections = read_answer(self.text, form.headings) if self.problem is None else {}
+        return self
 
     @property
     def why(self) -> str | None:
-        """Why nothing of it can be used, as half a sentence; None where something can."""
+        """Why it cannot be used, as half a sentence; None where it can."""
         if self.failure is not None:
             return self.failure.message.rstrip(".")
-        return self.problem.text if self.problem is not None and not self.sections else None
+        return self.problem.text if self.problem is not None else None
+
+
+Send: TypeAlias = Callable[[str], Awaitable[SummaryAnswer | None]]
+"""Makes a call with a line that says what was wrong with the answer before, or with none; None where none is made."""
 
 
 class PaidCalls:
@@ -152,7 +155,7 @@ class PaidCalls:
         """The next calls write the summary up to this message before it is needed; their steps say so."""
         self._prepared = cut
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[CallItem]:
         """The summary call, waited for and tried again as a step is."""
         runtime, patience = self._runtime, self._runtime.settings.agent
         request = replace(
@@ -189,8 +192,8 @@ class PaidCalls:
 
 
 class SummaryCall:
-    """Makes the calls of one compaction; ``steps`` are all of them, oldest first. Whatever is wrong with the answers,
-    it is said and asked for once more once."""
+    """Makes the calls of one compaction; ``steps`` are all of them, oldest first. Whatever is wrong with an answer, a
+    model is asked once, and in all of the compaction once more with what is wrong."""
 
     def __init__(self, stream: StreamFunction, clock: Callable[[], float], payer: Payer) -> None:
         self._stream = stream
@@ -204,6 +207,17 @@ class SummaryCall:
         self.steps = []
         self._again = False
 
+    async def ask_twice(self, send: Send) -> SummaryAnswer | None:
+        """The answer to what ``send`` asks; where something is wrong with it, and nothing was asked once more before,
+        the answer to the same with what is wrong. None where no call was made."""
+        answer = await send("")
+        if answer is None or answer.problem is None or self._again:
+            return answer
+        self._again = True
+        log.info("The summary is asked for once more: %s", answer.problem.text)
+        second = await send(ASKED_AGAIN[answer.problem.code])
+        return answer if second is None or second.failure is not None else second
+
     async def ask(
         self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None = None
     ) -> SummaryAnswer:
@@ -211,16 +225,16 @@ class SummaryCall:
         from it. Then there may be calls for parts, each of which sees the summary of those before it: the last answer
         counts. An input that is too long after all is split anew."""
         summary, halvings, done = _summary_of(plan), 0, 0
-        room = self._room(plan, model)
+        room, replaced = self._room(plan, model), _replaced_by(plan)
         waiting = prepare_inputs(summary.fresh, summary.previous, plan.focus, room, _rough_size(summary.tokens))
         apart = sum(part.tokens for part in waiting) + rough_tokens(_system(plan, _words(plan))) * len(waiting)
         fewer = round(apart / INPUT_SAFETY)
-        if warm is not None and (found := await self._within(plan, model, warm, fewer)) is not None:
+        if warm is not None and (found := await self._within(plan, model, warm, fewer, replaced)) is not None:
             return found
         while True:
             source = waiting[0]
-            answer = await self._once_or_twice(plan, model, session_id, source)
-            too_long = answer.failure is not None and answer.failure.kind == "context_overflow"
+            answer = await self._about(plan, model, session_id, source, replaced)
+            too_long = answer.failure is not None and answer.failure.kind in ("context_overflow", "too_large")
             if too_long and halvings < MAX_HALVINGS and len(source.entries) > 1:
                 log.info("The summary call is too long; its input is split")
                 halvings, room = halvings + 1, source.tokens // 2
@@ -233,27 +247,24 @@ class SummaryCall:
             done += 1
             waiting[0] = replace(waiting[0], previous=joined(answer.sections))
 
-    async def _within(self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, apart: int) -> SummaryAnswer | None:
-        """Asks as the next message of the conversation, once more where the answer is of no use. None where that costs
-        more than ``apart`` tokens that no cache has, or brings nothing that another form would not."""
-        hour, line, answer = model.spec.cache_ttl == "1h", "", None
-        output = max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
-        for _ in range(2):
+    async def _within(
+        self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, apart: int, replaced: Replaced
+    ) -> SummaryAnswer | None:
+        """Asks as the next message of the conversation. None where that costs more than ``apart`` tokens that no cache
+        has, or where it is refused: apart from it less is sent."""
+        hour, output = model.spec.cache_ttl == "1h", max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
+
+        async def send(line: str) -> SummaryAnswer | None:
             asked = warm(f"{_question(plan)} {line}".rstrip(), output)
             if asked is None or _dearer(asked.expected, priced_call(model.prices, apart, 0, output, hour)):
-                break
-            second = await self.call(asked.request, model, asked.expected, asked.record)
-            second.judge()
-            second.warm = True
-            if answer is None or second.why is None:
-                answer = second
-            if answer.failure is not None or answer.problem is None or answer.problem.code == "headings" or self._again:
-                break
-            self._again, line = True, ASKED_AGAIN[answer.problem.code]
-        if answer is None or answer.why is None:
-            return answer
-        elsewhere = answer.failure is None or answer.failure.kind in ("context_overflow", "invalid_request")
-        return None if elsewhere else answer
+                return None
+            answer = await self.call(asked.request, model, asked.expected, asked.record)
+            answer.warm = True
+            return answer.judge(replaced)
+
+        answer = await self.ask_twice(send)
+        refused = ("context_overflow", "too_large", "invalid_request")
+        return None if answer is None or (answer.failure and answer.failure.kind in refused) else answer
 
     async def own(self, model: ModelInfo, asked: WarmCall) -> tuple[SummaryAnswer, OwnItems | None]:
         """Asks the provider for its own compaction; None where there is none in its answer, which then says why."""
@@ -267,7 +278,7 @@ class SummaryCall:
         tokens = secret * SECRET_TOKENS if usage is None else usage.output - (usage.reasoning or 0)
         return answer, OwnItems(answer.items, compaction.by, maker_of(model), round(tokens) if secret else 0)
 
-    async def repair(
+    async def rewrite(
         self,
         plan: CompactionPlan,
         model: ModelInfo,
@@ -277,9 +288,9 @@ class SummaryCall:
         facts: Sequence[Fact] = (),
         warm: AskWarm | None = None,
     ) -> SummaryAnswer | None:
-        """Asks for the summary of the ``first`` answer once more, with what it ``lacks`` and the ``facts`` that it
-        leaves out: a small call, or one that goes on with the first where that was asked for within the conversation.
-        None where this compaction has asked once more before, or where it brought nothing better."""
+        """Asks for the summary of the ``first`` answer, which is one, once more, with what it ``lacks`` and the
+        ``facts`` that it leaves out: a small call, or one that goes on with the first where that was asked for within
+        the conversation. None where this compaction has asked once more before, or where it brought nothing better."""
         if self._again:
             return None
         self._again = True
@@ -294,32 +305,26 @@ class SummaryCall:
         else:
             request = self._request(plan, model, text, _system(plan, _words_in(length)), session_id)
             answer = await self._apart(request, model, length)
-        answer.judge()
-        return None if answer.why is not None or answer.problem is not None else answer
+        return None if answer.judge(_replaced_by(plan)).why is not None else answer
 
-    async def _once_or_twice(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, source: SummaryInput
+    async def _about(
+        self, plan: CompactionPlan, model: ModelInfo, session_id: str, source: SummaryInput, replaced: Replaced
     ) -> SummaryAnswer:
-        """One call, made again where its answer is of no use, once in a compaction, or where a refusal says that the
-        input fits with a shorter answer."""
-        words, length = _words(plan), _summary_of(plan).tokens
-        text = user_text(source)
-        request = self._request(plan, model, text, _system(plan, words), session_id)
-        answer = await self._apart(request, model, length)
-        if (output := shorter_summary(answer.failure, request, model)) is not None:
-            answer = await self._apart(replace(request, id=new_id("req"), max_output=output), model, length)
-        answer.judge()
-        problem = answer.problem
-        if problem is None or problem.code == "headings" or self._again:
-            return answer
-        self._again = True
-        line = ASKED_AGAIN[problem.code]
-        again = self._request(
-            plan, model, f"{text} {line}", _system(plan, words // 2 if answer.sections else words), session_id
-        )
-        second = await self._apart(again, model, length)
-        second.judge()
-        return answer if second.why is not None and answer.why is None else second
+        """Asks about one input, apart from the conversation; with a shorter answer where a refusal says that the input
+        fits then."""
+        words, length, text = _words(plan), _summary_of(plan).tokens, user_text(source)
+
+        async def send(line: str) -> SummaryAnswer:
+            less = words // 2 if line == ASKED_AGAIN["truncated"] else words
+            request = self._request(plan, model, f"{text} {line}".rstrip(), _system(plan, less), session_id)
+            answer = await self._apart(request, model, length)
+            if (output := shorter_summary(answer.failure, request, model)) is not None:
+                answer = await self._apart(replace(request, id=new_id("req"), max_output=output), model, length)
+            return answer.judge(replaced)
+
+        answer = await self.ask_twice(send)
+        assert answer is not None, "a call was made"
+        return answer
 
     def _room(self, plan: CompactionPlan, model: ModelInfo) -> int:
         """Tokens that the input of one call may have."""
@@ -407,11 +412,16 @@ class SummaryCall:
                     case Delta(kind="text", text=text, metadata=metadata):
                         pieces.append(text)
                         answer.items = (metadata or {}).get("items") or answer.items
+                    case Delta(kind="reasoning"):
+                        answer.thought = True
                     case Delta():
                         continue
                     case UsageReport(usage=usage, cost_usd=cost, believed=believed):
                         step.usage, step.believed = usage, believed
                         step.cost_usd = cost if cost is not None else model.prices.cost(usage)
+                    case Interrupted():
+                        pieces.clear()
+                        answer.items = []
                     case Finished(reason=reason):
                         answer.finish = reason
                     case Failed(failure=failure):
@@ -451,6 +461,14 @@ def _summary_of(plan: CompactionPlan) -> SummaryPlan:
     if plan.summary is None:
         raise ValueError("the plan has no summary")
     return plan.summary
+
+
+def _replaced_by(plan: CompactionPlan) -> Replaced:
+    """What a plan's summary would stand for."""
+    summary = _summary_of(plan)
+    entries = [entry.text for entry in render_messages(summary.fresh)]
+    text = "\n".join([*entries, summary.previous or ""])
+    return Replaced(round(char_tokens(text)), text)
 
 
 def _words(plan: CompactionPlan) -> int:

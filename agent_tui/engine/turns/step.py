@@ -14,22 +14,23 @@ from agent_tui.context.accounting.next_input import max_output_for
 from agent_tui.context.accounting.reports import DOUBTS, after_step, before_step, outgrown_text, told_text
 from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
-from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call, stream_with_retries, without_own
+from agent_tui.context.tokens import family_of, round_up
+from agent_tui.engine.calls import BegunCall, NextCall, begin_call, next_call
 from agent_tui.engine.conversation import patiently, store_failure
-from agent_tui.engine.models import NO_FILES, NO_MEDIA, adapt, remember
+from agent_tui.engine.retries import Interrupted, stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.turns.repetition import RepetitionWatch
+from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded, StepStarted
-from agent_tui.models.failure import TEXT_KEPT, Failure, without_text_kept
-from agent_tui.models.messages import Message, Origin, ReasoningPart, SearchPart, TextPart, ToolCallPart, new_id
+from agent_tui.models.events import AnswerInterrupted, ContextChanged, Notice, PartDelta, StepEnded, StepStarted
+from agent_tui.models.failure import Failure, without_text_kept
+from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
     Delta,
     Failed,
     Finished,
     FinishReason,
-    ModelInfo,
     ModelRequest,
     Reckoned,
     SentMessage,
@@ -38,95 +39,13 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.catalog import sees
-from agent_tui.providers.failure_lines import only_files, refuses_media, refuses_schema
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
-
-
-class StreamProcessor:
-    """Builds ``message`` from deltas. ``prefix`` is the fingerprint of everything sent before this answer; each
-    reasoning part remembers it. ``clock`` gives seconds."""
-
-    def __init__(self, message: Message, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.message = message
-        self.prefix = prefix
-        self.tokens = 0.0
-        """How long the answer is so far by the character rule, before the family's factor."""
-        self._clock = clock
-        self._since = 0.0
-        self._dirty: set[int] = set()
-        self._pieces: dict[int, list[str]] = {}
-
-    def apply(self, delta: Delta) -> None:
-        """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
-        parts = self.message.parts
-        if delta.index == len(parts):
-            self._end_reasoning()
-            self._since = self._clock()
-            parts.append(self._new_part(delta))
-        elif delta.index > len(parts):
-            raise ValueError(f"delta for part {delta.index} of {len(parts)}")
-        part = parts[delta.index]
-        if part.type != delta.kind:
-            raise ValueError(f"{delta.kind} delta for a {part.type} part")
-        if delta.text:
-            self.tokens += char_tokens(delta.text)
-            self._pieces.setdefault(delta.index, []).append(delta.text)
-        if isinstance(part, ToolCallPart):
-            part.call_id = delta.call_id or part.call_id
-            part.name = delta.name or part.name
-        if delta.metadata is not None:
-            part.provider_metadata = delta.metadata
-        self._dirty.add(delta.index)
-        if delta.closed and delta.index == len(parts) - 1:
-            self._end_reasoning()
-
-    def _end_reasoning(self) -> None:
-        """The newest part is complete; where it is a thought, its time is taken."""
-        part = self.message.parts[-1] if self.message.parts else None
-        if isinstance(part, ReasoningPart) and part.seconds is None:
-            part.seconds = round(self._clock() - self._since, 3)
-            self._dirty.add(len(self.message.parts) - 1)
-
-    def _new_part(self, delta: Delta) -> TextPart | ReasoningPart | ToolCallPart | SearchPart:
-        if delta.kind == "text":
-            return TextPart("")
-        if delta.kind == "reasoning":
-            return ReasoningPart("", prefix=self.prefix)
-        return SearchPart() if delta.kind == "search" else ToolCallPart(delta.call_id or "", delta.name or "", "")
-
-    def take_dirty(self) -> set[int]:
-        """Joins the pieces received so far into the parts and returns the indexes to flush."""
-        for index, pieces in self._pieces.items():
-            match part := self.message.parts[index]:
-                case ToolCallPart():
-                    part.arguments += "".join(pieces)
-                case TextPart() | ReasoningPart():
-                    part.text += "".join(pieces)
-        self._pieces.clear()
-        dirty, self._dirty = self._dirty, set()
-        return dirty
-
-    def finish(self) -> None:
-        """Settles the message: no part without content, and every tool call with an id of its own."""
-        self._end_reasoning()
-        self.take_dirty()
-        said = (TextPart, ReasoningPart)
-        self.message.parts = [p for p in self.message.parts if p.provider_metadata or not isinstance(p, said) or p.text]
-        seen: set[str] = set()
-        for call in self.message.tool_calls:
-            if not call.call_id or call.call_id in seen:
-                call.call_id = new_id("call")
-            seen.add(call.call_id)
-
+from agent_tui.tools.text_calls import find_text_calls
 
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
-
-MOST_ADAPTED = 3
-"""Things that a request may be refused for and made again without: the schema of its answer, reasoning, pictures."""
 
 
 @dataclass(slots=True)
@@ -135,18 +54,25 @@ class StepResult:
 
     message: Message
     step: Step
+    request: ModelRequest
     usage_before: ContextUsage
     finish: FinishReason = "unknown"
+    finish_words: str = ""
+    """How the provider calls that."""
     failure: Failure | None = None
     received: bool = False
+    repeats: str | None = None
+    """The piece that the answer went on repeating, for which it was ended."""
+    written_calls: tuple[str, ...] = ()
+    """The tools that it calls in its text, where such calls are not run."""
     usage_problem: str | None = None
     budget: BudgetLine | None = None
     """That which had no room for an answer as long as the model gives."""
 
-    def fail_with(self, text: str) -> None:
-        """What the turn ends with: why the step failed, with what was tried."""
+    def fail_with(self, text: str, first: Failure | None = None) -> None:
+        """What the turn ends with: why the step failed, with what was tried; ``first`` is how it failed before that."""
         if self.failure is not None:
-            self.failure = replace(self.failure, message=text)
+            self.failure = replace(first or self.failure, message=text)
 
 
 class StepRunner:
@@ -156,9 +82,11 @@ class StepRunner:
     the call with a failure of kind ``store``; one that is locked is written a little later.
     """
 
-    def __init__(self, runtime: Runtime, emit: Emit) -> None:
+    def __init__(self, runtime: Runtime, emit: Emit, is_tool: Callable[[str], bool] = lambda name: False) -> None:
         self._runtime = runtime
         self._emit = emit
+        self._is_tool = is_tool
+        self._repetition = RepetitionWatch()
         self._last_flush = 0.0
         self._last_meter = 0.0
         self._char_factor = family_of(runtime.info.target).char_factor
@@ -166,14 +94,13 @@ class StepRunner:
         self._kept = False
         self._task: asyncio.Task[object] | None = None
         self._lost: StoreError | None = None
-        self._may_adapt = True
         self._begun: BegunCall
         self._call: NextCall
         self._usage: ContextUsage
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
         self._diagnosis: str | None = None
-        self._refused: tuple[str, ...] = ()
+        self._asked_twice = False
 
     async def begin(self, max_output: int | None = None) -> str | None:
         """Begins the call, where no budget is in its way; returns what to tell, else. The numbers are told once more:
@@ -207,16 +134,16 @@ class StepRunner:
         message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
         self._unsent = call
         self._view = request.messages
-        result = StepResult(message, step, self._usage, budget=begun.budget)
+        result = StepResult(message, step, request, self._usage, budget=begun.budget)
         processor = StreamProcessor(message, step.prefix_fingerprint)
         # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
         self._emit(StepStarted(step, replace(message, parts=[])))
         self._task = asyncio.current_task()
         try:
             await self._stream(request, processor, result)
-            for _ in range(MOST_ADAPTED):
-                if not await self._once_more(call, processor, result):
-                    break
+            processor.join()
+            if self._is_empty(result) and self._begun.may_repeat(None, 0.0):
+                await self._ask_again(request, processor, result)
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")
@@ -234,78 +161,32 @@ class StepRunner:
             result.failure = store_failure(self._lost)
         elif result.failure is not None and (runtime.parent is not None or not from_user):
             result.failure = without_text_kept(result.failure)
-        self._settle(processor, result, "failed" if result.failure else "complete")
+        self._settle(processor, result, "failed" if result.failure else "stopped" if result.repeats else "complete")
         if self._lost is not None:
             conversation.save_if_possible()
         else:
             await patiently(conversation.save)
         return result
 
-    async def _once_more(self, call: NextCall, processor: StreamProcessor, result: StepResult) -> bool:
-        """A request that was refused for the schema or the reasoning in it is made again without that; False when it
-        was not."""
-        if result.failure is None or result.received:
-            return False
-        request, failure, before = call.request, result.failure, self._runtime.info
-        notice = self._without_schema(request, failure) or self._without_reasoning(request, failure)
-        notice = notice or self._without_media(call, failure) or without_own(self._runtime, call, failure)
-        if notice is None:
-            return False
-        self._emit(notice)
-        call.decide()
-        self._unsent = call
-        self._runtime.conversation.save_step(result.step)
-        result.failure = None
+    def _is_empty(self, result: StepResult) -> bool:
+        """Returns whether an answer came to its end without a word or a call: it looks like one that got lost."""
+        message, ends = result.message, ("refused", "length", "paused")
+        return result.failure is None and result.finish not in ends and not (message.text.strip() or message.tool_calls)
+
+    async def _ask_again(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
+        """An empty answer is asked for once more; what came of it is not kept."""
+        text = f"{self._runtime.info.spec.key} gave an empty answer. Asking again."
+        self._emit(Notice("info", text, "asked_again"))
+        self._interrupt(processor, result)
+        result.finish, self._asked_twice = "unknown", True
         await self._stream(request, processor, result)
-        if notice.code in ("media_refused", "native_compaction"):
-            self._learn_media(result.failure, before)
-        return True
 
-    def _without_reasoning(self, request: ModelRequest, failure: Failure) -> Notice | None:
-        runtime = self._runtime
-        told = adapt(runtime.conversation.store, runtime.info, request, failure) if self._may_adapt else None
-        if told is None:
-            return None
-        self._may_adapt = False
-        runtime.replay_by(replace(request.replay, left_out=[]))
-        return Notice("warning", told, "reasoning")
-
-    def _without_media(self, call: NextCall, failure: Failure) -> Notice | None:
-        """What the server refuses to be shown is told in words, as long as it is this model: files, or all there is."""
-        runtime, request = self._runtime, call.request
-        parts = [part for sent in request.messages for part in sent.message.parts]
-        shown = [part for part in parts if part.type == "attachment" and request.media.takes(part)]
-        if not shown or not (why := refuses_media(failure)):
-            return None
-        files = [part for part in shown if not part.is_image]
-        images = len(files) < len(shown) and not (files and only_files(failure))
-        gone = shown if images else files
-        self._refused = () if why == "these" else (NO_MEDIA,) if images else (NO_FILES,)
-        call.info = replace(runtime.info, images=False if images else runtime.info.images, files=False)
-        runtime.learn_limits(call.info)
-        request.media = sees(call.info)
-        what = gone[-1].name + (f" and {plural(len(gone) - 1, 'other')}" if len(gone) > 1 else "")
-        told = f"The server refused {what} ({failure.message.partition(TEXT_KEPT)[0].strip()}). "
-        told += f"This model gets {'pictures and files' if images else 'files'} described as text from now on."
-        return Notice("warning", f"{told} Retrying.", "media_refused")
-
-    def _learn_media(self, failure: Failure | None, before: ModelInfo) -> None:
-        """The request went out again without pictures and files, or what its provider had made: only where it was taken
-        so, they were what was wrong with it."""
-        runtime = self._runtime
-        if failure is not None:
-            runtime.learn_limits(replace(before, limits=runtime.info.limits))
-        elif self._refused and remember(runtime.conversation.store, runtime.info, *self._refused):
-            what = f"{runtime.info.spec.key} takes no {'pictures' if NO_MEDIA in self._refused else 'files'}"
-            self._emit(Notice("info", f"Remembered: {what}. /doctor --forget forgets it.", "media_remembered"))
-
-    def _without_schema(self, request: ModelRequest, failure: Failure) -> Notice | None:
-        if request.output_schema is None or not refuses_schema(failure):
-            return None
-        request.output_schema = None
-        self._runtime.without_schema()
-        text = "The server does not support answer schemas; agent-tui checks the answer instead. Retrying."
-        return Notice("info", text, "schema_refused")
+    def _interrupt(self, processor: StreamProcessor, result: StepResult) -> None:
+        """What came of the answer is replaced by what comes next."""
+        result.usage_problem = None
+        if self._kept:
+            processor.interrupt()
+            self._emit(AnswerInterrupted(result.message.id))
 
     def _note(self, *notes: str) -> None:
         """Says what holds for this step, each note once in a session with this model."""
@@ -332,12 +213,20 @@ class StepRunner:
         async with aclosing(stream) as items:
             async for item in items:
                 match item:
+                    case Interrupted():
+                        self._interrupt(processor, result)
                     case Delta():
                         result.received = True
+                        if processor.interrupted:
+                            # All that is stored of it goes.
+                            runtime.conversation.finish(result.message)
                         processor.apply(item)
                         self._keep(processor, result)
                         self._emit(PartDelta(result.message.id, item))
                         self._meter(processor)
+                        if item.kind in ("text", "reasoning") and self._repetition.add(item.text):
+                            result.repeats = self._repetition.piece
+                            return
                     case UsageReport(usage, cost, problem, believed, model):
                         result.usage_problem = problem
                         step.answered_by = model or None
@@ -349,8 +238,8 @@ class StepRunner:
                         result.message.origin = Origin(target.provider, target.api, target.model)
                         step.provider, step.api, step.model = target.provider, target.api, target.model
                         self._note(*notes)
-                    case Finished(reason, metadata, dropped, response_id, diagnosis):
-                        result.finish = reason
+                    case Finished(reason, metadata, dropped, response_id, diagnosis, words):
+                        result.finish, result.finish_words = reason, words
                         if runtime.info.spec.cache_diagnostics:
                             step.response_id, self._diagnosis = response_id, diagnosis
                         if dropped:
@@ -440,15 +329,16 @@ class StepRunner:
         self._runtime.streaming(0)
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
+        if status == "complete" and result.finish not in ("length", "refused", "paused"):
+            self._read_written_calls(result)
         self._count_late(result)
         message.status = step.status = status
         step.failure, step.finish_reason, step.finished = result.failure, result.finish, time.time()
-        wordless = not message.text.strip() and not message.tool_calls and result.finish != "paused"
         if result.failure is not None:
             message.note = result.failure.message
-        elif status == "complete" and result.finish not in ("refused", "length") and wordless:
-            # It looks like one that got lost.
-            message.note = f"{self._runtime.info.spec.key} gave an empty answer."
+        elif status == "complete" and self._is_empty(result):
+            twice = " twice" if self._asked_twice else ""
+            message.note = f"{self._runtime.info.spec.key} gave an empty answer{twice}. Send a message to continue."
         try:
             if status == "complete":
                 self._judge_usage(processor, result)
@@ -461,6 +351,23 @@ class StepRunner:
                 conversation.finish(message)
             self._begun.ended(round_up(processor.tokens * self._char_factor))
             self._emit(StepEnded(step, message))
+
+    def _read_written_calls(self, result: StepResult) -> None:
+        """Calls that the answer holds as text are calls, where that is wanted; else it is known that it has some."""
+        message = result.message
+        if message.tool_calls:
+            return
+        for part in [part for part in message.parts if isinstance(part, TextPart)]:
+            if (written := find_text_calls(part.text, self._is_tool)) is None:
+                continue
+            if not self._runtime.runs_text_calls:
+                result.written_calls += tuple(call.name for call in written.calls)
+                continue
+            part.text = written.text
+            if not part.text and part.provider_metadata is None:
+                message.parts.remove(part)
+            for call in written.calls:
+                message.parts.append(ToolCallPart(new_id("call"), call.name, call.arguments))
 
     def _count_late(self, result: StepResult) -> None:
         """A request that went out before it was counted: its counts have come meanwhile, or nothing is learned of it.
@@ -485,8 +392,8 @@ class StepRunner:
         """Takes what cannot be true for what it is: a line in the log, and for the user where it is news."""
         runtime, step, before = self._runtime, result.step, self._runtime.info.limits
         verdict, news = runtime.judge(step, round_up(processor.tokens * self._char_factor))
-        if "window" in before.learned and "window" not in runtime.info.limits.learned:
-            self._emit(Notice("info", outgrown_text(step, before), "limit_gone"))
+        if (line := outgrown_text(step, before, runtime.info.limits)) is not None and verdict.keeps is None:
+            self._emit(Notice("info", line, "limit_gone"))
         if news:
             self._emit(Notice("warning", told_text(step, verdict, result.usage_problem), "usage"))
         why = DOUBTS.get(verdict.doubt) if verdict.doubt else usage_problem(step.counted, runtime.info.limits.window)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -78,6 +78,7 @@ class Subagents:
         self.judge = judge
         self.counted = counted
         self._working = 0
+        self._alone = asyncio.Lock()
         self._told: set[str] = set()
 
     async def run(self, task: Task, emit: Callable[[str], None], within: Subagent | None = None) -> ToolOutcome:
@@ -101,8 +102,11 @@ class Subagents:
         started = False
         try:
             subagent = await self._made(task, depth, within)
-            if not task.background:
-                return await subagent.work(emit)
+            beside = subagent.runtime.info.parallel
+            if not (task.background and beside):
+                # A server with one slot would answer several by turns, and keep the cache of none.
+                async with nullcontext() if beside or within is not None else self._alone:
+                    return await subagent.work(emit)
             context = self._toolbox.context()
             job = self._jobs.begin(partial(BackgroundSubagent, subagent, context, self._ended), "a")
             started = True
@@ -129,6 +133,7 @@ class Subagents:
         left_out = runtime.left_out if same else refused_before(parts.store, info)
         if not same:
             every = [tool for tool in self._toolbox.offered(info) if not refused(tool, left_out)]
+            every = [] if recalled_rule(parts.store, info).needs("no tools") else every
             offered = fitting_tools(system, every, info.limits.window)
         deepest = depth >= parts.settings.agent.subagent_depth
         offered = _offered(kinds, [o for o in offered if not (deepest and o.schema.name == SUBAGENT)])

@@ -30,8 +30,8 @@ from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import MASK, Redactor
 from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, pictured, pictured_line
-from agent_tui.tools.aliases import parsed, understood
-from agent_tui.tools.arguments import parse_arguments, unknown_arguments
+from agent_tui.tools.aliases import read_call, understood
+from agent_tui.tools.arguments import read_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
@@ -46,6 +46,10 @@ log = logging.getLogger(__name__)
 
 SIDE_BY_SIDE = frozenset({"read", "network", "internal"})
 BEFORE_THE_ANSWER = "Not run: you wrote it before the user answered. Call it again if it still fits."
+CUT_OFF = (
+    "Not run: your answer was cut off at the output limit, perhaps within this call. Call it again, and write less at "
+    "once: one call, or a long text in several."
+)
 NOBODY_ANSWERED = "Not run: you wrote it beside a question that nobody can answer. Call it again if it still fits."
 
 
@@ -88,7 +92,7 @@ class ToolRunner:
         """Runs all calls and stores a result message for each, in the order of the calls. True when the turn ends with
         one of them. What follows a question may look, and ask more: what else there is was written without the answer.
 
-        ``cut_off``: the answer hit its output limit, so a call whose arguments do not parse is not the model's fault.
+        ``cut_off``: the answer hit its output limit, so no call of it is run: even one that parses may lack its end.
         Cancelling stores what has finished; calls without a result are the caller's to close (``interrupted``).
         """
         self._kept.clear()
@@ -111,6 +115,14 @@ class ToolRunner:
             asked = asked or first.kind == "question"
         return False
 
+    def knows(self, name: str) -> bool:
+        """Returns whether there is a tool that is called so, here or by other agents."""
+        try:
+            self._registry.get(name)
+        except ToolError:
+            return False
+        return True
+
     def interrupted(self, call: ToolCallPart) -> Message:
         """The result of a call that was cut off, with what its tool had said until then."""
         kept = self._kept.get(call.call_id, "")
@@ -120,26 +132,29 @@ class ToolRunner:
 
     def _job(self, call: ToolCallPart, cut_off: bool) -> _Job:
         job = _Job(call)
+        if cut_off:
+            job.error = CUT_OFF
+            return job
         try:
-            job.tool, job.arguments = self._understood(call)
-            job.note = _passed_over(job.tool, job.arguments)
+            job.tool, job.arguments, fault = self._understood(call)
+            job.note = "\n".join(filter(None, [_mended(fault), _passed_over(job.tool, job.arguments)]))
             job.intent = job.tool.intent(job.arguments, self._context())
             job.versions = _versions(job.intent)
         except ToolError as error:
             job.error = str(error)
-            if cut_off:
-                job.error += " (The answer was cut off at the output limit; write less at once.)"
         except Exception as error:
             job.error = _unexpected(call, error)
         return job
 
-    def _understood(self, call: ToolCallPart) -> tuple[Tool, Metadata]:
-        """The tool that is meant, and its arguments in its words. What a server's tool takes is the server's to say."""
+    def _understood(self, call: ToolCallPart) -> tuple[Tool, Metadata, str]:
+        """The tool that is meant, its arguments in its words, and what was wrong with their JSON. What a server's tool
+        takes is the server's to say."""
         tool = self._registry.get(call.name)
         if tool.group != "builtin":
-            return tool, parse_arguments(call.arguments)
-        name, arguments = understood(call.name, parsed(call.name, call.arguments), self._context().cwd)
-        return self._registry.get(name), arguments
+            return tool, *read_arguments(call.arguments)
+        read, fault = read_call(call.name, call.arguments)
+        name, arguments = understood(call.name, read, self._context().cwd)
+        return self._registry.get(name), arguments, fault
 
     async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> bool:
         ends_turn = False
@@ -296,6 +311,11 @@ class ToolRunner:
             return ToolOutcome(str(error), is_error=True)
         except Exception as error:
             return ToolOutcome(_unexpected(call, error), is_error=True)
+
+
+def _mended(fault: str) -> str:
+    """A line on arguments that were no JSON and plainly meant."""
+    return f"[The arguments were not valid JSON ({fault}); they were read as what they plainly mean.]" if fault else ""
 
 
 def _passed_over(tool: Tool, arguments: Metadata) -> str:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import Effort, FinishReason, ModelInfo, ModelRequest, ModelSpec, Target
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.dialects.claude import CACHING, IMAGES, SCHEMAS
 from agent_tui.providers.dialects.record import (
@@ -217,18 +217,6 @@ def _block(block: Metadata) -> Metadata:
     return {"type": "document", "source": source, "title": block["file"]["filename"], **marker}
 
 
-STOP: dict[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "pause_turn": "paused",
-    "compaction": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refused",
-    "guardrail_intervened": "refused",
-    "content_filtered": "refused",
-}
 _TYPES = frozenset(
     {"message_start", "content_block_start", "content_block_delta", "content_block_stop"}
     | {"message_delta", "message_stop", "ping"}
@@ -268,8 +256,7 @@ class AnthropicStream(StreamReader):
             case "content_block_stop":
                 self._stop(index)
             case "message_delta":
-                if reason := delta.get("stop_reason"):
-                    self.out.finish = STOP.get(str(reason), "unknown")
+                self.out.ends(delta.get("stop_reason"))
                 self._usage(event.get("usage"))
                 self._transformed(event, delta)
             case "message_stop":

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.anthropic import STOP
 from agent_tui.providers.dialects.record import Dialect, ImageLimits, Source
 from agent_tui.providers.dialects.shared import (
     Event,
@@ -164,7 +163,7 @@ class ConverseStream(StreamReader):
         elif kind == "contentBlockStop":
             self.out.close(index)
         elif kind == "messageStop":
-            self.out.finish = STOP.get(str(body.get("stopReason")), "unknown")
+            self.out.ends(body.get("stopReason") or "unknown")
         elif kind == "metadata":
             self.out.report(body.get("usage"))
 

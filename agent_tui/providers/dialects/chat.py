@@ -11,8 +11,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import FinishReason, ModelSpec, Target
+from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.endings import GRAVE, ending_of
 from agent_tui.providers.dialects.record import Dialect, Fields, Wire
 from agent_tui.providers.dialects.search import Annotations
 from agent_tui.providers.dialects.shared import (
@@ -90,18 +91,6 @@ def _message(message: Metadata, dialect: Dialect, needs_thoughts: bool) -> Metad
     return made
 
 
-_STOP: dict[str, FinishReason] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "eos": "stop",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "refused",
-    "refusal": "refused",
-}
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 _NO_SIGNATURE = "mistral"
 """What LiteLLM puts where Mistral's blocks have no signature."""
@@ -206,13 +195,19 @@ class ChatStream(StreamReader):
         for choice in (event.get("choices") or [])[:1]:
             self._usage(choice.get("usage"))
             self._delta(choice.get("delta") or choice.get("message") or {})
-            if (reason := choice.get("finish_reason")) == "error":
-                self.out.error = self.out.error or {"message": "the provider ended its answer with an error"}
-            elif reason:
-                self._tags.interrupt()
-                finish = _STOP.get(str(reason), "unknown")
-                if self.out.finish != "refused":
-                    self.out.finish = finish
+            self._ends(choice)
+
+    def _ends(self, choice: dict[str, Any]) -> None:
+        """A gateway's reason is the nearest one that OpenAI has; the provider's own may say more."""
+        if (error := choice.get("error")) and self.out.error is None:
+            self.out.error = error if isinstance(error, dict) else {"message": str(error)}
+        reason, own = choice.get("finish_reason"), choice.get("native_finish_reason")
+        if ending_of(reason) is None:
+            return
+        self._tags.interrupt()
+        if ending_of(own) in GRAVE:
+            self.out.ends(own)
+        self.out.ends(reason)
 
     def _usage(self, usage: Any) -> None:
         if isinstance(usage, dict) and any(usage.get(name) for name in _COUNTS):
@@ -230,7 +225,7 @@ class ChatStream(StreamReader):
                 self._block(block)
         if refusal := delta.get("refusal"):
             self._text(str(refusal), {})
-            self.out.finish = "refused"
+            self.out.ends("refusal")
         for call in delta.get("tool_calls") or []:
             if isinstance(call, dict):
                 self._call(call)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import FinishReason, ModelSpec, Target
+from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
 from agent_tui.providers.dialects.shared import Event, StreamReader, as_arguments, integer, mapping, number, usage_of
@@ -32,13 +32,6 @@ def _message(message: Metadata) -> Metadata:
     return made
 
 
-_STOP: dict[str, FinishReason] = {
-    "COMPLETE": "stop",
-    "STOP_SEQUENCE": "stop",
-    "TOOL_CALL": "tool_calls",
-    "MAX_TOKENS": "length",
-    "ERROR_TOXIC": "refused",
-}
 _EVENTS = ("message-", "content-", "tool-", "citation-")
 
 
@@ -78,8 +71,7 @@ class CohereStream(StreamReader):
             self.out.close(("call", index))
         elif kind == "message-end":
             self.out.report(delta.get("usage"))
-            reason = delta.get("finish_reason")
-            self.out.finish = _STOP.get(str(reason), "unknown") if reason else "stop"
+            self.out.ends(delta.get("finish_reason") or "stop")
             if delta.get("error"):
                 self.out.error = {"message": str(delta["error"])}
 

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import Effort, FinishReason, ModelRequest, ModelSpec, Target
+from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, Target
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
@@ -259,14 +259,6 @@ def _config(rest: Metadata) -> tuple[Metadata, Metadata]:
     return config, rest
 
 
-_STOP: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
-_BROKEN = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"})
-"""The model's output could not be read, and part of it or all is missing: no end of an answer."""
-_REFUSED = frozenset(
-    {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR"}
-)
-
-
 class GeminiStream(StreamReader):
     """Parts without numbers: neighbours of one kind are one part, which has at most one signature. A signature stays
     on the part that carried it: thought, text (possibly empty) or function call."""
@@ -284,14 +276,13 @@ class GeminiStream(StreamReader):
     def event(self, event: Event) -> None:
         body: dict[str, Any] = event["response"] if isinstance(event.get("response"), dict) else event
         self.out.report(body.get("usageMetadata"))
-        if (body.get("promptFeedback") or {}).get("blockReason"):
-            self.out.finish = "refused"
+        if blocked := (feedback := mapping(body.get("promptFeedback"))).get("blockReason"):
+            self.out.ends(blocked, "refused", feedback.get("blockReasonMessage"))
         for candidate in (body.get("candidates") or [])[:1]:
             for part in (candidate.get("content") or {}).get("parts") or []:
                 self._part(part)
             self._grounding.said(candidate.get("groundingMetadata"))
-            if (reason := candidate.get("finishReason")) and reason not in _BROKEN:
-                self.out.finish = "refused" if reason in _REFUSED else _STOP.get(reason, "unknown")
+            self.out.ends(candidate.get("finishReason"), told=candidate.get("finishMessage"))
 
     def _part(self, part: dict[str, Any]) -> None:
         if (search := google_part(part)) is not None:

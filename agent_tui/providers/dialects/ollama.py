@@ -120,8 +120,7 @@ class OllamaStream(StreamReader):
         if event.get("done"):
             self._tags.interrupt()
             self.out.usage.update({k: v for k, v in event.items() if k.endswith("_count")})
-            length = event.get("done_reason") == "length"
-            self.out.finish = "length" if length else "tool_calls" if self._calls else "stop"
+            self.out.ends(event.get("done_reason") or "stop")
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:

@@ -16,7 +16,7 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import Effort, FinishReason, Media, ModelInfo, SentMessage, Target
+from agent_tui.models.requests import Effort, Media, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
 from agent_tui.providers.dialects.conversation import (
@@ -69,14 +69,21 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
 _PHASES = ("commentary", "final_answer")
 _STATUSES = ("in_progress", "completed", "incomplete")
 _ANNOTATIONS = frozenset({"url_citation", "file_citation", "container_file_citation", "file_path"})
+_AS_IT_CAME = ReplayRule()
 
 
-def response_input(items: Sequence[SentMessage], plan: ReplayPlan, media: Media, names: ToolNames) -> list[Metadata]:
+def response_input(
+    items: Sequence[SentMessage],
+    plan: ReplayPlan,
+    media: Media,
+    names: ToolNames,
+    rule: ReplayRule = _AS_IT_CAME,
+) -> list[Metadata]:
     """All input items. A reasoning item goes back as it came; ids of the items it belongs to only together with it,
     because the API refuses either without the other."""
     found: list[Metadata] = []
     used: set[str] = set()
-    for entry in entries(items, names, ids="plain"):
+    for entry in entries(items, names, ids="short" if rule.needs("short call ids") else "plain"):
         if isinstance(entry, Result):
             found.append(_output(entry, media))
         elif isinstance(entry, Answer):
@@ -84,7 +91,19 @@ def response_input(items: Sequence[SentMessage], plan: ReplayPlan, media: Media,
         else:
             found.extend(item for part in entry.parts if isinstance(part, SummaryPart) for item in part.items)
             found.append({"role": "user", "content": _user_content(entry, media)})
+    if rule.needs("no item ids"):
+        # What is no item of output any more has neither a state nor blocks of output.
+        return [_without_id(item) for item in found]
     return found
+
+
+def _without_id(item: Metadata) -> Metadata:
+    if "id" not in item:
+        return item
+    bare = {name: value for name, value in item.items() if name not in ("id", "status")}
+    if item.get("type") == "message" and item.get("role") == "assistant":
+        bare["content"] = "".join(_texts(item["content"]))
+    return bare
 
 
 def _answer(answer: Answer, plan: ReplayPlan, used: set[str]) -> list[Metadata]:
@@ -187,7 +206,6 @@ def _block(block: Metadata) -> Metadata:
     return {"type": "input_text", "text": block["text"]}
 
 
-_INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "refused"}
 _DELTAS: dict[str, Kind] = {
     "output_text.delta": "text",
     "refusal.delta": "text",
@@ -230,14 +248,14 @@ class ResponsesStream(StreamReader):
             self._added(index, event.get("item") or {})
         elif kind == "output_item.done":
             self._done(index, event.get("item") or {})
-        elif kind in ("completed", "incomplete", "failed"):
+        elif kind in ("completed", "incomplete", "failed", "cancelled"):
             self._end(kind, event.get("response") or {})
         elif (part := _DELTAS.get(kind)) is not None:
             self.out.add(index, part, event.get("delta") or "")
             if kind == "reasoning_text.delta":
                 self._open.add(index)
             if kind == "refusal.delta":
-                self.out.finish = "refused"
+                self.out.ends("refusal")
 
     def _compacted(self, event: Event) -> None:
         """The user's messages as they were, then an item that nobody else can read: all of it goes back."""
@@ -296,8 +314,10 @@ class ResponsesStream(StreamReader):
         if kind == "failed":
             self.out.error = dict(response.get("error") or {"message": "the response failed"})
         elif kind == "incomplete":
-            reason = (response.get("incomplete_details") or {}).get("reason")
-            self.out.finish = _INCOMPLETE.get(str(reason), "length")
+            reason = mapping(response.get("incomplete_details")).get("reason")
+            self.out.ends(reason or "max_output_tokens")
+        elif kind == "cancelled":
+            self.out.ends(kind)
         elif kind == "completed":
             self.out.finish = self.out.finish or ("tool_calls" if self.out.has_tool_calls else "stop")
 

@@ -11,9 +11,11 @@ from dataclasses import field, replace
 from typing import Any, Literal, TypeAlias
 
 from agent_tui.models.messages import Metadata, Part, SearchPart, TextPart, ToolCallPart
-from agent_tui.models.requests import Delta, Effort, FinishReason
+from agent_tui.models.requests import Delta, Effort
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.endings import GRAVE, Ending, ending_of
 from agent_tui.records import dataclass
+from agent_tui.text.clean import printable_line
 
 
 def split_data_url(url: str) -> tuple[str, str]:
@@ -161,6 +163,8 @@ def _parsed(text: str) -> Any:
 
 
 Kind = Literal["text", "reasoning", "tool_call", "search"]
+_END_WORDS = 120
+"""Characters that are kept of how an end is called."""
 
 
 @dataclass(slots=True)
@@ -179,7 +183,9 @@ class PartBuilder:
     def __init__(self) -> None:
         self.deltas: list[Delta] = []
         self.usage: Metadata = {}
-        self.finish: FinishReason | None = None
+        self.finish: Ending | None = None
+        self.end_words = ""
+        """How the provider calls that end, in its own words."""
         self.message_metadata: Metadata | None = None
         self.error: Metadata | None = None
         self.hidden_calls, self.searches = False, 0
@@ -257,6 +263,21 @@ class PartBuilder:
         if part is not None and not part.closed:
             part.closed = True
             self.deltas.append(Delta(part.index, part.kind, closed=True))
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is anything to go on with: more than thoughts."""
+        return any(part.kind != "reasoning" and (part.text or part.kind != "text") for part in self._parts.values())
+
+    def ends(self, reason: Any, ending: Ending | None = None, told: Any = "") -> None:
+        """The provider said with which reason its answer ended; what is no reason says nothing. ``ending`` is what it
+        means where the table does not have to say, ``told`` what else was said of it. The first that is grave stays."""
+        ending = ending or ending_of(reason)
+        if ending is None or self.finish in GRAVE:
+            return
+        self.finish = ending
+        words = ": ".join(str(one) for one in (reason, told) if one)
+        self.end_words = printable_line(words, _END_WORDS)
 
     def end(self) -> None:
         """The provider said that its answer is whole. Some say no more than that of how it ended."""

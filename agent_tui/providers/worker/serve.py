@@ -161,6 +161,7 @@ class Worker:
         self.out = Outbox(write)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._facts: dict[str, ServerFacts] = {}
+        self._looking_up: dict[str, asyncio.Task[ServerFacts | None]] = {}
         self._litellm: asyncio.Task[Any] | None = None
         self._counter = ThreadPoolExecutor(1, "counting")
         self._warmed: set[tuple[str, str]] = set()
@@ -267,12 +268,25 @@ class Worker:
         return await asyncio.get_running_loop().run_in_executor(self._counter, count_all, texts)
 
     async def _described(self, spec: ModelSpec) -> ModelInfo:
-        """The model's description, with what its server says. What one has said holds until it says something else."""
-        from agent_tui.providers.server_facts import server_facts
+        """The model's description, with what its server says. What one has said holds until it says something else.
 
-        facts = await server_facts(describe(spec), self._connections)
-        if facts is not None and not (facts.silent and repr(spec) in self._facts):
-            self._facts[repr(spec)] = facts
+        A provider that is looked up what it says of a model is not waited for: the model counts as ``silent`` until it
+        is asked for again, which waits for the answer. There is one question, whatever came of it.
+        """
+        from agent_tui.providers.server_facts import is_looked_up, server_facts
+
+        info, name = describe(spec), repr(spec)
+        if is_looked_up(info):
+            if name not in self._looking_up:
+                self._looking_up[name] = asyncio.create_task(server_facts(info, self._connections))
+                return replace(info, silent=True)
+            facts = await asyncio.shield(self._looking_up[name])
+        else:
+            facts = await server_facts(info, self._connections)
+        if facts is not None and facts.silent and (known := self._facts.get(name)) is not None:
+            return describe(spec, replace(known, silent=True, unreachable=facts.unreachable))
+        if facts is not None:
+            self._facts[name] = facts
         return self._info(spec)
 
     def _asked(self, request: ModelRequest) -> ModelInfo:

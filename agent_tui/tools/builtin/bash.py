@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
@@ -26,6 +25,7 @@ from agent_tui.tools.children.job import Cleaned, ending
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.output import Collector
 from agent_tui.tools.sandbox.policy import Domain, Launch, free
+from agent_tui.tools.sandbox.start import shell
 from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
@@ -133,7 +133,21 @@ class BashTool:
 
     async def _ready(self, args: BashArguments, context: ToolContext, more: Sequence[Path], sockets: bool) -> _Line:
         """The command as it is to be started, in its domain. Raises ToolError."""
-        command, jail = [shutil.which("bash") or "/bin/sh", "-c", args.command], context.jail
+        command, script = shell(args.command)
+        try:
+            line = await self._launched(command, args, context, more, sockets)
+        except BaseException:
+            if script is not None:
+                os.close(script)
+            raise
+        if script is not None:
+            line.launch.pass_fds = (*line.launch.pass_fds, script)
+        return line
+
+    async def _launched(
+        self, command: list[str], args: BashArguments, context: ToolContext, more: Sequence[Path], sockets: bool
+    ) -> _Line:
+        jail = context.jail
         if self._own:
             from agent_tui.tools.sandbox.environment import QUIET
 
@@ -170,7 +184,7 @@ class BashTool:
             line.goes_on = True
             return _told_of(job, line.launch.domain, by_itself=context.user is not None)
         group = await ProcessGroup.start(line.launch, cwd, held=jail.held if jail is not None else None)
-        run = _Run(group, context, line.launch, line.attempts)
+        run = _Run(args.command, group, context, line.launch, line.attempts)
         try:
             ended = await run.outcome(limit)
             if ended is None:
@@ -304,16 +318,19 @@ def environment() -> dict[str, str]:
 class _Run:
     """A command that is waited for."""
 
-    def __init__(self, group: ProcessGroup, context: ToolContext, launch: Launch, attempts: Attempts | None) -> None:
+    def __init__(
+        self, command: str, group: ProcessGroup, context: ToolContext, launch: Launch, attempts: Attempts | None
+    ) -> None:
+        self._command = command
         self._group, self._context, self._domain, self._env = group, context, launch.domain, launch.env
-        self._attempts = attempts
+        self._attempts, self._masks = attempts, launch.masks
         self._collector = Collector(context.config.output_limit, context.spill_dir, "bash")
         self._cleaned = Cleaned(context.secrets)
         self._bytes = 0
         self._live = ""
         self._flush_later: asyncio.TimerHandle | None = None
         self._note = ""
-        self._begun = time.monotonic()
+        self._begun, self._begun_at = time.monotonic(), time.time()
 
     async def outcome(self, limit: _Limit) -> ToolOutcome | None:
         """Waits for its end; None where the user moves it into the background meanwhile, and it runs on."""
@@ -412,7 +429,7 @@ class _Run:
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.environment import missed
-        from agent_tui.tools.sandbox.words import kept_from, refused, stopped, undone
+        from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, refused, stopped, undone
 
         notes += undone(self._group.kept)
         found: Stopped | None = None
@@ -428,8 +445,13 @@ class _Run:
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)
-            notes += refused(text, self._domain, network, shares, code != 0, builds=self._attempts is not None)
+            kept = masked(text, self._masks, self._context.root.resolve()) or git_settings(text, self._domain)
+            builds = self._attempts is not None
+            notes += kept or refused(text, self._domain, network, shares, code != 0, builds=builds)
             notes += kept_from(jail.refused_hosts(self._begun) if jail is not None else [])
+            private = jail.private_tmp if jail is not None else None
+            if private is not None:
+                notes += private.lines(f"{self._command[:20_000]}\n{text}", self._begun_at, self._domain != "free")
             notes += missed(text, os.environ, self._env) if self._domain != "free" and code != 0 else []
         lines = [line for line in (text, self._note, *notes) if line]
         display: Metadata = {"kind": "text", "summary": summary, "exit_code": code, "domain": self._domain}

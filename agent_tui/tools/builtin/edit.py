@@ -19,7 +19,7 @@ from agent_tui.tools.arguments import FLAG, TEXT, listed, parameters, reject_sur
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import in_thread
 from agent_tui.tools.files import text as files
-from agent_tui.tools.files.beneath import at, info_of, may_tell, resolve, shown
+from agent_tui.tools.files.beneath import at, info_of, known_to_commands, may_tell, resolve, shown
 from agent_tui.tools.files.diffs import (
     ADD,
     BEGIN,
@@ -55,12 +55,12 @@ class EditArguments:
 
 @dataclass(slots=True, frozen=True)
 class _EditPlan:
-    """``before`` and ``after`` as people are shown them; ``content`` is what is written."""
+    """``before`` and ``after`` as people are shown them; ``data`` is what is written."""
 
     before: str
     after: str
-    content: str
-    info: os.stat_result
+    data: bytes
+    file: files.TextFile
     replaced: int
 
 
@@ -100,10 +100,12 @@ class EditTool:
         path = resolve(args.path, context)
         name = shown(path, context)
         planned = await in_thread(lambda stop: _plan_edits(path, args.edits, context))
-        files.save(context, path, planned.content, pictured(name), planned.info)
+        files.save(context, path, planned.data, pictured(name), planned.file.info)
         display = await in_thread(lambda stop: diff_display(planned.before, planned.after, name))
         count = plural(planned.replaced, "replacement")
-        return ToolOutcome(f"Edited {pictured(name)}: {count}.", display=display)
+        encoding = planned.file.encoding
+        kept = f" It keeps its {encoding.name} encoding." if encoding.legacy else ""
+        return ToolOutcome(f"Edited {pictured(name)}: {count}.{kept}", display=display)
 
 
 def _unplaced(edits: list[Edit], name: str) -> Metadata:
@@ -130,25 +132,24 @@ def _edit_arguments(arguments: Metadata) -> EditArguments:
 
 def _plan_edits(path: Path, edits: list[Edit], context: ToolContext) -> _EditPlan:
     name = pictured(shown(path, context))
-    before, info = files.load(path, name)
-    files.require_unchanged(context, path, info)
+    file = files.load(path, name)
+    files.require_unchanged(context, path, file.info)
     # A file with Windows line ends throughout is edited as the model sees it, and keeps them.
-    windows = files.style_of(before).windows
-    text = before.replace("\r\n", "\n") if windows else before
-    cells = Cells.of(path, text)
-    text = original = cells.text if cells is not None else text
+    cells = Cells.of(path, file.seen)
+    text = original = cells.text if cells is not None else file.seen
+    mixed = file.mixed and cells is None
     replaced = 0
     for number, edit in enumerate(edits, 1):
         where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        text, count = _apply_edit(text, edit, windows, where, name)
+        text, count = _apply_edit(text, edit, file.windows, mixed, where, name)
         replaced += count
     content = cells.saved(text) if cells is not None else text
-    content = content.replace("\n", "\r\n") if windows else content
-    seen = (original, text) if cells is not None else (before, content)
-    return _EditPlan(*seen, content, info, replaced)
+    content = content.replace("\n", "\r\n") if file.windows else content
+    seen = (original, text) if cells is not None else (file.text, content)
+    return _EditPlan(*seen, file.encode(content, name), file, replaced)
 
 
-def _apply_edit(text: str, edit: Edit, windows: bool, where: str, name: str) -> tuple[str, int]:
+def _apply_edit(text: str, edit: Edit, windows: bool, mixed: bool, where: str, name: str) -> tuple[str, int]:
     reject_surrogates(edit.old_string, "edit", f"{where}old_string")
     reject_surrogates(edit.new_string, "edit", f"{where}new_string")
     old = edit.old_string.replace("\r\n", "\n") if windows else edit.old_string
@@ -157,22 +158,41 @@ def _apply_edit(text: str, edit: Edit, windows: bool, where: str, name: str) -> 
         raise ToolError(f"{where}old_string is empty. Use write to create a file.")
     if old == new:
         raise ToolError(f"{where}old_string and new_string are the same.")
-    count = text.count(old)
+    # Which lines end in which way is not seen: an end of the one kind stands for both.
+    ends = re.escape(old).replace("\\\n", "\r?\n")
+    sought = re.compile(ends if mixed and "\r" not in old else re.escape(old))
+    places = list(islice(sought.finditer(text), 6)) if mixed else []
+    count = sum(1 for _ in sought.finditer(text)) if mixed else text.count(old)
     if count == 0:
         if len(new.strip()) >= _TELLING and new in text:
             line = text.count("\n", 0, text.find(new)) + 1
             why = f"new_string stands in line {line} already: the edit may have been made before."
+        elif "\ufffd" in old and re.search("[\udc80-\udcff]", text):
+            why = "It holds bytes that are no UTF-8, which are shown as \ufffd: leave them out of old_string."
         else:
             why = why_missing(text, old)
         raise ToolError(f"{where}old_string is not in {name}. Nothing was changed. {why}")
     if count > 1 and not edit.replace_all:
-        places = islice(re.finditer(re.escape(old), text), 5)
-        lines = ", ".join(str(text.count("\n", 0, place.start()) + 1) for place in places)
+        places = places or list(islice(sought.finditer(text), 5))
+        lines = ", ".join(str(text.count("\n", 0, place.start()) + 1) for place in places[:5])
         raise ToolError(
             f"{where}old_string occurs {count} times in {name} (lines {lines}). "
             "Add surrounding lines to make it unique, or set replace_all. Nothing was changed."
         )
-    return text.replace(old, new), count
+    if mixed and "\r" not in new:
+        return sought.sub(lambda place: _with_ends_of(place, new), text), count
+    return text.replace(old, new) if not mixed else sought.sub(lambda place: new, text), count
+
+
+def _with_ends_of(place: re.Match[str], new: str) -> str:
+    """What is put in a place of a file with line ends of both kinds: they are those of the lines that were there."""
+    old = place[0]
+    behind = place.string[place.end() : place.string.find("\n", place.end()) + 1]
+    windows = "\r\n" in old if "\n" in old else behind.endswith("\r\n")
+    ends = re.findall(r"\r?\n", old)
+    lines = new.split("\n")
+    same = ends if len(ends) == len(lines) - 1 else ["\r\n" if windows else "\n"] * (len(lines) - 1)
+    return "".join(line + end for line, end in zip(lines, [*same, ""], strict=True))
 
 
 @dataclass(slots=True)
@@ -199,8 +219,10 @@ class WriteTool:
         if may_tell(path, context):
             _require_known(path, context)  # it would fail when it runs: nothing to ask the user about
         large = files.is_large(path)
-        before = "" if large else _content(path)
-        display = diff_display(before, files.style_of(before).applied(args.content), name)
+        before = None if large else _present(path, pictured(name))
+        if before is not None and may_tell(path, context):
+            before.encode(before.styled(args.content), pictured(name))  # what it cannot hold it will not hold later
+        display = _replacing(before, args.content, name)
         if large and (info := info_of(path)) is not None:
             display["text"] = f"[the {info.st_size:,} bytes of the file are replaced by this]\n{display['text']}"
         return Intent("edit", f"write {pictured(name)}", [path], display=display)
@@ -211,20 +233,31 @@ class WriteTool:
         path = resolve(args.path, context)
         name = shown(path, context)
         before, info = await in_thread(lambda stop: _replaced(path, context))
-        style = files.style_of(before)
-        content = style.applied(args.content)
-        files.save(context, path, content, pictured(name), info)
+        style = before.style() if before is not None else ""
+        data = plain = args.content.encode()
+        if before is not None:
+            data = before.encode(before.styled(args.content), pictured(name))
+        files.save(context, path, data, pictured(name), info)
         lines = len(args.content.splitlines())
         verb = "Created" if info is None else "Replaced"
-        display = await in_thread(lambda stop: diff_display(before, content, name))
-        kept = f" It keeps its {style}; change that with bash." if content != args.content else ""
-        return ToolOutcome(f"{verb} {pictured(name)}: {plural(lines, 'line')}.{kept}", display=display)
+        display = await in_thread(lambda stop: _replacing(before, args.content, name))
+        kept = f" It keeps its {style}; change that with bash." if style and data != plain else ""
+        note = known_to_commands(path, context)
+        told = f"{verb} {pictured(name)}: {plural(lines, 'line')}.{kept}"
+        return ToolOutcome("\n".join(filter(None, [told, note])), display=display)
 
 
-def _replaced(path: Path, context: ToolContext) -> tuple[str, os.stat_result | None]:
+def _replaced(path: Path, context: ToolContext) -> tuple[files.TextFile | None, os.stat_result | None]:
     """The content and state of the file that is about to be replaced."""
     info = _require_known(path, context)
-    return (_content(path) if info is not None else ""), info
+    return (_present(path, pictured(shown(path, context))) if info is not None else None), info
+
+
+def _replacing(before: files.TextFile | None, content: str, name: str) -> Metadata:
+    """The change to what is there, if anything is."""
+    if before is None:
+        return diff_display("", content, name)
+    return diff_display(before.text, before.styled(content).removeprefix(files.BOM), name)
 
 
 def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
@@ -245,12 +278,12 @@ def _require_known(path: Path, context: ToolContext) -> os.stat_result | None:
     return info
 
 
-def _content(path: Path) -> str:
-    """Returns the present text of the file, for the diff; empty where there is no text to show."""
+def _present(path: Path, name: str) -> files.TextFile | None:
+    """Returns the file as it is now; None where there is no text."""
     try:
-        return files.load(path, path.name)[0]
+        return files.load(path, name)
     except ToolError:
-        return ""
+        return None
 
 
 @dataclass(slots=True)
@@ -260,16 +293,28 @@ class ApplyPatchArguments:
 
 @dataclass(slots=True)
 class _PatchedFile:
-    """The change that a patch makes to one file. ``before`` and ``info`` None: it is not there; ``after`` None: it
-    goes. ``mode`` are the permission bits of a file that is moved here."""
+    """The change that a patch makes to one file. ``file`` None: it is not there; ``after`` None: it goes. ``form`` is
+    the file whose encoding and line ends it has, and ``mode`` the permission bits of a file that is moved here."""
 
     path: Path
     name: str
-    before: str | None
-    info: os.stat_result | None
+    file: files.TextFile | None
     after: str | None
+    form: files.TextFile | None
     mode: int | None = None
     moved_to: str = ""
+
+    @property
+    def before(self) -> str | None:
+        return self.file.text if self.file is not None else None
+
+    @property
+    def info(self) -> os.stat_result | None:
+        return self.file.info if self.file is not None else None
+
+    def data(self, text: str) -> bytes:
+        """The bytes of the file with a text. Raises ToolError."""
+        return self.form.encode(text, self.name) if self.form is not None else text.encode()
 
 
 @dataclass(slots=True)
@@ -347,12 +392,12 @@ def _plan_patch(patches: list[FilePatch], context: ToolContext) -> _PatchPlan:
         if patch.kind == "delete":
             change.after = None
             continue
-        style = files.style_of(change.after)
-        text = change.after.removeprefix(files.BOM)
-        text = text.replace("\r\n", "\n") if style.windows else text
+        form = change.form and replace(change.form, text=change.after)
+        text = change.after if form is None else change.after.replace("\r\n", "\n")
         cells = Cells.of(change.path, text)
         done = apply_chunks(text if cells is None else cells.text, patch.chunks, change.name)
-        change.after = style.applied(done.text if cells is None else cells.saved(done.text))
+        changed = done.text if cells is None else cells.saved(done.text)
+        change.after = changed if form is None else form.styled(changed)
         plan.notes += [f"{change.name}, {note}" for note in done.notes]
         if patch.move_to:
             target = _looked_at(plan, resolve(patch.move_to, context), context)
@@ -362,7 +407,11 @@ def _plan_patch(patches: list[FilePatch], context: ToolContext) -> _PatchPlan:
                 raise ToolError(f"{target.name} exists: {change.name} cannot be moved there. Nothing was changed.")
             target.mode = stat.S_IMODE(change.info.st_mode) if change.info is not None else change.mode
             target.after, change.after, change.moved_to = change.after, None, target.name
+            target.form = change.form
     plan.changes = {path: c for path, c in plan.changes.items() if c.before != c.after}
+    for change in plan.changes.values():
+        if change.after is not None:
+            change.data(change.after)  # what it cannot hold it will not hold later
     if not plan.changes:
         raise ToolError("The patch leaves every file as it is: its - and + lines are the same.")
     return plan
@@ -372,10 +421,10 @@ def _looked_at(plan: _PatchPlan, path: Path, context: ToolContext) -> _PatchedFi
     """The file as the patch has left it so far."""
     if path not in plan.changes:
         name = pictured(shown(path, context))
-        before, info = files.load(path, name) if info_of(path) is not None else (None, None)
-        if info is not None:
-            files.require_unchanged(context, path, info)
-        plan.changes[path] = _PatchedFile(path, name, before, info, before)
+        file = files.load(path, name) if info_of(path) is not None else None
+        if file is not None:
+            files.require_unchanged(context, path, file.info)
+        plan.changes[path] = _PatchedFile(path, name, file, None if file is None else file.text, file)
     return plan.changes[path]
 
 
@@ -394,7 +443,7 @@ def _apply_patch(plan: _PatchPlan, context: ToolContext) -> None:
 
 def _set(context: ToolContext, change: _PatchedFile, text: str | None, info: os.stat_result | None) -> None:
     if text is not None:
-        files.save(context, change.path, text, change.name, info, change.mode)
+        files.save(context, change.path, change.data(text), change.name, info, change.mode)
     elif info is not None:
         files.remove(context, change.path, change.name, info)
 

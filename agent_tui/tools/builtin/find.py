@@ -244,7 +244,7 @@ class GrepTool:
         finally:
             await group.end()
             group.close()
-        if code > 1 and not answer.lines:
+        if code > 1 and not answer.lines and not answer.complete:
             problem = answer.problem or "the pattern or the glob cannot be used"
             raise ToolError(
                 f"grep: {problem}. The pattern is a regex ({self._dialect}): put a backslash before literal "
@@ -314,6 +314,8 @@ class _Answer:
         self.problem = self.hint = ""
         self._matches = self._size = 0
         self._last: tuple[str, int] | None = None
+        self.complete = False
+        """All was searched, but for what could not be read."""
 
     def note(self, line: str) -> None:
         if line not in self.notes:
@@ -326,6 +328,7 @@ class _Answer:
         except ValueError:
             return True
         kind, data = event.get("type"), event.get("data", {})
+        self.complete = self.complete or kind == "summary"
         if kind == "problem":
             self.problem = str(data)[:300]
         if kind == "note":

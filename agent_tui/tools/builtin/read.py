@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import io
 import os
 from pathlib import Path
@@ -20,7 +21,8 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.pdf import pdf_text
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.files import text as files
-from agent_tui.tools.files.beneath import info_of, open_regular, resolve, shown
+from agent_tui.tools.files.beneath import info_of, known_to_commands, open_regular, resolve, shown
+from agent_tui.tools.files.encodings import decoded, has_mark
 from agent_tui.tools.files.notebook import notebook_text
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 
@@ -98,18 +100,60 @@ def _read(path: Path, name: str, args: ReadArguments, context: ToolContext, stop
         start = file.read(8192)
         if media_type := image_type(start):
             return _image(path, name, start + file.read(PICTURE_BYTES), media_type)
-        if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ToolError(f"{name} is UTF-16 text; convert it first, for instance with iconv.")
-        if b"\0" in start:
-            raise ToolError(f"{name} is a binary file of {info.st_size:,} bytes; it cannot be shown as text.")
         file.seek(0)
         if path.suffix.lower() == ".ipynb" and info.st_size <= NOTEBOOK_BYTES:
             cells = notebook_text(file.read(NOTEBOOK_BYTES), name)
             files.remember(context, path, info)
             return _as_text(cells, NOTEBOOK_NOTE, args, context, stop)
-        outcome = _lines(file, info.st_size, args, context.config.output_limit, stop)
+        text, size, note = _utf8(file, name, info.st_size, stop)
+        outcome = _lines(text, size, args, context.config.output_limit, stop)
+        notes = [f"[{note}]"] if note else []
+        if "another" in (where := known_to_commands(path, context)):
+            notes.append(where)
+        outcome.text = "\n".join([outcome.text, *notes])
     files.remember(context, path, info)
     return outcome
+
+
+def _utf8(file: BinaryIO, name: str, size: int, stop: Stop) -> tuple[BinaryIO, int, str]:
+    """A file in UTF-8, from its beginning: itself, or one made of it; its size; and what there is to say of its
+    encoding. Raises ToolError for what is not text."""
+    large = size > files.EDIT_BYTES
+    if large or _is_utf8(file, stop):
+        start = file.read(1 << 20 if large else 8192)
+        file.seek(0)
+        if b"\0" not in start[:8192] and not has_mark(start):
+            strange = large and "\ufffd" in start.decode("utf-8", "replace")[:-1]
+            return file, size, "not all of it is UTF-8, and it is too large to be read as anything else" * strange
+    data = file.read(files.EDIT_BYTES + 1)
+    found = decoded(data) if len(data) <= files.EDIT_BYTES else None
+    if found is None:
+        raise ToolError(f"{name} is a binary file of {size:,} bytes; it cannot be shown as text.")
+    text, encoding = found
+    if encoding.damaged:
+        file.seek(0)
+        return file, size, "some bytes are no UTF-8 and are shown as \ufffd; edit leaves them as they are"
+    if not encoding.legacy:
+        file.seek(0)
+        return file, size, ""
+    plain = text.encode("utf-8")
+    sure = "" if encoding.mark else ", as far as its bytes tell"
+    return io.BytesIO(plain), len(plain), f"the file is {encoding.name}, not UTF-8{sure}; edit and write keep that"
+
+
+def _is_utf8(file: BinaryIO, stop: Stop) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        while (chunk := file.read(1 << 20)) and not stop.is_set():
+            if b"\x1b$" in chunk:
+                return False  # it may be Japanese in seven bits
+            decoder.decode(chunk)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    finally:
+        file.seek(0)
+    return True
 
 
 def _lines(file: BinaryIO, size: int, args: ReadArguments, limit: int, stop: Stop) -> ToolOutcome:
@@ -163,9 +207,9 @@ def same_now(call: ToolCallPart, result: str, context: ToolContext) -> bool | No
         if info_of(path) is None:
             return False
         with open_regular(path, args.path) as file:
-            size = os.fstat(file.fileno()).st_size
+            text, size, _ = _utf8(file, args.path, os.fstat(file.fileno()).st_size, Stop())
             args.offset = max(1, args.offset)
-            now = _lines(file, size, args, context.config.output_limit, Stop()).text
+            now = _lines(text, size, args, context.config.output_limit, Stop()).text
     except (ToolError, OSError):
         return None
     return _numbered(context.secrets.mask(now)) == then

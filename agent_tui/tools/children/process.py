@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.policy import Launch
-from agent_tui.tools.sandbox.start import starter
+from agent_tui.tools.sandbox.start import large_starter
 
 _POLITE_SECONDS = 1.0
 _GONE_SECONDS = 6.0  # the supervisor gives killed processes five to disappear
@@ -127,10 +128,12 @@ class ProcessGroup:
         if log is not None:
             spec["keep"] = {"output": output[0], "log": str(log.path), "limit": log.limit}
             passed.append(output[0])
+        argv, large = large_starter("supervise", spec, launch.command)
+        passed += [] if large is None else [large]
         try:
             # Not asyncio's, which would kill what is left running when the loop is closed.
             process = subprocess.Popen(  # noqa: ASYNC220
-                starter("supervise", spec, launch.command),
+                argv,
                 cwd=cwd,
                 env=launch.env | ({_MARK: mark.partition("=")[2]} if mark else {}),
                 stdin=streams[0] if streams else subprocess.DEVNULL,
@@ -141,13 +144,14 @@ class ProcessGroup:
             )
         except (OSError, ValueError) as error:
             _close(output[0], status[0], control[1])
-            raise ToolError(f"{launch.command[0]} cannot be started in {cwd}: {error}") from None
+            why = _too_large(launch.env) if isinstance(error, OSError) and error.errno == errno.E2BIG else str(error)
+            raise ToolError(f"{launch.command[0]} cannot be started in {cwd}: {why}") from None
         except BaseException:
             _close(output[0], status[0], control[1])
             raise
         finally:
             launch.close()
-            _close(output[1], status[1], control[0])
+            _close(output[1], status[1], control[0], *([] if large is None else [large]))
         words = _Status(mark)
         group = cls(process, words, control[1], [])
         loop = asyncio.get_running_loop()
@@ -265,6 +269,17 @@ class ProcessGroup:
         """Stops taking output."""
         for transport in self._transports:
             transport.close()
+
+
+def _too_large(env: Mapping[str, str]) -> str:
+    """Describes an environment that is too large for a process to be started."""
+    sizes = {name: len(os.fsencode(f"{name}={value}")) for name, value in env.items()}
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+    named = ", ".join(f"{name[:60]} ({sizes[name] // 1024:,} KiB)" for name in largest)
+    return (
+        f"the environment is too large ({sum(sizes.values()) // 1024:,} KiB, most of it {named}; one variable may have "
+        "128 KiB). Unset what is not needed and start agent-tui again"
+    )
 
 
 def _close(*fds: int) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from agent_tui.errors import ToolError
+from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 
@@ -200,12 +201,36 @@ def _similar(place: Place) -> str:
 
 
 def resolve(path: str, context: ToolContext) -> Path:
-    """The absolute path, ``~`` expanded and every link followed; it need not exist. Raises ToolError for a path that
-    cannot be one, and for one that leads elsewhere than it did when the call was allowed."""
-    resolved = resolve_from(path, context.cwd)
+    """The absolute path, ``~`` expanded and every link followed; it need not exist. One below ``/tmp`` is what
+    commands mean by it, where they have a ``/tmp`` of their own. Raises ToolError for a path that cannot be one, and
+    for one that leads elsewhere than it did when the call was allowed."""
+    resolved = _in_private_tmp(path, context) or resolve_from(path, context.cwd)
     if context.allowed_paths is not None and resolved not in context.allowed_paths:
         raise ToolError("The path now leads elsewhere than when the call was allowed. Check it before you try again.")
     return resolved
+
+
+def _in_private_tmp(path: str, context: ToolContext) -> Path | None:
+    if context.jail is None or context.domain == "free" or not path or "\0" in path:
+        return None
+    named = Path(os.path.normpath(context.cwd / with_home(path)))
+    if not named.is_relative_to("/tmp") and not named.is_relative_to("/var/tmp"):
+        return None
+    private = context.jail.private_tmp
+    place = private.place_of(named) if private is not None else None
+    return resolve_from(str(place), context.cwd) if place is not None else None
+
+
+def known_to_commands(path: Path, context: ToolContext) -> str:
+    """A note on a resolved path that lies in the commands' own ``/tmp``; empty for any other."""
+    if context.jail is None or not is_within(path, [context.jail.policy().temporary]):
+        return ""
+    private = context.jail.private_tmp
+    name = private.path_of(path) if private is not None else None
+    if name is None:
+        return ""
+    other = f"; this machine has another {name}" if os.path.lexists(name) else ""
+    return f"[commands find it as {name}, until the program ends{other}]"
 
 
 def resolve_from(path: str, cwd: Path) -> Path:

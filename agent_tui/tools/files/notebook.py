@@ -11,6 +11,7 @@ from typing import Any
 
 from agent_tui.errors import ToolError
 from agent_tui.text.clean import program_output
+from agent_tui.tools.files.encodings import decoded
 
 OUTPUT_LINES = 60
 """Lines of one cell's output that are shown."""
@@ -19,7 +20,7 @@ OUTPUT_LINES = 60
 def notebook_text(data: bytes, name: str) -> str:
     """The cells, each under its number and kind, with their output. Raises ToolError for what is no notebook."""
     try:
-        notebook = json.loads(data)
+        notebook = json.loads((decoded(data) or ("", None))[0])
         cells = notebook["cells"]
         shown = [_cell(number, cell) for number, cell in enumerate(cells, 1)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -5,8 +5,10 @@ remembered as the model has read them.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -18,6 +20,7 @@ from agent_tui.models.messages import AttachmentPart, Message, Metadata
 from agent_tui.records import dataclass
 from agent_tui.tools.base import FileVersion, ToolContext, ToolMemory
 from agent_tui.tools.files.beneath import Place, at, info_of, open_regular, shown
+from agent_tui.tools.files.encodings import Encoding, decoded
 
 _NO_FOLDER = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _DROPPED = frozenset({"security.capability", "security.ima", "security.evm"})
@@ -188,32 +191,78 @@ SHOWN_BYTES = 2_000_000
 
 
 BOM = "\ufeff"
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_MATCHED_LINES = 5_000
+"""Up to this many lines of a file with ends of several kinds are compared, to keep them where a line stays."""
 
 
 @dataclass(slots=True, frozen=True)
-class Style:
-    """The way a text file is written: Windows line ends throughout, a mark of its encoding in front."""
+class TextFile:
+    """A text file as it was read: its text without a mark of its encoding, that encoding, and its state."""
 
-    windows: bool = False
-    mark: bool = False
+    text: str
+    encoding: Encoding
+    info: os.stat_result
 
-    def __str__(self) -> str:
-        return " and ".join(["CRLF line ends"] * self.windows + ["byte order mark"] * self.mark)
+    @property
+    def windows(self) -> bool:
+        """True when every line ends as on Windows."""
+        return "\r\n" in self.text and self.text.count("\r\n") == self.text.count("\n")
 
-    def applied(self, text: str) -> str:
-        """``text``, whose lines end with a newline, written so. Line ends and a mark that are there stay."""
-        if self.windows and "\r\n" not in text:
-            text = text.replace("\n", "\r\n")
-        return BOM + text if self.mark and not text.startswith(BOM) else text
+    @property
+    def mixed(self) -> bool:
+        """True when some lines end as on Windows, and some do not."""
+        return "\r\n" in self.text and not self.windows
+
+    @property
+    def seen(self) -> str:
+        """The text with the line ends that the model sees, where all are of one kind."""
+        return self.text.replace("\r\n", "\n") if self.windows else self.text
+
+    def styled(self, text: str) -> str:
+        """``text``, whose lines end with a newline, with the line ends of the file. Those that are there stay."""
+        if "\r\n" in text or not (self.windows or self.mixed):
+            return text
+        return text.replace("\n", "\r\n") if self.windows else _as_before(self.text, text)
+
+    def style(self) -> str:
+        """What the model does not see of the file, and a text for it keeps; empty where there is nothing."""
+        ends = ["CRLF line ends"] * self.windows + ["mix of LF and CRLF line ends"] * self.mixed
+        marks = ["byte order mark"] * bool(self.encoding.mark)
+        return " and ".join([*([f"{self.encoding.name} encoding"] * self.encoding.legacy), *ends, *marks])
+
+    def encode(self, text: str, name: str) -> bytes:
+        """The bytes of the file with another text. Raises ToolError where its encoding does not have a character, or
+        ``text`` has a sign for bytes that could not be read in the place of these."""
+        if self.encoding.damaged and text.count("\ufffd") > self.text.count("\ufffd"):
+            raise ToolError(
+                f"{name} holds bytes that are no UTF-8 and are shown as \ufffd: what they are would be lost. Nothing "
+                "was changed. Use edit on the lines around them, or replace them with bash."
+            )
+        return self.encoding.encode(text.removeprefix(BOM) if self.encoding.mark else text, name)
 
 
-def style_of(text: str) -> Style:
-    return Style("\r\n" in text and text.count("\r\n") == text.count("\n"), text.startswith(BOM))
+def _as_before(old: str, new: str) -> str:
+    """``new`` with the line ends that its lines have in ``old``, or those in whose place they come; what is added ends
+    as the line before it."""
+    before, after = _LINES.findall(old), _LINES.findall(new)
+    plain = [line.replace("\r\n", "\n") for line in before]
+    if len(before) + len(after) > _MATCHED_LINES:
+        windows = old.count("\r\n") * 2 >= old.count("\n")
+        return new.replace("\n", "\r\n") if windows else new
+    windows = before[0].endswith("\r\n")
+    lines: list[str] = []
+    for _, was, was_end, now, now_end in difflib.SequenceMatcher(None, plain, after, autojunk=False).get_opcodes():
+        for number in range(now, now_end):
+            if was + number - now < was_end:
+                windows = before[was + number - now].endswith("\r\n")
+            line = after[number]
+            lines.append(f"{line[:-1]}\r\n" if windows and line.endswith("\n") else line)
+    return "".join(lines)
 
 
-def load(path: Path, name: str) -> tuple[str, os.stat_result]:
-    """A text file's content, bytes that are not UTF-8 kept as surrogates, and its state. Raises ToolError for what
-    is not a text file, or too large to edit."""
+def load(path: Path, name: str) -> TextFile:
+    """A text file. Raises ToolError for what is not a text file, or too large to edit."""
     with open_regular(path, name) as file:
         info = os.fstat(file.fileno())
         try:
@@ -222,9 +271,10 @@ def load(path: Path, name: str) -> tuple[str, os.stat_result]:
             raise ToolError(f"{name} cannot be read: {error.strerror}.") from None
     if len(data) > EDIT_BYTES:
         raise ToolError(f"{name} is larger than {EDIT_BYTES:,} bytes; change it with bash.")
-    if b"\0" in data:
+    found = decoded(data)
+    if found is None:
         raise ToolError(f"{name} is a binary file; it cannot be edited as text.")
-    return data.decode("utf-8", "surrogateescape"), info
+    return TextFile(*found, info)
 
 
 def is_large(path: Path) -> bool:
@@ -234,12 +284,11 @@ def is_large(path: Path) -> bool:
 
 
 def save(
-    context: ToolContext, path: Path, text: str, name: str, info: os.stat_result | None, mode: int | None = None
+    context: ToolContext, path: Path, data: bytes, name: str, info: os.stat_result | None, mode: int | None = None
 ) -> None:
-    """Writes ``text``, after telling ``before_change``; whole or not at all. ``info`` is the state of the file that
-    ``text`` was made from, None where there was none; its permission bits are kept, and a new file gets those of
-    ``mode``. Folders are created. Raises ToolError, also when the file is no longer in that state."""
-    data = text.encode("utf-8", "surrogateescape")
+    """Writes ``data``, after telling ``before_change``; whole or not at all. ``info`` is the state of the file that
+    it was made from, None where there was none; its permission bits are kept, and a new file gets those of ``mode``.
+    Folders are created. Raises ToolError, also when the file is no longer in that state."""
     try:
         with at(path, make=True, change=True) as place:
             _require_state(place, name, info)

@@ -65,6 +65,28 @@ _MOVING = re.compile(r"\b(?:pushd|popd|eval|source|builtin|alias|chdir|CDPATH)\b
 
 def judge_command(standing: Standing, source: str, outside: bool = False) -> Decision:
     """The decision on a whole command line. ``outside``: it asks to leave the sandbox."""
+    found = _judged(standing, source, outside)
+    return _mind_denied(standing, source, found) if standing.rules.denied_patterns() else found
+
+
+def _mind_denied(standing: Standing, source: str, found: Decision) -> Decision:
+    """``found``, but a question where a program could read what a rule denies, as nothing keeps it from that where it
+    runs: only what is known to read nothing but what it names, and what a rule allows, needs none then."""
+    if found.action == "allow" and (why := standing.reads_denied(found.domain)):
+        rest = _whole(standing.unheld("ask"), source, COMMAND_TOOL)
+        if rest.action == "deny":
+            return rest
+        if rest.action == "ask":
+            kept = rest.patterns if not found.remotes else []
+            return replace(found, action="ask", reason=why, patterns=kept, if_stopped=None)
+    if found.if_stopped is not None and (why := standing.reads_denied(found.if_stopped.domain)):
+        return replace(found, if_stopped=replace(found.if_stopped, shows=why))
+    if found.action == "ask" and (why := standing.reads_denied(found.domain)):
+        return replace(found, reason=f"{found.reason}; {why}")
+    return found
+
+
+def _judged(standing: Standing, source: str, outside: bool) -> Decision:
     if standing.mode == "bypass":
         return replace(_whole(standing, source, COMMAND_TOOL), domain="free")
     if standing.mode == "accept-edits" and not standing.holds("work"):
@@ -183,7 +205,7 @@ def _program(subject: Subject) -> Decision:
         return ALLOWED  # a variable that only the line itself gets to see
     if standing.mode == "bypass":
         asks = [Decision("ask", f"{RULE_ASKS} about {subject.name}")] if subject.rule("ask") else []
-        bound = standing.guards(COMMAND_TOOL) or standing.rules.deny_files
+        bound = standing.guards(COMMAND_TOOL) or standing.rules.denied_patterns()
         return worst([*asks, named_files(subject)] if bound else asks)
     if subject.words[:1] == ["cd"]:
         if subject.command.assignments:

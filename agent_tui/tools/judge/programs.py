@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from agent_tui.tools.judge.git_settings import command_changes, settings_change
 from agent_tui.tools.judge.syntax import Word
 from agent_tui.tools.word_sets import word_set
 
@@ -169,12 +170,15 @@ _SETS = {
 }
 
 
-def changes_settings(words: Sequence[str]) -> bool:
-    """Returns whether git would write its own configuration, which a sandbox keeps as it is."""
+def changes_settings(words: Sequence[str]) -> str:
+    """Describes how git would change its own configuration, which a sandbox keeps as it is; empty where it would
+    not."""
     rest = _subcommand(words)
     if rest[:1] == ["config"]:
-        return not git_looks(["git", *rest])
-    return len(rest) > 1 and rest[1] in _SETS.get(rest[0], ())
+        return "" if git_looks(["git", *rest]) else settings_change(rest[1:])
+    if len(rest) > 1 and rest[1] in _SETS.get(rest[0], ()):
+        return command_changes(rest[0], rest[1])
+    return ""
 
 
 _PACKAGES = "publish unpublish deprecate token owner owners access dist-tag login adduser logout"

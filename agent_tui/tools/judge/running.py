@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,9 +46,6 @@ from agent_tui.tools.rules.standing import CONTROLS, Standing
 from agent_tui.tools.sandbox.outputs import names_output
 from agent_tui.tools.sandbox.policy import Domain
 
-MAX_ENTRIES = 50_000
-"""Where a folder holds more, it is treated as if the worst were in it."""
-
 _GIT_SECONDS = 2.0
 _RECURSIVE = {
     **dict.fromkeys(("grep", "egrep", "fgrep", "diff"), re.compile(r"-\w*[rR]\w*|--(dereference-)?recursive")),
@@ -65,17 +62,15 @@ def _takes_all_below(name: str, arguments: Sequence[str]) -> bool:
 
 def _holds_denied(standing: Standing, folder: Path) -> Decision | None:
     """The refusal, where reading everything below a resolved folder would read what a rule denies."""
-    for entry in _entries(folder):
-        if entry is None:
-            return Decision("ask", f"{folder} has too many files to check against your deny rules")
-        if standing.rules.denies_reading(Path(entry.path)):
-            name = os.path.relpath(entry.path, standing.root)
-            message = (
-                f"Refused: it would read {name}, and a rule of the user denies that. Name the files you need, or use "
-                "the grep tool: it skips such files."
-            )
-            return Decision("deny", f"a rule denies reading {name}", message)
-    return None
+    masks = standing.denied.find(None)
+    if found := next((path for path in masks.paths if path.is_relative_to(folder)), None):
+        name = os.path.relpath(found, standing.root)
+        message = (
+            f"Refused: it would read {name}, and a rule of the user denies that. Name the files you need, or use "
+            "the grep tool: it skips such files."
+        )
+        return Decision("deny", f"a rule denies reading {name}", message)
+    return Decision("ask", f"a rule denies reading some files: {masks.incomplete}") if masks.incomplete else None
 
 
 def _git_shows_denied(standing: Standing, arguments: Sequence[Word]) -> Decision | None:
@@ -110,25 +105,6 @@ def _refused(name: str) -> Decision:
     return Decision("deny", f"a rule denies reading {name}", message)
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str] | None]:
-    """Everything below, links not followed; None in the end when there is more than is looked at."""
-    count = 0
-    open_folders = [str(folder)]
-    while open_folders:
-        try:
-            with os.scandir(open_folders.pop()) as found:
-                for entry in found:
-                    count += 1
-                    if count > MAX_ENTRIES:
-                        yield None
-                        return
-                    yield entry
-                    if entry.is_dir(follow_symlinks=False):
-                        open_folders.append(entry.path)
-        except OSError:
-            continue
-
-
 @dataclass(slots=True, frozen=True)
 class _Need:
     """What a program needs that is not simply there; ``why`` is what is asked, empty where nothing is."""
@@ -155,7 +131,7 @@ def runs(subject: Subject) -> Decision:
         return paths
     need = _need(subject)
     if subject.name == "git" and (need.remotes or need.domain == "free") and not standing.trusted:
-        return untrusted_git()
+        return untrusted_git(need.why)
     asked = Decision("ask", need.why or f"runs {subject.name or 'an assignment'}", domain=need.domain)
     asked = replace(asked, network=need.network, remotes=need.remotes)
     if paths.action == "ask":
@@ -185,8 +161,10 @@ def runs(subject: Subject) -> Decision:
     return asked
 
 
-def untrusted_git() -> Decision:
-    line = "Refused: git reaches out only in a trusted folder; the user can trust it with /trust."
+def untrusted_git(why: str = "") -> Decision:
+    """The refusal of git outside the sandbox in a folder that is not trusted; ``why`` is what it is needed for."""
+    runs = f"{why}, and git runs outside the sandbox" if why else "git reaches out"
+    line = f"Refused: {runs} only in a trusted folder; the user can trust it with /trust."
     return Decision("deny", "git outside the sandbox needs a trusted folder", line)
 
 
@@ -269,7 +247,7 @@ def _git(subject: Subject) -> _Need | None:
     named = " ".join(["git", *(word.text for word in without_globals(command.words[1:])[:1])])
     if not remote:
         changes = changes_settings(words)
-        return _Need(f"{named} changes which programs git runs", "free", exactly=True) if changes else None
+        return _Need(f"{named} {changes}", "free", exactly=True) if changes else None
     known = not subject.started.given and not any(word.dynamic or word.glob or word.tilde for word in command.words)
     plain = remote in ("named", "address") and words[0] == "git" and not command.assignments
     there = subject.folders == {standing.cwd} and words[1] != "-C"
@@ -394,9 +372,11 @@ _INTO = frozenset(("sed", "tee", "touch", "patch", "perl", "mkdir", "mktemp", "i
 def by_the_way(subject: Subject) -> Sequence[Decision]:
     """Returns the decisions about denied files that a program would read without being given their names."""
     standing, words = subject.standing, subject.command.words
-    if not standing.rules.deny_files:
+    if not standing.rules.denied_patterns():
         return ()
     found = [_git_shows_denied(standing, words[1:])] if subject.name == "git" else []
+    if standing.holds("look") and not standing.reads_denied("look"):
+        return [decision for decision in found if decision is not None]  # the files themselves are kept from it
     if _takes_all_below(subject.name, subject.words[1:]) or subject.words[:2] == ["git", "grep"]:
         named = [word for word in words[1:] if not word.dynamic and not word.text.startswith("-")]
         folders = [path for word in named for path in subject.paths("read", word) if path.is_dir()]

@@ -22,6 +22,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
 from agent_tui.tools.mcp.asking import Ask, Asking, nobody
+from agent_tui.tools.mcp.lenient import LenientAnswers, repeats
 from agent_tui.tools.mcp.patience import Patience
 from agent_tui.tools.mcp.protocol import (
     DATA_LIMIT,
@@ -39,7 +40,7 @@ from agent_tui.tools.mcp.protocol import (
     ToolAnswer,
     ToolEntry,
 )
-from agent_tui.tools.mcp.transport import ENDED, STAND_INS, LenientLists, Link, was_closed
+from agent_tui.tools.mcp.transport import ENDED, STAND_INS, Link, was_closed
 
 LISTED = 1_000
 """Tools, resources or prompts of one server that are looked at."""
@@ -166,7 +167,7 @@ class Connection:
         self.name, self.server, self._report = name, server, report
         self._client: Client | None = None
         self._link: Link | None = None
-        self._lists: LenientLists | None = None
+        self._answers: LenientAnswers | None = None
         self._patience = Patience()
         self._asking = Asking(name, ask, self._patience, self._enough)
         self._asking.roots = list(roots)
@@ -244,7 +245,7 @@ class Connection:
                     )
                     await stack.enter_async_context(client)
                     self._client = client
-                    self._lists = LenientLists(client)
+                    self._answers = LenientAnswers(client)
                     await self._begin_listening(client, stack)
                     offer = await self._list(client)
                 connected, self._connecting = True, False
@@ -354,14 +355,14 @@ class Connection:
         if can.prompts is not None:
             with suppress(MCPError):
                 offer.prompts.extend(map(_prompt_entry, await _pages(client.list_prompts, "prompts")))
-        if self._lists is not None:
-            offer.left_out.extend(chain.from_iterable(self._lists.left_out.values()))
+        if self._answers is not None:
+            offer.left_out.extend(chain.from_iterable(self._answers.left_out.values()))
         return offer
 
     # Requests
 
     async def call(self, tool: str, arguments: dict[str, Any], tell: Callable[[str], None]) -> ToolAnswer:
-        """Structured content is shown where no text repeats it."""
+        """Structured content is passed on where no text says the same."""
 
         clock, told = asyncio.get_running_loop().time, -PROGRESS_PAUSE
 
@@ -376,7 +377,7 @@ class Connection:
         async with self._request(self.server.call_timeout) as client:
             result = await client.call_tool(tool, arguments, progress_callback=on_progress)
             texts, images = _content(result.content)
-            if result.structured_content is not None and not any(texts):
+            if result.structured_content is not None and not repeats(texts, result.structured_content):
                 texts.append(json.dumps(result.structured_content, ensure_ascii=False, indent=1))
             return ToolAnswer(_cut("\n".join(texts)), bool(result.is_error), images)
 

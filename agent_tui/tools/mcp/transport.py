@@ -14,7 +14,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -24,13 +24,12 @@ import anyio
 import httpx2
 import mcp_types as types
 from mcp.client import stdio, streamable_http
-from mcp.client.client import Client
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, methods
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from agent_tui.config import McpServer
@@ -38,7 +37,6 @@ from agent_tui.paths import user_paths
 from agent_tui.providers import net
 from agent_tui.providers.net import BoundError, LineBuffer, Unpacker
 from agent_tui.providers.secrets import redact
-from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import may_sign_in
 from agent_tui.tools.mcp.oauth import Bearer
 from agent_tui.tools.mcp.tokens import Tokens
@@ -48,8 +46,6 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 
-_LISTS = {"tools/list": "tools", "resources/list": "resources", "prompts/list": "prompts"}
-_NAMED = 5
 _read_message: Any = getattr(types, "jsonrpc_message_adapter", None)
 
 
@@ -93,51 +89,6 @@ def read_leniently() -> None:
     for module in (types, streamable_http):
         if hasattr(module, "jsonrpc_message_adapter"):
             setattr(module, "jsonrpc_message_adapter", _Reader())  # noqa: B010
-
-
-class LenientLists:
-    """Stands before a connected client's dispatcher: entries of lists that are not valid do not reach it.
-    ``left_out`` says which these were, of the newest listing. An SDK that keeps its dispatcher elsewhere refuses the
-    whole list."""
-
-    def __init__(self, client: Client) -> None:
-        session = self._session = client.session
-        self._inner: Any = getattr(session, "_dispatcher", None)
-        self.left_out: dict[str, list[str]] = {}
-        if self._inner is not None:
-            session._dispatcher = self
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    async def send_raw_request(self, method: str, params: Mapping[str, Any] | None, opts: Any = None) -> dict[str, Any]:
-        raw: dict[str, Any] = await self._inner.send_raw_request(method, params, opts)
-        field = _LISTS.get(method)
-        if field is None or not isinstance(entries := raw.get(field), list):
-            return raw
-        if not (params or {}).get("cursor"):
-            self.left_out.pop(field, None)
-        rest = {key: value for key, value in raw.items() if key != field}
-        if self._valid(method, {**rest, field: entries}) or not self._valid(method, {**rest, field: []}):
-            return raw
-        good = [entry for entry in entries if self._valid(method, {**rest, field: [entry]})]
-        bad = [entry for entry in entries if entry not in good]
-        self.left_out.setdefault(field, []).extend(f"{_name(entry)} (invalid)" for entry in bad[:_NAMED])
-        return {**rest, field: good}
-
-    def _valid(self, method: str, raw: dict[str, Any]) -> bool:
-        try:
-            methods.parse_server_result(method, self._session.protocol_version or "2025-11-25", raw)
-        except KeyError:
-            return True
-        except ValueError:
-            return False
-        return True
-
-
-def _name(entry: object) -> str:
-    name = entry.get("name") if isinstance(entry, dict) else None
-    return plain_line(name, 40) if isinstance(name, str) and name else "one without a name"
 
 
 STAND_INS = frozenset({"Server returned an error response", "Session terminated", "Not Found"})

@@ -82,6 +82,7 @@ class Permissions(Standing):
     def decide(self, tool: str, intent: Intent) -> Decision:
         """Decides on a call of ``tool`` that would do ``intent``."""
         self.rules.begin()
+        self.denied.look_again()
         return self.put(tool, intent, _with_hook(intent, self._decide(tool, intent)))
 
     def put(self, tool: str, intent: Intent, decision: Decision) -> Decision:
@@ -115,6 +116,8 @@ class Permissions(Standing):
     def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
         """The first mode beyond this one in which the call would need no question."""
         mode = self.mode
+        if mode not in _REACH:
+            return None
         try:
             for further in _REACH[_REACH.index(mode) + 1 :]:
                 self.mode = further

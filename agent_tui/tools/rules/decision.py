@@ -41,7 +41,7 @@ class Decision:
     yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice.
     ``remotes`` are the git commands of the line that talk to a remote: the line itself runs in ``domain``, and these
     alone outside of it, as they stand here and with options of our own. ``grants`` is what a yes allows until the
-    session ends."""
+    session ends. ``shows`` is what a command could read, once the user said yes, though a rule denies it."""
 
     action: Action
     reason: str = ""
@@ -53,6 +53,7 @@ class Decision:
     if_stopped: Decision | None = None
     remotes: tuple[RemoteGit, ...] = ()
     grants: str = ""
+    shows: str = ""
 
 
 ALLOWED = Decision("allow")

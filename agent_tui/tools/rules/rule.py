@@ -15,7 +15,7 @@ import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from agent_tui.errors import ConfigError, ToolError
@@ -88,19 +88,43 @@ def _command(pattern: str) -> re.Pattern[str]:
 
 def path_matches(pattern: str | None, path: Path, root: Path) -> bool:
     """Returns whether a resolved path matches: absolute for patterns beginning ``/`` or ``~``, else relative to the
-    project. ``./name`` is that name at the top; ``name`` alone is matched at any depth."""
+    project. ``./name`` is that name at the top; ``name`` alone is matched at any depth. A pattern that begins with a
+    link means what that leads to as well."""
     if pattern is None:
         return True
-    if pattern.startswith(("/", "~")):
-        try:
-            full = Path(pattern).expanduser()
-        except RuntimeError:
-            return False
-        return Glob("/" + full.as_posix().strip("/")).matches(path.as_posix().strip("/"))
-    if not path.is_relative_to(root):
+    if not pattern.startswith(("/", "~")):
+        if path.is_relative_to(root):
+            relative = path.relative_to(root).as_posix()
+            if _glob(pattern[1:] if pattern.startswith("./") else pattern).matches(relative):
+                return True
+        start = plain_start(pattern) if "/" in pattern.strip("/") else ""
+        return bool(start) and _matches_behind_link(root / start, pattern.removeprefix("./")[len(start) :], path)
+    try:
+        full = Path(pattern).expanduser().as_posix().strip("/")
+    except RuntimeError:
         return False
-    relative = path.relative_to(root).as_posix()
-    return Glob(pattern[1:] if pattern.startswith("./") else pattern).matches(relative)
+    if _glob(f"/{full}").matches(path.as_posix().strip("/")):
+        return True
+    start = plain_start(full)
+    return _matches_behind_link(Path("/", start), full[len(start) :], path)
+
+
+def covers(pattern: str | None, path: Path, root: Path) -> bool:
+    """Returns whether a resolved path matches, or a folder that it lies in: what is said against a folder is said
+    against all in it."""
+    if path_matches(pattern, path, root):
+        return True
+    return any(path_matches(pattern, folder, root) for folder in path.parents if folder not in (root, *root.parents))
+
+
+def _matches_behind_link(start: Path, rest: str, path: Path) -> bool:
+    led = os.path.realpath(start)
+    return led != str(start) and _glob(f"{led}{rest}").matches(path.as_posix().strip("/"))
+
+
+@lru_cache(512)
+def _glob(pattern: str) -> Glob:
+    return Glob(pattern)
 
 
 def plain_start(pattern: str) -> str:

@@ -13,7 +13,7 @@ from typing import Literal, Self
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.records import dataclass
 from agent_tui.tools.base import ServerTool
-from agent_tui.tools.files.beneath import is_within
+from agent_tui.tools.files.beneath import has_other_names, is_within
 from agent_tui.tools.rules.decision import (
     ALLOWED,
     CHANGES_FILE,
@@ -24,6 +24,7 @@ from agent_tui.tools.rules.decision import (
     Decision,
     denied_by,
 )
+from agent_tui.tools.rules.denied import DeniedFiles
 from agent_tui.tools.rules.rule import (
     Configuration,
     Rule,
@@ -32,10 +33,11 @@ from agent_tui.tools.rules.rule import (
     checked_servers_tools,
     command_matches,
     configuration,
+    covers,
     parse_rule,
     path_matches,
 )
-from agent_tui.tools.sandbox.policy import Domain, Network
+from agent_tui.tools.sandbox.policy import Domain, Masks, Network
 from agent_tui.tools.sandbox.protected import is_protected, led_to
 
 Which = Literal["deny", "ask", "allow"]
@@ -144,8 +146,11 @@ class SessionRules:
         return self.for_tool(which, tool, lambda rule: rule.pattern is None)
 
     def for_path(self, which: Which, tool: str, kind: str, path: Path) -> Rule | None:
-        """The first about reading or changing a path; ``kind`` is ``read`` or ``edit``."""
-        return next((rule for rule in self.of(which) if self._is_about(rule, tool, kind, path)), None)
+        """The first about reading or changing a path; ``kind`` is ``read`` or ``edit``. What denies or asks about a
+        folder does so about all in it."""
+        matches = path_matches if which == "allow" else covers
+        rules = (rule for rule in self.of(which) if _is_about(rule, tool, kind))
+        return next((rule for rule in rules if matches(rule.pattern, path, self._root)), None)
 
     def for_session_path(self, kind: str, path: Path) -> bool:
         """Returns whether a rule that holds until the program ends lets a path be read or changed."""
@@ -153,17 +158,18 @@ class SessionRules:
 
     def users_own(self, tool: str, path: Path) -> list[str]:
         """The patterns by which the user, not the project or an earlier answer, lets a path be changed."""
-        found = [rule for rule in self._own if self._is_about(rule, tool, "edit", path)]
-        return [rule.pattern for rule in found if rule.pattern is not None]
+        found = [rule for rule in self._own if _is_about(rule, tool, "edit")]
+        patterns = [rule.pattern for rule in found if rule.pattern is not None]
+        return [pattern for pattern in patterns if path_matches(pattern, path, self._root)]
 
     def denies_reading(self, path: Path) -> bool:
         """Returns whether a rule denies reading this path; rules that deny all paths do not count."""
-        return any(self._is_about(rule, "grep", "read", path) for rule in self._deny if rule.pattern is not None)
+        return any(covers(pattern, path, self._root) for pattern in self.denied_patterns())
 
-    @property
-    def deny_files(self) -> bool:
-        """True when there may be paths that a rule denies reading."""
-        return any(rule.pattern is not None and (rule.names("read") or rule.names("grep")) for rule in self._deny)
+    def denied_patterns(self) -> list[str]:
+        """The patterns of the paths that rules deny reading."""
+        read = (rule for rule in self._deny if _is_about(rule, "grep", "read") or rule.names("read"))
+        return [rule.pattern for rule in read if rule.pattern is not None]
 
     def for_server(self, which: Which, called: ServerTool, whole: bool = True) -> Rule | None:
         """The first ``mcp(server.tool)`` about a tool; ``whole``: also one that names just its server."""
@@ -207,10 +213,10 @@ class SessionRules:
     def _granted(self) -> list[Rule]:
         return [*self._allow, *self._session]
 
-    def _is_about(self, rule: Rule, tool: str, kind: str, path: Path) -> bool:
-        # A patch creates files too: what is said of ``write`` holds for it.
-        named = rule.names(tool) or rule.tool == kind or (tool == "apply_patch" and rule.tool == "write")
-        return named and path_matches(rule.pattern, path, self._root)
+
+def _is_about(rule: Rule, tool: str, kind: str) -> bool:
+    # A patch creates files too: what is said of ``write`` holds for it.
+    return rule.names(tool) or rule.tool == kind or (tool == "apply_patch" and rule.tool == "write")
 
 
 def _removed(rules: list[Rule], text: str) -> bool:
@@ -238,7 +244,8 @@ class Holding:
     """What holds commands: whether they are held to a domain of the sandbox here, whether one that is held ``sees`` a
     path outside the project, may use ports on 127.0.0.1 and ::1 while the network is closed, and can be let to some
     hosts alone. ``network`` is what ``work`` may reach, ``temporary`` where held commands keep temporary files. In a
-    folder that is not ``trusted`` git never runs outside the sandbox."""
+    folder that is not ``trusted`` git never runs outside the sandbox. ``shows`` are the folders that a held command can
+    see (None: any), and ``masks`` says whether one of a domain is kept from files in them."""
 
     holds: Callable[[Domain], bool] = lambda domain: domain == "free"
     sees: Callable[[Path, Literal["read", "edit"]], bool] = lambda path, kind: False
@@ -247,6 +254,8 @@ class Holding:
     network: Network = "ask"
     temporary: Path | None = None
     trusted: Callable[[], bool] = lambda: True
+    shows: Callable[[], Sequence[Path] | None] = lambda: None
+    masks: Callable[[Domain, Masks], bool] = lambda domain, masks: False
 
 
 class Standing:
@@ -261,14 +270,46 @@ class Standing:
         self.rules = SessionRules(self.root, given)
         self.holds, self.sees, self.has_ports = holding.holds, holding.sees, holding.has_ports
         self.network, self._temporary, self._trusted = holding.network, holding.temporary, holding.trusted
+        self.denied = DeniedFiles(self.root, self.rules.denied_patterns, self.rules.denies_reading)
+        self._shows, self._masks = holding.shows, holding.masks
 
     def unheld(self, mode: PermissionMode) -> Self:
         """The same in another mode where no sandbox holds."""
         other = copy(self)
         other.holds = lambda domain: domain == "free"
         other.has_ports, other._temporary = (lambda: False), None
+        other._shows = lambda: None
         other.mode = mode
         return other
+
+    def denied_below(self, trees: Sequence[Path]) -> Masks:
+        """The files in folders that a rule denies reading, as it is now."""
+        self.denied.look_again()
+        return self.denied.find(trees)
+
+    def denies_reading(self, path: Path) -> bool:
+        """Returns whether a rule denies reading a file, by this name or, with hard links, by another."""
+        return self.rules.denies_reading(path) or self._is_other_name(path)
+
+    def _is_other_name(self, path: Path) -> bool:
+        if not self.rules.denied_patterns() or not has_other_names(path):
+            return False
+        return path in self.denied.find([self.root]).paths
+
+    def reads_denied(self, domain: Domain) -> str:
+        """Describes what a program in ``domain`` could read though a rule denies it; empty where there is nothing, or
+        it is kept from that."""
+        held = domain != "free" and self.holds(domain)
+        masks = self.denied.find(self._shows() if held else None)
+        if masks.incomplete:
+            return f"it may read what your rules deny: {masks.incomplete}"
+        if not masks.paths or (held and self._masks(domain, masks)):
+            return ""
+        first, more = masks.paths[0], len(masks.paths) - 1
+        name = first.relative_to(self.root).as_posix() if first.is_relative_to(self.root) else str(first)
+        others = f" and {more} more" if more else ""
+        where = "outside the sandbox" if self.holds("look") and not held else "here"
+        return f"it could read {name}{others}, which your rules deny: nothing keeps such a program from it {where}"
 
     @property
     def trusted(self) -> bool:
@@ -287,6 +328,9 @@ class Standing:
         """The decision on reading or changing one resolved path; ``tool`` is ``edit`` for what a command writes."""
         if rule := self.rules.for_path("deny", tool, kind, path):
             return denied_by(rule)
+        if kind == "read" and self._is_other_name(path):
+            message = f"Refused: {path.name} is another name of a file, and a rule of the user denies reading that."
+            return Decision("deny", "it is another name of a file that a rule denies reading", message)
         asks = self.rules.for_path("ask", tool, kind, path)
         if kind == "edit" and self.mode == "plan":
             return Decision("deny", PLAN_REASON, PLAN_MESSAGE)
@@ -295,6 +339,8 @@ class Standing:
         within = is_within(path, self.folders)
         if kind == "read" and not within and is_within(path, self._readable):
             return ALLOWED
+        if not within and self._temporary is not None and self.holds("look") and is_within(path, [self._temporary]):
+            return ALLOWED  # every command may write there
         if not within:
             return Decision("ask", f"{path} is outside the project")
         if kind == "edit" and self.protected(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -262,30 +262,37 @@ def plan(domain: Domain, policy: SandboxPolicy) -> list[Mount]:
     """All that a command of ``domain`` finds, in the order in which it is mounted. Raises OSError."""
     folders, home = places.writable(policy), places.home()
     secrets = places.secrets(policy)
+    masked = {str(path) for path in policy.masks.paths}
+    nothing = str(policy.masked_file), str(policy.masked_folder)
+
+    def masks(within: Iterable[str], bound: str) -> list[Mount]:
+        return _masks(within, bound, masked, nothing)
+
     bound: dict[Path, Kind] = {path: "read" for path in places.readable(policy) if _apart(path, folders, home)}
     bound |= dict.fromkeys(folders, "write" if domain == "work" else "read")
     bound |= dict.fromkeys((folder.resolve() for folder in policy.private), "write")
     bound |= dict.fromkeys(policy.outputs if domain == "look" else (), "write")
     hidden, names = set(secrets), [str(path) for path in secrets]
     kept = {folder: _kept(folder, policy, names) for folder in folders} if domain == "work" else {}
+    moved = masked - {str(path) for path in policy.masks.fixed}
     for folder, paths in kept.items():
-        bound |= dict.fromkeys(_ways(folder, paths, names), "write")
+        bound |= dict.fromkeys(_ways(folder, paths, [name for name in names if name not in moved]), "write")
     mounts: list[Mount] = [*_links(), ("read", "/sys", "/sys"), ("write", str(policy.temporary), "/tmp")]
     if not any(path.is_relative_to("/var/tmp") for path in (*bound, home)):
         mounts.append(("link", "/tmp", "/var/tmp"))
     mounts.append(("dir", "", str(home)))
     for path in sorted(bound, key=lambda path: len(path.parts)):
-        if path not in hidden:
-            # What is listed below a secret place is laid over its mask.
-            mounts += [(bound[path], str(path), str(path)), *_masks(names, str(path))]
+        if path not in hidden and not any(places.is_within(str(path), mask) for mask in masked):
+            # What is listed below a secret place is laid over its mask; nothing is over what a rule denies.
+            mounts += [(bound[path], str(path), str(path)), *masks(names, str(path))]
     # Root's settings of the kernel are files in /proc, and root needs no capability to write them.
     mounts += [("proc", "", "/proc"), ("lock", "", "/proc"), ("dev", "", "/dev")]
     for folder, paths in kept.items():
         for path in paths:
             # Laid over a mask, it would show what is below that again.
-            mounts += [("read", str(path), str(path)), *_masks(_inside(folder, names), str(path))]
-    masks: list[Mount] = [("lock", "", target) for kind, _, target in mounts if kind == "empty"]
-    return [*mounts, *masks, ("lock", "", "/")]
+            mounts += [("read", str(path), str(path)), *masks(_inside(folder, names), str(path))]
+    locks: list[Mount] = [("lock", "", target) for kind, _, target in mounts if kind == "empty"]
+    return [*mounts, *locks, ("lock", "", "/")]
 
 
 def _apart(path: Path, folders: Sequence[Path], home: Path) -> bool:
@@ -299,8 +306,11 @@ def _links() -> list[Mount]:
     return [("link", str(path.readlink()), str(path)) for path in entries]
 
 
-def _masks(secrets: Iterable[str], bound: str) -> list[Mount]:
-    """Nothing in the place of every secret that ``bound`` would show."""
+def _masks(
+    secrets: Iterable[str], bound: str, denied: Collection[str] = (), nothing: tuple[str, str] = ("", "")
+) -> list[Mount]:
+    """Nothing in the place of every secret that ``bound`` would show: a file or folder of ``nothing`` in the place of
+    those that are ``denied``."""
     mounts: list[Mount] = []
     masked = "\0"
     for path in sorted((path for path in secrets if places.is_within(path, bound)), key=lambda path: path.split("/")):
@@ -310,7 +320,10 @@ def _masks(secrets: Iterable[str], bound: str) -> list[Mount]:
             mode = os.lstat(path).st_mode
         except OSError:
             continue
-        if stat.S_ISDIR(mode):
+        if path in denied and not stat.S_ISLNK(mode):
+            mounts.append(("read", nothing[stat.S_ISDIR(mode)], path))
+            masked = path
+        elif stat.S_ISDIR(mode):
             mounts.append(("empty", "", path))
             masked = path
         elif not stat.S_ISLNK(mode):

@@ -309,7 +309,10 @@ def lay_on(spec: dict) -> None:  # type: ignore[type-arg]
 
 
 def unpacked(text: str) -> dict:  # type: ignore[type-arg]
-    """The specification as ``start`` packed it."""
+    """The specification as ``start`` packed it, or the file with it that ``@`` and a descriptor name."""
+    if text.startswith("@"):
+        with open(int(text[1:]), encoding="ascii") as file:  # noqa: PTH123
+            text = file.read()
     spec: dict = marshal.loads(zlib.decompress(bytes.fromhex(text)))  # type: ignore[type-arg]
     return spec
 

@@ -33,7 +33,18 @@ from agent_tui.tools.sandbox.network import (
     users_own,
 )
 from agent_tui.tools.sandbox.outputs import Lent, Outputs
-from agent_tui.tools.sandbox.policy import NO_SECRETS, Backend, Domain, Launch, Network, SandboxPolicy, Secrecy
+from agent_tui.tools.sandbox.policy import (
+    NO_MASKS,
+    NO_SECRETS,
+    Backend,
+    Domain,
+    Launch,
+    Masks,
+    Network,
+    SandboxPolicy,
+    Secrecy,
+)
+from agent_tui.tools.sandbox.private_tmp import PrivateTmp
 from agent_tui.tools.sandbox.protected import write_git_config
 
 log = logging.getLogger(__name__)
@@ -55,7 +66,8 @@ _probing = threading.Lock()
 class Jail:
     """``cache`` is our own cache folder. Commands may write in ``added`` folders, too; ``readable`` are always readable
     inside, ``hidden`` never. ``secrecy`` is what their environment lacks. ``granted`` says of a host, and whether
-    packages come from there, that the user lets ``work`` reach it."""
+    packages come from there, that the user lets ``work`` reach it; ``denied`` finds in folders what rules deny
+    reading."""
 
     def __init__(
         self,
@@ -70,6 +82,7 @@ class Jail:
     ) -> None:
         self.config, self.root, self.cache, self.sandbox = config, root, cache, sandbox
         self.granted: Callable[[str, bool], bool] = lambda host, registry: False
+        self.denied: Callable[[Sequence[Path]], Masks] = lambda trees: NO_MASKS
         self.outputs = Outputs(root)
         self._secrecy = secrecy
         self._git_config = cache / "sandbox" / "gitconfig"
@@ -85,6 +98,7 @@ class Jail:
             loopback=config.loopback,
             hidden=tuple(hidden),
         )
+        self._private_tmp = PrivateTmp(Path(os.path.realpath(self._base.temporary)), self.shows)
         self._sharing = threading.Lock()
         self._shared: SessionNetwork | None = None
         self._proxy: HostProxy | None = None
@@ -167,6 +181,37 @@ class Jail:
         shown = kind == "read" and any(map(path.is_relative_to, places.readable(policy)))
         return shown and not any(map(path.is_relative_to, places.secrets(policy)))
 
+    def shows(self) -> list[Path]:
+        """The folders that a held command can see, but for its private ones."""
+        self._prepare()  # what is not there yet would not be seen for a while
+        return [*places.writable(self._base), *places.readable(self._base)]
+
+    @property
+    def private_tmp(self) -> PrivateTmp | None:
+        """The folder that held commands have for ``/tmp``; None where they see the machine's, or none. Tries the
+        sandbox, where that was not done."""
+        if not self.expects("look") or not self.tried().holds("look") or self._backend is None:
+            return None
+        return self._private_tmp if self._backend.own_tmp else None
+
+    def _prepare(self) -> None:
+        with contextlib.suppress(OSError):
+            self._base.prepare()
+            write_git_config(self._git_config, outside_path(self._base.folders))
+
+    def masks(self, domain: Domain, masks: Masks) -> bool:
+        """Returns whether a command of ``domain`` is kept from all of these, as far as was tried by now."""
+        backend = self._backend
+        if domain == "free" or backend is None or not self.holds(domain):
+            return False
+        return len(self._maskable(domain, masks).paths) == len(masks.paths)
+
+    def _maskable(self, domain: Domain, masks: Masks) -> Masks:
+        if domain == "look" or (self._backend is not None and self._backend.subtracts):
+            return masks
+        folders = places.writable(self._base)
+        return replace(masks, paths=tuple(path for path in masks.paths if not any(map(path.is_relative_to, folders))))
+
     def policy(self, network: Network | None = None) -> SandboxPolicy:
         """The places of the project. ``network`` instead of the configured one."""
         return self._base if network is None else replace(self._base, network=network)
@@ -207,7 +252,8 @@ class Jail:
         policy = self._base
         kept = [path for folder in policy.folders for path in places.protected(folder, policy)]
         own_tmp = self._backend is not None and self._backend.own_tmp
-        closed = [path for path in (*kept, *places.secrets(policy)) if path.is_relative_to(policy.folders[0])]
+        secret = [*places.secrets(policy), *self.denied(self.shows()).paths]
+        closed = [path for path in (*kept, *secret) if path.is_relative_to(policy.folders[0])]
         lent = self.outputs.lent(closed, more) if policy.folders[0] == self.root.resolve() else Lent()
         lent.sockets = sockets
         try:
@@ -270,9 +316,8 @@ class Jail:
         """The same for a thread of the caller's own. ``lent`` is what ``look`` may have besides."""
         sandbox, policy = self.tried(), self.policy(network)
         if domain != "free" and sandbox.holds(domain):
-            with contextlib.suppress(OSError):
-                policy.prepare()
-                write_git_config(self._git_config, outside_path(policy.folders))
+            # What cannot be kept from it was asked about.
+            policy = replace(policy, masks=self._maskable(domain, self.denied(self.shows())))
         env = self.environment(domain, network) | dict(more or {})
         policy = replace(policy, readable=(*policy.readable, *_resolved(readable))) if readable else policy
         policy = replace(policy, outputs=tuple(lent.places), sockets=lent.sockets) if lent is not None else policy
@@ -280,7 +325,9 @@ class Jail:
             policy = replace(policy, shared=self._session_network())
             if policy.network == "registries" and (way := self._way_out()) is not None:
                 env |= proxy_env(way.port)
-        return sandbox.wrap(argv, domain, policy, cwd, env)
+        launch = sandbox.wrap(argv, domain, policy, cwd, env)
+        launch.masks = policy.masks.paths
+        return launch
 
     def _session_network(self) -> SessionNetwork | None:
         with self._sharing:

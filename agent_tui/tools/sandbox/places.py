@@ -273,7 +273,7 @@ def secrets(policy: SandboxPolicy) -> list[Path]:
     """Every place that must not be read, links resolved where they lead elsewhere, whether it exists or not. What the
     user named to be read or written is theirs to name, unless it is hidden."""
     explicit = {_resolved(path) for path in (*policy.folders, *policy.readable)}
-    hidden = {place for path in policy.hidden for place in (path, _resolved(path))}
+    hidden = {place for path in policy.hidden for place in (path, _resolved(path))} | {*policy.masks.paths}
     usual = [*_usual_secrets(home(), moment())]
     if any(home().is_relative_to(folder) for folder in policy.folders):
         usual += [home() / root for root in TOOLCHAINS]  # what is listed of them is laid over

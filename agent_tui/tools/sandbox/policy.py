@@ -26,6 +26,19 @@ Loopback = Literal["own", "machine", "deny"]
 
 
 @dataclass(slots=True, frozen=True)
+class Masks:
+    """The files and folders that rules deny reading: to a command nothing of them is there to be read. What is
+    ``fixed`` is meant for the folders around it, which must not be moved. ``incomplete``: why there may be more."""
+
+    paths: tuple[Path, ...] = ()
+    fixed: frozenset[Path] = frozenset()
+    incomplete: str = ""
+
+
+NO_MASKS = Masks()
+
+
+@dataclass(slots=True, frozen=True)
 class SandboxPolicy:
     """The places of one project.
 
@@ -36,7 +49,7 @@ class SandboxPolicy:
     write in the folders of ``private``, not in itself: a link in the place of one of them would lead the next command
     out. ``shared`` is the network whose ports ``work`` has while the other one is closed; without it every command has
     one of its own. ``outputs`` are places in the project that ``look`` may write, too; ``sockets``: it may use unix
-    sockets.
+    sockets. ``masks`` are files in all of these that cannot be read either, and are not changed.
     """
 
     root: Path
@@ -49,6 +62,7 @@ class SandboxPolicy:
     shared: SessionNetwork | None = None
     outputs: tuple[Path, ...] = ()
     sockets: bool = False
+    masks: Masks = NO_MASKS
 
     def joins(self, domain: Domain) -> tuple[int, ...]:
         """Descriptors for a launch in ``domain`` that joins the shared network; none where it has another one. Raises
@@ -70,12 +84,30 @@ class SandboxPolicy:
             if folder.is_symlink():
                 folder.unlink()
             private_dir(folder)
+        if self.masks.paths:
+            self._make_masks()
         # pnpm's store has no variable that npm would not warn of.
         with contextlib.suppress(OSError):
             _write_beneath(self.scratch, ("config", "pnpm", "rc"), f"store-dir={self.cache / 'pnpm'}\n")
         # pytest makes its cache with a mode of its own, which not every sandbox lets it set.
         with contextlib.suppress(OSError):
             _write_beneath(self.scratch, ("cache", "pytest", ".gitignore"), "*\n")
+
+    def _make_masks(self) -> None:
+        """Makes what lies in the place of masked files and folders. It cannot be read or entered: something empty
+        would be taken for what is there, and git would commit it as deleted."""
+        self.masked_folder.mkdir(exist_ok=True)
+        self.masked_file.touch()
+        for place in (self.masked_folder, self.masked_file):
+            place.chmod(0)
+
+    @property
+    def masked_folder(self) -> Path:
+        return self.scratch / "masked-folder"
+
+    @property
+    def masked_file(self) -> Path:
+        return self.scratch / "masked-file"
 
     @property
     def private(self) -> tuple[Path, ...]:
@@ -135,7 +167,7 @@ class Launch:
     ``with`` block does that. ``command`` and ``confine`` are the same thing in two parts, for a starter that lays the
     restrictions on itself; ``confine`` is None where the backend has them in the command. ``watch`` are places that
     the starter guards because the backend cannot. ``carrier``: the first process is the backend's own, and whoever
-    ends it ends the command without a word.
+    ends it ends the command without a word. ``masks`` are files that rules keep from it.
     """
 
     command: list[str]
@@ -145,6 +177,7 @@ class Launch:
     confine: Mapping[str, object] | None = None
     watch: tuple[Watch, ...] = field(default=())
     carrier: bool = False
+    masks: tuple[Path, ...] = ()
 
     @property
     def argv(self) -> list[str]:
@@ -168,7 +201,7 @@ class Launch:
 
 
 class Backend(Protocol):
-    """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only.
+    """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only, or unread.
     ``own_tmp``: inside, ``/tmp`` is a private folder. ``loopback``: the settings under which commands have ports of
     this machine while the network is closed."""
 

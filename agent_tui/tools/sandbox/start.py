@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import marshal
 import os
+import shutil
 import sys
 import tempfile
 import zlib
@@ -15,15 +16,46 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 
 
+MAX_ARGUMENT = 100_000
+"""Bytes up to which something is one argument of a process: the kernel takes 128 KiB."""
+
+
 def starter(module: str, spec: Mapping[str, object], command: Sequence[str]) -> list[str]:
     """The command line that runs ``main`` of ``module``, a file beside this one, with ``spec`` and then ``command``.
 
     Appended to the path, the folder cannot supply what the standard library has.
     """
+    return _started(module, packed(spec), command)
+
+
+def large_starter(module: str, spec: Mapping[str, object], command: Sequence[str]) -> tuple[list[str], int | None]:
+    """The same for a specification of any size, and a descriptor that the process has to be given for it, which the
+    caller closes."""
+    text = packed(spec)
+    if len(text) <= MAX_ARGUMENT:
+        return _started(module, text, command), None
+    fd = as_file(text.encode())
+    return _started(module, f"@{fd}", command), fd
+
+
+def _started(module: str, packed: str, command: Sequence[str]) -> list[str]:
     code = f"import sys;sys.path.append(sys.argv.pop(1));import {module};{module}.main()"
-    # One argument may have 128 KiB.
-    packed = zlib.compress(marshal.dumps(dict(spec)), 1).hex()
     return [sys.executable, "-I", "-S", "-c", code, str(FOLDER), packed, *command]
+
+
+def packed(spec: Mapping[str, object]) -> str:
+    """A specification as ``confine.unpacked`` reads it."""
+    return zlib.compress(marshal.dumps(dict(spec)), 1).hex()
+
+
+def shell(command: str) -> tuple[list[str], int | None]:
+    """The process that runs a command line of any size, and a descriptor that it has to be given for it, which the
+    caller closes."""
+    program, data = shutil.which("bash") or "/bin/sh", os.fsencode(command)
+    if len(data) <= MAX_ARGUMENT:
+        return [program, "-c", command], None
+    fd = as_file(data)
+    return [program, "-c", f'eval "$(cat /dev/fd/{fd})"'], fd
 
 
 def confined(spec: Mapping[str, object], command: Sequence[str]) -> list[str]:

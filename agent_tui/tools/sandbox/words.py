@@ -16,6 +16,13 @@ _WORDS = r"permission denied|operation not permitted|read-only file system"
 _CODES = r"\b(?:EACCES|EPERM|EROFS)\b"
 _DENIED = rf"{_WORDS}|{_CODES}"
 _REFUSED = re.compile(_DENIED, re.IGNORECASE)
+_KEPT_FROM = re.compile(rf"{_DENIED}|resource busy|\bEBUSY\b", re.IGNORECASE)
+_GIT_SETTINGS = (
+    "[sandbox: git's settings stay as they are: they say who commits are by, and what git starts outside the sandbox. "
+    "Run git config as a command of its own: the user is asked. For one commit alone: git -c user.name=… -c "
+    "user.email=… commit]"
+)
+_SETTINGS = re.compile(r"could not (?:lock|write) config file [^\n]*|could not write to config[^\n]*")
 _SURELY = re.compile(
     rf"(?m)(?:{_WORDS})(?: \(os error \d+\)|: '[^'\n]*')?\.?$|{_CODES}"
     r"|\b(?:EAI_AGAIN|ENETUNREACH)\b|could not resolve host|name resolution$|service not known",
@@ -90,6 +97,29 @@ def refused(
     return []
 
 
+def git_settings(output: str, domain: Domain) -> list[str]:
+    """A line for a command that could not write git's settings."""
+    return [_GIT_SETTINGS] if domain != "free" and _SETTINGS.search(output[-_TAIL:]) else []
+
+
+def masked(output: str, masks: Sequence[Path], root: Path) -> list[str]:
+    """A line for a command that could not read, or change, what rules keep from commands."""
+    refusals = [line for line in output[-_TAIL:].split("\n") if _KEPT_FROM.search(line)]
+    named = [path for path in masks if any(_names(line, path.name) for line in refusals)]
+    if not named:
+        return []
+    names = [path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path) for path in named]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [
+        f"[sandbox: {', '.join(names[:3])}{more}: a rule of the user denies reading this, so commands can neither read "
+        "nor change it. Leave it out: git add, for instance, by naming the other files.]"
+    ]
+
+
+def _names(line: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", line) is not None
+
+
 def _path(output: str, problem: str) -> str:
     """The path that the last line of its kind names, in front of the problem or behind it; empty where none does."""
     pattern = rf"(?:{_NAMED})[^\n/~]{{0,40}}(?:{problem})|(?:{problem})[^\n/~]{{0,40}}?(?:{_NAMED})"
@@ -119,7 +149,8 @@ def undone(kept: Sequence[tuple[str, Path]]) -> list[str]:
         "held": "removed; commands may not create it",
         "changed": "changed and could not be restored; check it",
     }
-    return [f"[sandbox: {path} {words[word]}]" for word, path in kept[:20]]
+    lines = [f"[sandbox: {path} {words[word]}]" for word, path in kept[:20]]
+    return lines + [_GIT_SETTINGS] * any(path.parts[-2:] == (".git", "config") for _, path in kept)
 
 
 def described(sandbox: Sandbox, domain: Domain, network: Network = "ask", loopback: Loopback = "own") -> str:

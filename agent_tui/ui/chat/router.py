@@ -9,6 +9,7 @@ from agent_tui.commands.turn_words import ASKED, Told
 from agent_tui.context.accounting.spending import without_ways
 from agent_tui.models.events import (
     LOADING,
+    AnswerInterrupted,
     BackendChanged,
     CompactionEnded,
     CompactionOffered,
@@ -97,6 +98,8 @@ class Router(Part):
             case PartDelta(message_id, delta):
                 transcript.apply_delta(message_id, delta)
                 view.phase({"reasoning": "Thinking", "search": "Searching"}.get(delta.kind, "Answering"))
+            case AnswerInterrupted(message_id):
+                transcript.interrupt_answer(message_id)
             case BackendChanged(state):
                 self._backend = state
                 self._used = self._used or state == "litellm_ready"

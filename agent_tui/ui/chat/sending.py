@@ -237,11 +237,11 @@ class Sender(Part):
             if handoff and not agent.turns.busy:
                 view.activity.end()
         match result:
-            case registry.Submit(text):
+            case registry.Submit(text, typed):
                 # The user's own words alone name files and hosts: the command's text is from a file or a server.
                 attachments = await self._attached(agent, line)
                 view.transcript.follow_end()
-                agent.turns.submit(text, attachments)
+                agent.turns.submit(text, attachments, typed=typed)
                 return
             case Info():
                 from agent_tui.ui.screens.info import InfoScreen

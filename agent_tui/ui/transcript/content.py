@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agent_tui.models.failure import BEGINS_AGAIN
 from agent_tui.models.messages import (
     Message,
     Metadata,
@@ -171,6 +172,8 @@ class Content(Pointer):
         entry = self._by_id.get(message_id)
         if entry is None or not entry.live or entry.blocks is None:
             return
+        if entry.interrupted:
+            self._begin_anew(entry)
         key = str(delta.index)
         if delta.kind == "search" and delta.metadata is not None and not self._searched(entry, key, delta.metadata):
             return
@@ -192,6 +195,22 @@ class Content(Pointer):
         if delta.closed:
             _finish(block)
         self.grown(entry)
+
+    def interrupt_answer(self, message_id: str) -> None:
+        """A streaming answer broke off and is asked for again: what came of it stands until something comes anew."""
+        entry = self._by_id.get(message_id)
+        if entry is None or not entry.live or entry.blocks is None or entry.interrupted:
+            return
+        entry.interrupted = True
+        for block in entry.blocks:
+            _finish(block)
+        entry.blocks.append(NoticeBlock(ENDING, "warning", BEGINS_AGAIN))
+        self._touch(entry)
+
+    def _begin_anew(self, entry: Entry) -> None:
+        entry.interrupted, entry.blocks = False, []
+        entry.chars = entry.rows = 0
+        self._touch(entry)
 
     def _searched(self, entry: Entry, key: str, metadata: Metadata) -> bool:
         """Takes in what is known of a search by now; False where it is what another part's search found."""
@@ -223,7 +242,7 @@ class Content(Pointer):
                 self.add_message(message)
             return
         old = {block.key: block for block in entry.blocks or ()}
-        entry.message, entry.live = message, False
+        entry.message, entry.live, entry.interrupted = message, False, False
         blocks: list[Block] = []
         for index, part in enumerate(message.parts):
             if (block := self._ended(str(index), part, old.get(str(index)))) is not None:

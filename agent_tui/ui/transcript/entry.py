@@ -162,6 +162,8 @@ class Entry:
     index: int = 0
     """The place in the document."""
     live: bool = False
+    interrupted: bool = False
+    """What is there of a live answer goes when something of it comes anew."""
     after_line: bool = False
     chars: int = 0
     """With ``rows`` the estimate of the height."""

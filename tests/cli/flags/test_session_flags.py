@@ -42,6 +42,32 @@ def test_a_session_that_another_process_begins_in_the_same_moment_is_gone_on_wit
     assert [s["messages"] for s in cli.run("sessions", "--json").json] == [4]
 
 
+def test_a_session_of_another_folder_says_so_until_the_model_knows(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below, worktree = cli.project / "below", tmp_path / "worktree"
+    below.mkdir()
+    worktree.mkdir()
+    (cli.project / ".agent-tui").mkdir()  # the project, also for who works below
+    cli.script(answers(*("Seen." for _ in range(9))))
+    assert cli.run("-p", "one", "-m", "demo", "--session", "moves").err == ""
+    here = cli.project
+    for there in (below, worktree, cli.project):
+        monkeypatch.chdir(there)
+        first = cli.run("-p", "two", "-m", "demo", "-r", "moves")
+        assert first.error == (f"This session worked in {here}. From here on files and commands are those of {there}.")
+        assert cli.run("-p", "three", "-m", "demo", "-r", "moves").err == ""
+        here = there
+
+
+def test_continuing_where_nothing_was_said_tells_that_it_begins(cli: Cli) -> None:
+    cli.script(answers("First.", "Second."))
+    first = cli.run("-p", "one", "-m", "demo", "-c")
+    assert (first.code, first.out) == (0, "First.\n")
+    assert first.error.startswith(f"No earlier session in {cli.project}: this one is new.")
+    assert cli.run("-p", "two", "-m", "demo", "-c").err == ""
+
+
 def test_an_ephemeral_session_leaves_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()

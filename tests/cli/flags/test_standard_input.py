@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_tui.cli import piped
 from tests.support.cli import Cli, answers, came
 from tests.support.pixel import PIXEL_BASE64
 
@@ -128,6 +133,67 @@ def test_an_open_pipe_that_brings_nothing_is_not_waited_for(cli: Cli) -> None:
     assert "agent-tui -p PROMPT -" in err
     for stream in (process.stdin, process.stdout, process.stderr):
         stream.close()
+
+
+HELD = """
+import os, sys
+from agent_tui.cli.piped import is_held_by_pipeline
+print(is_held_by_pipeline(0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "held"),
+    [
+        ("cat {gate} | {check}", True),  # a command of the pipeline that has written nothing yet
+        ("cat {gate} | cat | {check}", True),
+        ("(cat {gate}; true) | {check}", True),
+        ("set -m; cat {gate} | {check}", True),  # each pipeline a group of its own, as on a terminal
+        ("mkfifo {fifo}; cat {gate} > {fifo} & {check} < {fifo}; kill $!", True),
+        ("mkfifo {fifo}; exec 5<> {fifo}; {check} < {fifo}", False),  # the shell above us holds it
+        ("set -m; mkfifo {fifo}; cat {gate} > {fifo} & {check} < {fifo}; kill $!", False),  # another job
+        ("{check} < /dev/null", False),
+    ],
+)
+def test_a_pipe_is_waited_for_while_a_command_of_the_pipeline_holds_it(tmp_path: Path, line: str, held: bool) -> None:
+    gate, fifo, check = tmp_path / "gate", tmp_path / "fifo", tmp_path / "check.py"
+    os.mkfifo(gate)
+    check.write_text(HELD, "utf-8")
+    # The writer opens its own input only when this test does: until then it holds its output and writes nothing.
+    command = line.format(gate=gate, fifo=fifo, check=f"{sys.executable} {check}")
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=Path(__file__).parents[3],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == f"{held}\n"
+    finally:
+        os.close(os.open(gate, os.O_RDWR))  # who waits at the gate goes on, and ends
+        process.stdout.close()
+        process.wait(timeout=60)
+
+
+def test_words_that_come_late_through_a_pipeline_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes in time; the next command of the pipeline writes at the moment that we look who holds it."""
+    read, write = os.pipe()
+
+    def held(number: int) -> bool:
+        if number == read and write not in closed:
+            os.write(write, b"late\n")
+            os.close(write)
+            closed.append(write)
+        return True
+
+    closed: list[int] = []
+    monkeypatch.setattr(piped, "PATIENCE", 0.001)
+    monkeypatch.setattr(piped, "is_held_by_pipeline", held)
+    with os.fdopen(read, "rb") as stdin:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stdin))
+        assert piped.piped_in(wait=False) == "late"
 
 
 def test_a_dash_waits_for_its_end(cli: Cli) -> None:

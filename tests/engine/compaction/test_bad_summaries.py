@@ -1,4 +1,4 @@
-"""Summary models that answer badly: asked once more, then taken at their best, and never without end."""
+"""Summary models that answer badly: asked once more, then done without, and never without end."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_tui.context.compaction.plan import CompactionReason
 from agent_tui.context.compaction.summary import MAX_PARTS
 from agent_tui.engine.compaction.summary_call import MAX_HALVINGS
 from agent_tui.models.requests import Delta, Finished, ModelRequest, Started, StreamItem, UsageReport
@@ -18,6 +19,7 @@ from tests.support.compaction_world import (
     answer,
     assert_valid,
     failure,
+    long_sections,
     model_info,
     sections,
     sent_text,
@@ -52,14 +54,18 @@ def calls_a_tool(request: ModelRequest) -> list[StreamItem]:
     ]
 
 
-PROSE = "The parser was written, the lexer is next, and E4417 came from the ledger. " * 4
+PROSE = (
+    "The parser was written, the lexer is next, and E4417 came from the ledger. Refunds wait for a second signature, "
+    "which the bank asks for above fifty thousand. What is left are the reports of the night and their regions."
+)
 ONCE_BAD = {
-    "empty": (answer(""), "Your last answer was empty."),
+    "thoughts alone": (answer(""), "nothing but thoughts"),
     "a tool call": (calls_a_tool, "called a tool; it was not run"),
     "refused": (answer("I cannot.", "refused"), "Nothing is asked of you but to say"),
     "cut off": (answer(f"## Goal\n{PROSE} and th", "length"), "much shorter"),
     "without headings": (answer(PROSE), "It has none of the headings."),
-    "too long": (answer(sections(words(2_000))), "It is too long."),
+    "one line again and again": (answer("## Goal\n" + "The parser is next.\n" * 40), "the same thing again and again"),
+    "too long": (answer(long_sections(2_000)), "It is too long."),
 }
 
 
@@ -74,29 +80,46 @@ async def test_a_bad_answer_is_asked_for_once_more_with_what_it_lacks(name: str)
     assert len(result.steps) == 2 and result.records[0].cost_usd == sum(s.cost_usd or 0 for s in result.steps)
 
 
-@pytest.mark.parametrize("name", ["without headings", "too long", "cut off"])
-async def test_a_model_that_never_does_better_is_taken_at_its_best(name: str) -> None:
+@pytest.mark.parametrize("reason", ["auto", "manual"])
+@pytest.mark.parametrize("name", ONCE_BAD)
+async def test_a_model_that_never_does_better_writes_no_summary_and_the_line_says_so(
+    name: str, reason: CompactionReason
+) -> None:
     world = talk([ONCE_BAD[name][0]])
-    result = await world.compact()
+    result = await world.compact(reason)
     assert result.outcome == "done" and len(result.steps) == 2
+    assert "; summarised without the model" in result.text and result.problem
     text = sent_text(world.view())
-    assert RULE in text and "## Instructions and constraints" in text
-    assert {"without headings": "E4417 came", "too long": "characters left out", "cut off": "cut off at"}[name] in text
+    assert RULE in text and not any(
+        said in text for said in ("E4417", "I look first", "The parser is next", "I cannot")
+    )
+    assert result.records[-1].left_out and not result.sections
     assert (result.after or 0) < result.before * 0.8 and result.after == world.usage().total
 
 
-async def test_the_call_that_makes_it_better_is_small() -> None:
-    world = talk([answer(PROSE), answer(sections("GOOD"))])
+async def test_a_fold_that_a_model_cannot_write_is_made_without_it() -> None:
+    world = talk([answer(PROSE)])
+    first, last = world.path[4].id, world.path[60].id
+    result = await world.fold(first, last)
+    assert result.done and "headings; summarised without the model" in result.text and len(result.steps) == 2
+    assert "E4417" not in sent_text(world.view()) and "Question 1?" in sent_text(world.view())
+
+
+async def test_what_was_left_out_is_summarised_once_a_model_does() -> None:
+    world = talk([answer(PROSE), answer(PROSE), answer(sections("GOOD"))])
     await world.compact()
-    first, second = (request.messages[0].message.text for request in world.model.requests)
-    assert PROSE.strip() in second and len(second) < len(first) / 10
+    for number in range(40):
+        world.user(f"Later {number}? " + words(40, f"l{number}"))
+        world.says(f"Answer {number}. " + words(100, f"b{number}"))
+    world.user("And now?")
+    assert (await world.compact()).done
+    asked = world.model.requests[-1].messages[0].message.text
+    assert "Question 3?" in asked and "GOOD" in sent_text(world.view())
 
 
-async def test_a_second_answer_that_is_worse_is_not_taken() -> None:
-    for worse in (answer(""), answer("no"), failure("overloaded"), calls_a_tool, answer("I am sorry.", "refused")):
-        world = talk([answer(PROSE), worse])
-        assert (await world.compact()).outcome == "done"
-        assert "E4417 came" in sent_text(world.view())
+async def test_a_second_answer_that_fails_leaves_what_was_wrong_with_the_first() -> None:
+    world = talk([answer(PROSE), failure("overloaded")])
+    assert "headings; summarised without the model" in (await world.compact()).text
 
 
 async def test_a_summary_says_that_instructions_in_it_are_data() -> None:

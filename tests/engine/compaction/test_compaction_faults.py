@@ -45,18 +45,24 @@ def view(agent: Agent) -> list[SentMessage]:
 
 
 @pytest.mark.parametrize("name", BAD_SUMMARIES)
-async def test_a_bad_summary_changes_nothing_and_is_told(tmp_path: Path, name: str) -> None:
+async def test_a_bad_summary_is_done_without_and_a_failed_call_changes_nothing(tmp_path: Path, name: str) -> None:
     step, why = BAD_SUMMARIES[name]
     async with opened(tmp_path, summary_script(step)) as (agent, seen):
         before = await fill(agent, seen)
         sent = view(agent)
         ended = await turn(agent, seen, "why?")
         assert ended.stop_reason == "end"
-        assert outcomes(seen) == ["failed"] and why in seen.of(CompactionEnded)[0].text
+        told = seen.of(CompactionEnded)[0].text
+        assert why in told and [s.kind for s in agent.conversation.steps].count("compaction") == (
+            1 + ("auth" not in step)
+        )
+        if "auth" not in step:
+            assert outcomes(seen) == ["done"] and "; summarised without the model" in told
+            assert agent.conversation.own_records[-1].left_out and "not_compacted" not in codes(seen)
+            return
+        assert outcomes(seen) == ["failed"] and agent.context.usage().total > before
         assert view(agent)[: len(sent)] == sent and agent.conversation.own_records == []
-        assert agent.context.usage().total > before
         assert codes(seen).count("not_compacted") == 1
-        assert [s.kind for s in agent.conversation.steps].count("compaction") == (1 if "auth" in step else 2)
 
 
 async def test_a_summary_call_is_tried_again_like_a_step(tmp_path: Path) -> None:
@@ -88,11 +94,11 @@ async def test_a_summary_call_that_is_too_long_itself_is_made_in_parts(tmp_path:
         assert outcomes(seen) == ["done"]
         calls = [s for s in agent.conversation.steps if s.kind == "compaction"]
         assert [s.status for s in calls[:2]] == ["failed", "failed"]
-        assert len(calls) > 4 and {s.status for s in calls[2:]} == {"complete"}
+        assert len(calls) >= 4 and {s.status for s in calls[2:]} == {"complete"}
 
 
 async def test_three_failures_switch_it_off_visibly_until_a_compaction_succeeds(tmp_path: Path) -> None:
-    script = summary_script('text = ""').replace("repeat = 0", "repeat = 6")
+    script = summary_script('error = { kind = "auth", message = "No key." }').replace("repeat = 0", "repeat = 3")
     async with opened(tmp_path, script) as (agent, seen):
         await agent.context.ready()
         await fill(agent, seen)
@@ -104,7 +110,7 @@ async def test_three_failures_switch_it_off_visibly_until_a_compaction_succeeds(
     async with opened(tmp_path, resume=session) as (agent, seen):
         await agent.context.ready()
         await turn(agent, seen, "d")
-        assert not [s for s in agent.conversation.steps if s.kind == "compaction"][6:], "no summary is asked for"
+        assert not [s for s in agent.conversation.steps if s.kind == "compaction"][3:], "no summary is asked for"
         await agent.compaction.now()
         assert outcomes(seen)[-1] == "done" and "compaction_on" in codes(seen)
         assert "without a summary" not in agent.context.usage().why

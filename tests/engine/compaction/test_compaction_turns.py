@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice, StepStarted
+from agent_tui.models.failure import Failure
 from agent_tui.models.requests import (
-    Delta,
-    Finished,
+    Failed,
     ModelRequest,
     SentMessage,
     StreamItem,
@@ -17,6 +17,7 @@ from agent_tui.models.requests import (
 )
 from tests.support.compaction_bench import Make, ReadingModel
 from tests.support.compaction_world import (
+    guessed_info,
     model_info,
     sent_text,
     words,
@@ -51,7 +52,7 @@ async def test_the_trigger_and_the_screen_see_the_same_integer(bench: Make) -> N
 
 
 async def test_a_provider_overflow_is_recovered_once_and_retried_once(bench: Make) -> None:
-    world = bench(ReadingModel(reads=14, window=6_000), model_info(200_000, 8_192))
+    world = bench(ReadingModel(reads=14, window=6_000), guessed_info(200_000, 8_192))
     ended = await world.turn("Read fourteen files.")
     assert ended.stop_reason == "end"
     recovered = [e for e in world.events if isinstance(e, CompactionEnded)]
@@ -92,9 +93,8 @@ async def test_the_warning_comes_before_the_first_compaction(bench: Make) -> Non
 
 
 async def test_after_three_failing_summaries_room_is_made_at_the_limit_without_them(bench: Make) -> None:
-    world = bench(
-        ReadingModel(reads=3, summary=lambda: [Delta(0, "text", "no headings"), Finished("stop")]), tokens=100
-    )
+    refused = Failed(Failure("auth", "No key."))
+    world = bench(ReadingModel(reads=3, summary=lambda: [refused]), tokens=100)
     world.fill(62, 200)
     await world.turn("Go on.")
     outcomes = [e.outcome for e in world.events if isinstance(e, CompactionEnded)]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_tui.engine.compaction.auto import MAX_FAILURES
 from tests.support.forms import examples
 from tests.support.liveness import SCRIPTS, Life
 
@@ -42,8 +43,12 @@ async def live(life: Life, window: int, operations: list[tuple[object, ...]]) ->
             await life.compact()
         else:
             getattr(life, str(name))(*arguments)
-        # Whatever it was: one line can be sent.
-        assert await life.send(5)
+        # Whatever it was: one line can be sent, at the latest once summaries have failed too often.
+        for _ in range(MAX_FAILURES):
+            if await life.send(5):
+                break
+        else:
+            assert await life.send(5)
 
 
 @settings(
@@ -61,8 +66,10 @@ def test_no_sequence_ends_a_session(window: int, operations: list[tuple[object, 
 async def test_full_windows_go_on_whatever_the_summary_call_does(window: int, script: str) -> None:
     life = Life.of(window)
     life.script(script)
-    for number in range(12):
-        share = (0.02, 0.3, 0.1, 0.7)[number % 4]
-        assert await life.send(window // 100, (int(share * window), int(0.05 * window)))
-    assert life.stops == 0
-    assert life.turns == 12
+    sent = [
+        await life.send(window // 100, (int((0.02, 0.3, 0.1, 0.7)[number % 4] * window), int(0.05 * window)))
+        for number in range(12)
+    ]
+    fails = script in ("broken", "too long")
+    assert life.stops == 12 - sum(sent) <= MAX_FAILURES * fails, "only a call that failed is waited for"
+    assert all(sent[-4:])

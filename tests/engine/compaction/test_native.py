@@ -403,7 +403,7 @@ async def test_what_its_maker_refuses_is_sent_as_text(tmp_path: Path, maker: str
         server.turn += 1
         await say(agent, f"[turn {server.turn}] Go on.")
         (line,) = told(seen)
-        assert "rejected its own compaction" in line
+        assert "the summary in the place of the provider's own compaction" in line
         assert "made_in" not in str(conversation_of(server.bodies[-1]))
         assert RULE in str(conversation_of(server.bodies[-1])[0])
         assert agent.conversation.steps[-1].status == "complete"

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.models import with_learned
-from agent_tui.engine.turns.executor import believable
+from agent_tui.engine.turns.overflow import believable
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.events import CompactionEnded
 from agent_tui.models.failure import Failure, Overflow

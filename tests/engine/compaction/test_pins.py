@@ -11,8 +11,8 @@ from agent_tui.commands import registry
 from agent_tui.commands.context import toggle_pin
 from agent_tui.commands.info import Info
 from agent_tui.commands.registry import Text
-from agent_tui.context.compaction.facts import lasting_rule
 from agent_tui.context.compaction.notices import preview_of
+from agent_tui.context.compaction.rules import lasting_rule
 from agent_tui.context.tokens import family_of
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models import calibration_key

@@ -24,7 +24,7 @@ from agent_tui.engine.runtime import CountService, Runtime
 from agent_tui.errors import AgentError, SessionBusyError
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event
 from agent_tui.models.messages import Message, SummaryPart, TextPart, ToolCallPart, ToolResultPart, new_id, pinned_text
-from agent_tui.models.requests import ModelInfo, ModelRequest, StreamItem, Target
+from agent_tui.models.requests import Delta, Finished, ModelInfo, ModelRequest, StreamItem, Target
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.store.store import Store
@@ -146,6 +146,15 @@ async def test_the_summary_is_there_when_the_limit_is_reached(bench: Make) -> No
     assert totals.unused == 0 and totals.by_kind["compaction"].calls == world.model.kinds.count("compaction")
 
 
+async def test_rubbish_that_was_prepared_is_not_put_in_force(bench: Make) -> None:
+    world = talked(bench, 14)
+    world.model.summary = lambda: [Delta(0, "text", "I would rather go on with the work."), Finished("stop")]
+    await world.turn("Read fourteen files. Rule: be brief.")
+    ended = [event for event in world.events if isinstance(event, CompactionEnded)]
+    assert [event.outcome for event in ended] == ["done"] and "summarised without the model" in ended[0].text
+    assert ended[0].records[-1].left_out and "rather go on" not in sent_text(world.conversation.view())
+
+
 async def test_one_that_is_on_its_way_is_waited_for_and_not_made_again(bench: Make) -> None:
     world = talked(bench, 14)
     world.model.open.clear()
@@ -228,7 +237,7 @@ async def test_a_conversation_that_was_changed_meanwhile_gets_a_summary_of_its_o
 
 
 async def test_nothing_is_prepared_beside_a_server_that_answers_one_at_a_time(bench: Make) -> None:
-    local = replace(model_info(), target=Target("ollama", "chat", "qwen3", "unknown"))
+    local = replace(model_info(), parallel=False)
     world = talked(bench, 14, local)
     await world.turn("Read fourteen files.")
     assert summaries(world) and not any(step.prepared for step in summaries(world))

@@ -9,8 +9,9 @@ from collections import Counter
 import pytest
 
 from agent_tui.context.compaction import facts as room
-from agent_tui.context.compaction.facts import LONG_LINE, STRETCH, FactReader, is_rule, read_facts
+from agent_tui.context.compaction.facts import LONG_LINE, FactReader, read_facts
 from agent_tui.context.compaction.planning import plan_compaction
+from agent_tui.context.compaction.rules import STRETCH, is_rule
 from agent_tui.models.events import CompactionEnded
 from agent_tui.models.messages import Message, TextPart, user_message
 from tests.support.compaction_bench import Make, ReadingModel

@@ -16,7 +16,7 @@ from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.engine.compaction.summary_call import AskWarm, MakeStep, Payer
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, StreamItem
-from tests.engine.compaction.test_bad_summaries import PROSE, calls_a_tool
+from tests.engine.compaction.test_bad_summaries import calls_a_tool
 from tests.support.compaction_world import (
     CharCounter,
     FakeModel,
@@ -104,14 +104,6 @@ async def test_what_cannot_be_added_is_asked_for_once_with_nothing_else() -> Non
     assert expected is not None and kept >= int(expected[1]) and f"{kept} of" in result.text
     assert len(result.steps) == 2 and result.records[0].cost_usd == sum(s.cost_usd or 0 for s in result.steps)
     assert result.after == world.usage().total < result.before
-
-
-async def test_one_call_asks_for_the_headings_and_for_the_facts() -> None:
-    world = talk([answer(PROSE), puts_them_in("GOOD")])
-    result = await world.compact()
-    _, second = world.model.requests
-    assert "It has none of the headings." in second.messages[0].message.text and asked(second)
-    assert all(fact in sent_text(world.view()) for fact in asked(second)) and len(result.steps) == 2
 
 
 async def test_what_was_asked_for_once_more_already_is_not_repaired_too() -> None:

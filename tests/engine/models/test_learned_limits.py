@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_tui.context.accounting.reports import outgrown_text
-from agent_tui.engine.models import learn, outgrown, with_learned
+from agent_tui.engine.accepted import larger_window, outgrown
+from agent_tui.engine.models import learn, with_learned
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import (
     ModelInfo,
     ModelSpec,
+    Target,
 )
-from agent_tui.models.steps import Step
+from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.store import schema
 from agent_tui.store.database import Database
@@ -117,9 +122,100 @@ def test_a_window_that_a_server_is_seen_to_exceed_is_forgotten(store: Store) -> 
     assert found is not None and found.silent, "its server is asked again"
     assert (found.limits.window, found.limits.source, found.limits.learned) == (131_072, "config", ())
     assert with_learned(store, INFO) == INFO and outgrown(store, found, step) is None
-    assert outgrown_text(step, learned.limits) == (
+    assert outgrown_text(step, learned.limits, found.limits) == (
         "The server read 30,000 tokens, more than the window learned from it (16,000). Forgot that window."
     )
+
+
+def taken(tokens: int, output: int = 10, **more: Any) -> Step:
+    made = Step("s", "turn", "m", TARGET.provider, TARGET.api, TARGET.model, status="complete")
+    made.usage = TokenUsage(tokens, output, more.pop("reasoning", None), **more)
+    return made
+
+
+CLAUDE = ModelInfo(
+    ModelSpec("c", "anthropic/claude-unknown-9"),
+    Target("anthropic", "messages", "claude-unknown-9", "claude"),
+    Limits(200_000, None, 32_000, "assumed"),
+    Prices(),
+)
+GPT = replace(
+    CLAUDE,
+    spec=ModelSpec("g", "openai/gpt-5"),
+    target=Target("openai", "chat", "gpt-5", "gpt"),
+    limits=Limits(400_000, 272_000, 128_000, "table"),
+)
+
+
+@pytest.mark.parametrize(
+    ("info", "step", "window", "max_input", "max_output"),
+    [
+        (CLAUDE, taken(212_868), 1_000_000, None, 32_000),
+        (INFO, taken(140_000), 262_144, None, 32_000),
+        # The configuration wins over what a table says, and what was taken wins over both.
+        (replace(CLAUDE, spec=replace(CLAUDE.spec, model="anthropic/claude-opus-4-6", context_window=100_000),
+                 target=replace(CLAUDE.target, model="claude-opus-4-6"),
+                 limits=Limits(100_000, None, 32_000, "config")), taken(120_000), 1_000_000, None, 32_000),
+        (replace(INFO, limits=Limits(8_192, None, None, "server")), taken(9_000), 16_384, None, None),
+        # The answer is in the window, too.
+        (replace(INFO, limits=Limits(8_192, None, None, "server")), taken(8_000, 800), 16_384, None, None),
+        (GPT, taken(280_000), 400_000, None, 128_000),
+        (GPT, taken(1_000, 130_000), 400_000, 272_000, 130_000),
+        (GPT, taken(1_000, 130_000, reasoning=9_000), None, None, None),
+        (replace(GPT, spec=replace(GPT.spec, max_output=128_000)), taken(1_000, 130_000), None, None, None),
+        # As good as the window, nothing answered, several rounds, an estimate.
+        (CLAUDE, taken(200_050), None, None, None),
+        (CLAUDE, taken(250_000, 0), None, None, None),
+        (CLAUDE, taken(250_000, context=False), None, None, None),
+        (CLAUDE, taken(250_000, source="estimated"), None, None, None),
+        # It cuts off what is beyond the window that every request tells it, and may count before.
+        (replace(INFO, target=replace(TARGET, provider="ollama"), limits=Limits(8_192, None, None, "chosen")),
+         taken(9_000), None, None, None),
+        (replace(CLAUDE, limits=Limits()), taken(250_000), None, None, None),
+    ],
+)  # fmt: skip
+def test_what_was_taken_is_the_least_that_a_model_has(
+    store: Store, info: ModelInfo, step: Step, window: int | None, max_input: int | None, max_output: int | None
+) -> None:
+    found = outgrown(store, info, step)
+    if window is None:
+        assert found is None and store.learned.limits() == []
+        return
+    assert found is not None and outgrown_text(step, info.limits, found.limits)
+    assert (found.limits.window, found.limits.max_input, found.limits.max_output) == (window, max_input, max_output)
+    again = with_learned(store, info)
+    assert replace(again.limits, learned_at=None) == replace(found.limits, learned_at=None), "the next session has it"
+    assert outgrown(store, found, step) is None, "once is enough"
+    assert store.learned.forget_all() == 1 and with_learned(store, info) == info
+
+
+def test_a_doubted_report_raises_nothing(store: Store) -> None:
+    step = taken(212_868)
+    for doubt in get_args(Doubt):
+        step.doubt = doubt
+        assert outgrown(store, CLAUDE, step) is None
+    step.doubt, step.status = None, "failed"
+    assert outgrown(store, CLAUDE, step) is None
+
+
+def test_a_window_that_was_raised_is_raised_again_refused_and_out_of_date(store: Store) -> None:
+    local = replace(INFO, spec=replace(INFO.spec, context_window=None), limits=Limits(8_192, None, None, "server"))
+    first = outgrown(store, local, taken(9_000))
+    assert first is not None and first.limits.origin.startswith("assumed, as the server took 9,010 tokens on ")
+    second = outgrown(store, first, taken(20_000))
+    assert second is not None and second.limits.window == 32_768
+    refused = learn(store, second, Overflow(window=24_576), [taken(20_000)])
+    assert refused is not None and (refused.limits.window, refused.limits.source) == (24_576, "learned")
+    assert with_learned(store, local).limits.window == 24_576
+    # It says another window now: it was started anew.
+    other = replace(local, limits=Limits(4_096, None, None, "server"))
+    assert with_learned(store, other) == other and store.learned.limits() == []
+
+
+@given(st.integers(1, 3_000_000), st.sampled_from([INFO, CLAUDE, GPT]))
+def test_a_larger_window_has_room_for_an_answer_beside_what_was_taken(tokens: int, info: ModelInfo) -> None:
+    window = larger_window(info, tokens)
+    assert window - min(32_000, window // 4) >= tokens
 
 
 def test_two_refusals_add_up(store: Store) -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from agent_tui.commands.mentions import _existing, attachment, mentions, unnamed
 from agent_tui.commands.registry import Text, run
+from agent_tui.context.compaction.answers import read_answer
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.handoff import told
+from agent_tui.engine.handoff import HEADINGS, brief_text
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
 from agent_tui.models.failure import Failure
@@ -66,13 +67,13 @@ def notices(recorder: Recorder) -> list[str]:
         ),
         ("## decisions:\n### Storage\n- # of files is 1\n", "## Decisions\n\n### Storage\n- # of files is 1"),
         ("## Next steps\n\nNone.\n", ""),
-        ("It is so.\n## Decisions\n-", "It is so."),
-        ("## Entscheidungen\n- ## Antwort\n- keine", "## Entscheidungen\n- ## Antwort\n- keine"),
-        ("## Decisions\n```\n- ## x\n```\n## Next steps\n", "## Decisions\n```\n- ## x\n```\n## Next steps"),
+        ("It is so.", ""),
+        ("# Lage\nGut.\n# Entscheidungen\nA\n# Weiter\nB\n# Offen\nkeine", "## Where things stand\n\nGut."),
+        ("## Decisions\n```\n- ## x\n```\n## Next steps\n", "## Decisions\n\n```\n- ## x\n```"),
     ],
 )
 def test_the_brief_leaves_out_what_says_nothing(answer: str, brief: str) -> None:
-    assert told(answer) == brief
+    assert brief_text(read_answer(answer, HEADINGS)).startswith(brief)
 
 
 RULE = "Never touch the vendor folder, and always run the tests with -x."
@@ -121,6 +122,31 @@ async def test_without_a_model_the_facts_alone_are_the_brief_and_that_is_said(tm
         brief = await agent.handoff.begin(GOAL)
         assert RULE in brief.text
         assert any("lists only facts" in line and "No connection" in line for line in notices(recorder))
+
+
+RUBBISH = """
+window = 60_000
+[[step]]
+kind = "compaction"
+text = "Sure, what shall I do next?"
+repeat = 0
+[[step]]
+text = "We decided to use SQLite instead of Postgres because of the single file."
+repeat = 9
+"""
+
+
+async def test_rubbish_is_asked_for_once_more_and_then_the_facts_alone_are_the_brief(tmp_path: Path) -> None:
+    log = "\n".join(f"2026-11-28T01:02:{n:02}Z INFO you must never retry request {n}" for n in range(60))
+    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=RUBBISH)) as (agent, recorder):
+        await talk(agent, RULE, f"Look at this:\n\n{log}\n\n+Never ask the user.")
+        before = agent.conversation.info.id
+        brief = await agent.handoff.begin(GOAL)
+        assert RULE in brief.text and "shall I do next" not in brief.text
+        assert "never retry" not in brief.text and "Never ask" not in brief.text
+        assert any("the model asked a question instead of summarising" in line for line in notices(recorder))
+        calls = [step for step in agent.store.steps.all(before) if step.kind == "compaction"]
+        assert len(calls) == 2
 
 
 async def test_esc_while_it_is_written_changes_nothing(tmp_path: Path) -> None:

@@ -171,25 +171,6 @@ async def test_failures_before_the_first_delta_are_tried_again(tmp_path: Path) -
         assert len(agent.conversation.steps) == 1
 
 
-async def test_a_failure_after_the_first_delta_is_not_tried_again(tmp_path: Path) -> None:
-    script = """
-    [[step]]
-    text = "half an answer"
-    chunk = 4
-    after = 6
-    error = { kind = "interrupted_stream", message = "The connection broke." }
-    """
-    async with running(parts_for(tmp_path / "home", tmp_path / "p", script=script)) as (agent, seen):
-        agent.turns.submit("hi")
-        await agent.turns.join()
-        assert not seen.of(RetryWaiting)
-        answer = agent.conversation.path[-1]
-        assert answer.status == "failed" and answer.text and answer.note == "The connection broke."
-        assert seen.last_end.stop_reason == "error"
-        assert seen.last_end.failure is not None and seen.last_end.failure.kind == "interrupted_stream"
-        assert agent.context.usage().session.cost == NO_COST
-
-
 async def test_esc_ends_the_wait_for_a_retry(tmp_path: Path) -> None:
     script = """
     [[step]]

@@ -197,4 +197,4 @@ async def test_servers_that_talk_nonsense_say_nothing(server: Loopback, body: by
 
 async def test_a_server_that_is_not_there(server: Loopback) -> None:
     facts = await server_facts(describe(ModelSpec("m", "openai/x", api_base="http://127.0.0.1:9")), Connections())
-    assert facts == ServerFacts(silent=True)
+    assert facts == ServerFacts(silent=True, unreachable=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from agent_tui.models.codec import from_dict, to_dict
-from agent_tui.models.requests import ModelInfo, ModelSpec
+from agent_tui.models.requests import ModelInfo, ModelSpec, Target, UsageReport
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
-from agent_tui.providers.accumulate import normalise
+from agent_tui.providers.accumulate import Accumulator, normalise, service_of
 from agent_tui.providers.limits import billed, describe, prices_of, table
+from tests.support.loopback import sse
 
 
 def priced(model: str, **extra: str) -> Prices:
@@ -130,11 +133,83 @@ def test_a_tier_of_service_has_its_own_prices() -> None:
     assert flex.rates(300_000).output == entry["output_cost_per_token_above_272k_tokens_flex"]
     assert usual.rates(300_000).output == entry["output_cost_per_token_above_272k_tokens"]
     assert priced("openai/gpt-5.4", service_tier="auto") == usual
+    assert priced("openai/gpt-5.4", service_tier="scale") == usual, "nobody knows what is contracted"
     pro = table()["gemini/gemini-2.5-pro"]
     assert (
         priced("gemini/gemini-2.5-pro", service_tier="priority").rates(250_000).input
         == (pro["input_cost_per_token_above_200k_tokens_priority"])
     )
+
+
+CHEAP, USUAL, DEAR, UNKNOWN = "flex", "default", "priority", "scale"
+
+
+@pytest.mark.parametrize("asked", [None, "auto", CHEAP, DEAR])
+@pytest.mark.parametrize("answered", [None, "auto", CHEAP, USUAL, DEAR, "batch", UNKNOWN, "ON_DEMAND_PRIORITY"])
+@pytest.mark.parametrize("tokens", [1_000, 300_000])
+def test_the_tier_that_answered_prices_the_call(asked: str | None, answered: str | None, tokens: int) -> None:
+    prices = priced("openai/gpt-5.4", **({} if asked is None else {"service_tier": asked}))
+    service = service_of({"service_tier": answered})
+    cost = prices.cost(TokenUsage(tokens, 100, cache_read=500, service_tier=service))
+    ending = {CHEAP: "_flex", DEAR: "_priority", "batch": "_batches", "ON_DEMAND_PRIORITY": "_priority", USUAL: ""}
+    named = asked if answered in (None, "auto") and asked in ending else answered
+    if named == UNKNOWN:
+        assert cost is None, "nobody knows what it costs"
+        return
+    entry, above = table()["gpt-5.4"], "_above_272k_tokens" if tokens > 272_000 else ""
+
+    def price(kind: str) -> float:
+        service = ending.get(named or "", "")
+        own, usual = entry.get(f"{kind}{above}{service}"), entry.get(f"{kind}{above}")
+        return float(own if own is not None else usual or 0)
+
+    read, fresh = price("cache_read_input_token_cost"), price("input_cost_per_token")
+    wanted = (tokens - 500) * fresh + 500 * read + 100 * price("output_cost_per_token")
+    assert cost == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("event", "service"),
+    [
+        ({"service_tier": "default"}, "standard"),
+        ({"type": "response.completed", "response": {"service_tier": "priority"}}, "priority"),
+        ({"type": "response.created", "response": {"service_tier": "auto"}}, None),
+        ({"type": "message_start", "message": {"usage": {"service_tier": "batch"}}}, "batches"),
+        ({"type": "message_delta", "usage": {"service_tier": "standard"}}, "standard"),
+        ({"service_tier": "on_demand"}, "standard"),
+        ({"usageMetadata": {"trafficType": "ON_DEMAND"}}, "standard"),
+        ({"usageMetadata": {"trafficType": "ON_DEMAND_FLEX"}}, "flex"),
+        ({"usageMetadata": {"trafficType": "PROVISIONED_THROUGHPUT"}}, "provisioned_throughput"),
+        ({"service_tier": None, "usage": None, "response": 3}, None),
+        ({"service_tier": {"type": "flex"}}, None),
+        ({}, None),
+    ],
+)
+def test_where_an_answer_names_its_tier(event: dict[str, Any], service: str | None) -> None:
+    assert service_of(event) == service
+
+
+def test_prices_that_are_not_of_a_tier_hold_for_all() -> None:
+    own = describe(ModelSpec("m", "openai/gpt-5.4", prices={"input": 1.0, "output": 2.0})).prices
+    local = describe(ModelSpec("m", "ollama_chat/m")).prices
+    for prices in (own, local):
+        usage = TokenUsage(1_000, 100)
+        assert prices.cost(replace(usage, service_tier="scale")) == prices.cost(usage) is not None
+
+
+def test_the_last_event_says_which_tier_answered() -> None:
+    target = Target("openai", "responses", "gpt-5.4", "gpt")
+    accumulator = Accumulator(target, prices=priced("openai/gpt-5.4", service_tier="priority"))
+    usage = {"input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100}
+    events = [
+        {"type": kind, "response": {"id": "r", "service_tier": tier, "output": [], "usage": usage}}
+        for kind, tier in (("response.created", "auto"), ("response.completed", "default"))
+    ]
+    accumulator.tap.begin("text/event-stream")
+    accumulator.tap.feed(sse(events))
+    (*_, report) = (item for item in [*accumulator.pump(), *accumulator.finish()] if isinstance(item, UsageReport))
+    assert report.usage.service_tier == "standard"
+    assert report.cost_usd == priced("openai/gpt-5.4").cost(TokenUsage(1_000, 100))
 
 
 def test_prices_by_ranges() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,9 +16,9 @@ import agent_tui.providers.server_facts
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.direct import Connections
+from agent_tui.providers.direct import Connections, url_of
 from agent_tui.providers.limits import ServerFacts, describe
-from agent_tui.providers.server_facts import server_facts
+from agent_tui.providers.server_facts import is_asked, is_looked_up, server_facts
 from tests.support.agents import parts_for, running
 from tests.support.loopback import Loopback, Reply, json_reply
 from tests.support.model_calls import environment
@@ -41,6 +44,20 @@ _LLAMA: dict[str, Any] = {
         "total_slots": 2,
         "model_alias": "tekken.gguf",
         "modalities": {"vision": False, "video": False, "audio": False},
+    },
+}
+_ONE_SLOT = {**_LLAMA, "/props": {**_LLAMA["/props"], "total_slots": 1}}
+# Gemma's template, by the same version.
+_NO_TOOLS = {
+    **_LLAMA,
+    "/props": {
+        **_LLAMA["/props"],
+        "chat_template_caps": {
+            "supports_string_content": True,
+            "supports_system_role": True,
+            "supports_tool_calls": False,
+            "supports_tools": False,
+        },
     },
 }
 _SEES = {**_LLAMA, "/props": {**_LLAMA["/props"], "modalities": {"vision": True}}}
@@ -123,25 +140,56 @@ def _facts(window: int | None, output: int | None = None, source: Any = "server"
     return ServerFacts(limits, **more)
 
 
+_several = partial(_facts, parallel=True)
+_llama, _vllm = partial(_several, counting="input_tokens"), partial(_several, counting="tokenize")
+
 SERVERS = [
-    pytest.param(_LLAMA, "openai/tekken.gguf", "", _facts(4096, images=False, counting="input_tokens"), id="llama.cpp"),
-    pytest.param(_LLAMA, "openai/any-name", "/v1", _facts(4096, images=False, counting="input_tokens"), id="any name"),
-    pytest.param(_LLAMA, "openai/gpt-4o", "/v1", _facts(4096, images=False, counting="input_tokens"), id="known name"),
-    pytest.param(_LLAMA, "llamafile/x", "/v1", _facts(4096, images=False, counting="input_tokens"), id="llamafile"),
-    pytest.param(_SEES, "openai/x", "/v1", _facts(4096, images=True, counting="input_tokens"), id="llama.cpp sees"),
+    pytest.param(
+        _LLAMA,
+        "openai/tekken.gguf",
+        "",
+        _llama(4096, images=False),
+        id="llama.cpp",
+    ),
+    pytest.param(
+        _LLAMA,
+        "openai/any-name",
+        "/v1",
+        _llama(4096, images=False),
+        id="any name",
+    ),
+    pytest.param(
+        _LLAMA,
+        "openai/gpt-4o",
+        "/v1",
+        _llama(4096, images=False),
+        id="known name",
+    ),
+    pytest.param(_LLAMA, "llamafile/x", "/v1", _llama(4096, images=False), id="llamafile"),
+    pytest.param(_SEES, "openai/x", "/v1", _llama(4096, images=True), id="llama.cpp sees"),
+    pytest.param(_NO_TOOLS, "openai/x", "/v1", _llama(4096, images=False, tools=False), id="a template without tools"),
+    pytest.param(
+        _ONE_SLOT, "openai/x", "/v1", _facts(4096, images=False, counting="input_tokens", parallel=False), id="one slot"
+    ),
     pytest.param(_ROUTER, "openai/b", "/v1", _facts(None, counting="input_tokens", silent=True), id="router"),
     pytest.param(_NO_PROPS, "openai/x", "/v1", _facts(4096, images=False, counting="input_tokens"), id="no props"),
     pytest.param(_TRAINED, "openai/m", "/v1", _facts(131_072, None, "assumed", counting="input_tokens"), id="trained"),
-    pytest.param(_VLLM, "hosted_vllm/qwen", "/v1", _facts(40_960, counting="tokenize"), id="vllm"),
-    pytest.param(_VLLM, "openai/sql", "/v1", _facts(40_960, counting="tokenize"), id="vllm adapter"),
-    pytest.param(_UNVERSIONED, "openai/qwen", "/behind/llm", _facts(40_960, counting="tokenize"), id="behind a path"),
-    pytest.param(_SGLANG, "openai/glm", "/v1", _facts(202_752), id="sglang"),
+    pytest.param(_VLLM, "hosted_vllm/qwen", "/v1", _vllm(40_960), id="vllm"),
+    pytest.param(_VLLM, "openai/sql", "/v1", _vllm(40_960), id="vllm adapter"),
+    pytest.param(
+        _UNVERSIONED,
+        "openai/qwen",
+        "/behind/llm",
+        _vllm(40_960),
+        id="behind a path",
+    ),
+    pytest.param(_SGLANG, "openai/glm", "/v1", _several(202_752), id="sglang"),
     pytest.param(_LM_STUDIO, "lm_studio/gemma", "/v1", _facts(4096, images=True), id="lm studio"),
     pytest.param(_LM_STUDIO, "openai/cold", "/v1", _facts(32_768, None, "assumed", images=False), id="not loaded"),
-    pytest.param(_LITELLM, "litellm_proxy/smart", "", _facts(200_000, 64_000, images=True), id="litellm"),
-    pytest.param(_LITELLM, "openai/five", "/v1", _facts(400_000, 128_000, most_in=272_000), id="litellm, gpt-5"),
-    pytest.param(_LITELLM, "openai/bare", "/v1", _facts(None), id="litellm knows nothing"),
-    pytest.param(_LITELLM, "openai/both", "/v1", _facts(32_000, 4_000), id="litellm, the smaller of two"),
+    pytest.param(_LITELLM, "litellm_proxy/smart", "", _several(200_000, 64_000, images=True), id="litellm"),
+    pytest.param(_LITELLM, "openai/five", "/v1", _several(400_000, 128_000, most_in=272_000), id="litellm, gpt-5"),
+    pytest.param(_LITELLM, "openai/bare", "/v1", _several(None), id="litellm knows nothing"),
+    pytest.param(_LITELLM, "openai/both", "/v1", _several(32_000, 4_000), id="litellm, the smaller of two"),
     pytest.param(_OPENROUTER, "openai/maker/new", "/api/v1", _facts(262_144, 65_536, images=True), id="openrouter"),
     pytest.param(_GROQ, "groq/g", "/v1", _facts(131_072, 8_192), id="groq's language"),
     pytest.param(_SILENT_ON_LIMITS, "openai/m", "/v1", _facts(None), id="a bare list"),
@@ -169,6 +217,104 @@ async def test_what_a_server_says(
     assert sent == {(f"Bearer {named}", "blue")}
 
 
+_ANTHROPIC = {
+    "id": "claude-next-9",
+    "type": "model",
+    "display_name": "Claude Next",
+    "max_input_tokens": 1_000_000,
+    "max_tokens": 128_000,
+    "capabilities": {"image_input": {"supported": True}},
+}
+_GEMINI = {"name": "models/gemini-9", "inputTokenLimit": 2_097_152, "outputTokenLimit": 65_536}
+_MISTRAL = {"id": "mistral-next", "max_context_length": 262_144, "capabilities": {"vision": False}}
+_LOOKED_UP = [
+    ("anthropic/claude-next-9", {"/v1/models/claude-next-9": _ANTHROPIC}, _facts(1_000_000, 128_000, images=True)),
+    ("gemini/gemini-9", {"/v1beta/models/gemini-9": _GEMINI}, _facts(2_097_152, 65_536)),
+    ("mistral/mistral-next", {"/v1/models/mistral-next": _MISTRAL}, _facts(262_144, images=False)),
+    ("groq/g", {"/openai/v1/models/g": _GROQ["/v1/models"]["data"][0]}, _facts(131_072, 8_192)),
+    # Its own entry says nothing of limits, or there is none: the list does.
+    ("moonshot/kimi-9", {"/v1/models": {"data": [{"id": "kimi-9", "context_length": 131_072}]}}, _facts(131_072)),
+    ("minimax/a", {"/v1/models": [{"id": "a", "context_length": 32_768}]}, _facts(32_768)),
+    ("openrouter/a/b", {"/api/v1/models": {"data": [
+        {"id": "a/b", "context_length": 32_768, "supported_parameters": ["temperature"]}]}},
+     _facts(32_768, tools=False)),
+    ("openai/gpt-99", {"/v1/models/gpt-99": {"id": "gpt-99", "object": "model", "owned_by": "openai"}}, _facts(None)),
+    ("xai/grok-99", {}, _facts(None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "served", "expected"), _LOOKED_UP)
+async def test_a_provider_is_asked_for_a_model_that_no_table_knows(
+    server: Loopback, model: str, served: dict[str, Any], expected: ServerFacts
+) -> None:
+    for where, answer in served.items():
+        server.serve(where, json_reply(answer))
+    server.serve("*", json_reply({"error": "not found"}, 404))
+    info = describe(ModelSpec("m", model, api_key="secret"))
+    assert is_looked_up(info) and not is_asked(info)
+    base = urlsplit(url_of(info.spec, info.target))
+    here = replace(info, spec=replace(info.spec, api_base=server.url + base.path.partition("/models/")[0]))
+    connections = Connections()
+    with patch.object(agent_tui.providers.server_facts, "is_asked", lambda info: False):
+        facts = await server_facts(here, connections)
+    await connections.aclose()
+    assert facts == expected
+    assert len(server.requests) <= 2
+    for request in server.requests:
+        assert "secret" in (request.header("authorization") or request.header("x-api-key") or
+                            request.header("x-goog-api-key") or "")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("anthropic/claude-sonnet-4-6", {}),
+        ("anthropic/claude-next-9", {"context_window": 200_000}),
+        ("azure/my-deployment", {"api_base": "https://me.example.com"}),
+        ("bedrock/unknown-9", {}),
+        ("anthropic/claude-next-9", {"via": "litellm"}),
+    ],
+)
+def test_no_other_model_is_looked_up(model: str, settings: dict[str, Any]) -> None:
+    assert not is_looked_up(describe(ModelSpec("m", model, api_key="secret", **settings)))
+
+
+@pytest.mark.parametrize(
+    ("model", "base", "told", "expected"),
+    [
+        ("openai/gpt-5", None, None, True),
+        ("anthropic/claude-sonnet-4-6", None, None, True),
+        ("hosted_vllm/m", "http://127.0.0.1:8000/v1", None, True),
+        ("ollama_chat/m", None, None, False),
+        ("lm_studio/m", None, None, False),
+        # Nobody knows what answers there; whatever says that it takes several is believed.
+        ("openai/m", "http://127.0.0.1:8080/v1", None, False),
+        ("openai/m", "http://192.168.1.7:8080/v1", None, False),
+        ("openai/m", "http://box.local/v1", None, False),
+        ("openai/m", "http://127.0.0.1:8080/v1", True, True),
+        ("openai/m", "https://llm.example.com/v1", None, True),
+        ("openai/m", "https://llm.example.com/v1", False, False),
+    ],
+)
+def test_which_servers_answer_several_requests_at_a_time(
+    model: str, base: str | None, told: bool | None, expected: bool
+) -> None:
+    spec = ModelSpec("m", model, api_base=base, api_key="secret")
+    with environment({"OLLAMA_API_BASE": None, "OLLAMA_HOST": None}):
+        assert describe(spec, ServerFacts(parallel=told)).parallel is expected
+
+
+@pytest.mark.parametrize("several", [None, "1", "4"])
+async def test_ollama_says_what_a_model_can_do(server: Loopback, several: str | None) -> None:
+    server.serve("/api/ps", json_reply({"models": [{"name": "m:latest", "context_length": 8_192}]}))
+    server.serve("/api/show", json_reply({"capabilities": ["completion", "vision"]}))
+    connections = Connections()
+    with environment({"OLLAMA_NUM_PARALLEL": several}):
+        facts = await server_facts(describe(ModelSpec("m", "ollama_chat/m", api_base=server.url)), connections)
+    await connections.aclose()
+    assert facts == _facts(8_192, images=True, tools=False, parallel=True if several == "4" else None)
+
+
 @pytest.mark.parametrize(
     ("reply", "silent"),
     [
@@ -186,7 +332,7 @@ async def test_what_says_nothing(server: Loopback, reply: Reply, silent: bool) -
     connections = Connections()
     facts = await server_facts(describe(ModelSpec("m", "openai/x", api_base=server.url)), connections)
     await connections.aclose()
-    assert facts == ServerFacts(silent=silent)
+    assert facts == ServerFacts(silent=silent, unreachable=reply.drop)
     assert all("elsewhere" not in r.path for r in server.requests)
 
 

@@ -8,10 +8,11 @@ import pytest
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, resolve_target
 from agent_tui.providers.direct import HttpError
-from agent_tui.providers.errors import StreamError, classify, retry_after, unwrap
+from agent_tui.providers.errors import StreamError, classify, unwrap
 from agent_tui.providers.limits import problem
 from agent_tui.providers.overflow import is_overflow
 from agent_tui.providers.secrets import MASK, Redactor, redact
+from agent_tui.providers.waits import retry_after
 from tests.support.model_calls import environment
 
 OVERFLOWS = [
@@ -198,10 +199,9 @@ def test_error_events(event: dict[str, object], kind: str) -> None:
         ({"Retry-After": "soon"}, None),
         ({"Retry-After": "-3"}, 0.0),
         ({}, None),
-        (None, None),
     ],
 )
-def test_retry_after(headers: dict[str, str] | None, seconds: float | None) -> None:
+def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, now=60.0) == seconds
 
 
@@ -415,3 +415,38 @@ def test_bodies_of_every_kind_are_told_in_one_line(body: str, words: str, wrappe
     failure = classify(_Http(400, wrapped.format(body)), Called("p"), "m", False)
     assert f"{words}. Your text is kept" in failure.message
     assert not {"<", "{", "\n"} & set(failure.message)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded"),
+        ({"code": 529, "message": "busy"}, "overloaded"),
+        ({"code": 502, "message": "Provider returned error"}, "overloaded"),
+        ({"code": "server_error", "message": "The server had an error"}, "overloaded"),
+        ({"code": "rate_limit_exceeded", "message": "Slow down"}, "rate_limit"),
+        ({"message": "network error"}, "interrupted_stream"),
+        ({"message": "Something nobody knows"}, "interrupted_stream"),
+        ({"type": "invalid_request_error", "message": "messages.3 is wrong"}, "invalid_request"),
+        ({"code": "invalid_prompt", "message": "It is flagged"}, "invalid_request"),
+        ({"type": "authentication_error", "message": "invalid x-api-key"}, "auth"),
+    ],
+)
+def test_an_error_in_the_middle_of_an_answer(error: dict[str, Any], kind: str) -> None:
+    """Only what may be otherwise the next time is tried again."""
+    failure = classify(StreamError(error), Called("some"), "m", True)
+    assert (failure.kind, failure.retryable) == (kind, kind not in ("invalid_request", "auth"))
+
+
+@pytest.mark.parametrize(
+    "words", ["network error", "upstream connect error", "fetch failed", "Provider returned error"]
+)
+def test_what_a_gateway_sends_instead_of_an_answer_is_tried_again(words: str) -> None:
+    assert classify(StreamError({"message": words}), Called("some"), "m", False).retryable
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_window_that_is_full_in_the_middle_of_an_answer(started: bool) -> None:
+    error = StreamError({"message": "This model's maximum context length is 8192 tokens; you requested 9000 tokens."})
+    overflow = classify(error, Called("some"), "m", started).overflow
+    assert overflow is not None and overflow.answering is started and overflow.window == 8192

@@ -12,7 +12,7 @@ import pytest
 
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.providers.failure_lines import refuses_media
+from agent_tui.providers.refusals import refuses_media
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import responses_stream as responses
@@ -152,7 +152,7 @@ async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_
     summary = await product.run("look", images=[picture])
     assert (product.code, summary["text"]) == (0, "Fine.")
     (told,) = [note["text"] for note in summary["notices"] if note["code"] == "media_refused"]
-    assert "shot.png" in told and "Retrying." in told
+    assert "shot.png" in told and "Remembered" in told
     await product.run("and now?")
     sent = [call.json for call in calls(server)]
     assert [shown(one) for one in sent] == [True, False, False], "another process knows it, too"
@@ -193,7 +193,7 @@ async def test_what_a_server_takes_is_remembered_only_once_it_took_the_request_w
     server.serve(CHAT, refusal, second, *[fine("openai")] * 2)
     product = Product(tmp_path / "home", worker, {"m": model("openai/local", server, "/v1")})
     told = [note["code"] for note in (await product.run("look", images=[picture]))["notices"]]
-    assert ("media_remembered" in told) == (again == 200)
+    assert ("media_refused" in told) == (again == 200)
     await product.run("look", images=[picture], fresh=True)
     assert [shown(call.json) for call in calls(server)] == [True, False, again != 200]
 

@@ -44,7 +44,7 @@ async def test_thinking_between_tool_uses_and_redacted_blocks(worker: WorkerClie
         ("refusal", "refused"),
         ("max_tokens", "length"),
         ("pause_turn", "paused"),
-        ("model_context_window_exceeded", "length"),
+        ("model_context_window_exceeded", "context_overflow"),
         ("stop_sequence", "stop"),
         (None, "stop"),
     ],

@@ -34,7 +34,9 @@ class Accumulated:
         self.message = assemble(items, Message("msg_1", "assistant"))
         report = [item for item in items if isinstance(item, UsageReport)][-1]
         self.usage, self.believed = report.usage, report.believed
-        self.reason = next((item.reason for item in items if isinstance(item, Finished)), None)
+        end = next((item for item in items if isinstance(item, Finished)), None)
+        self.reason = None if end is None else end.reason
+        self.end_words = "" if end is None else end.words
 
     @property
     def parts(self) -> list[tuple[Any, ...]]:
@@ -314,9 +316,9 @@ def test_a_response_without_deltas_is_read_from_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "reason"), [("max_output_tokens", "length"), ("content_filter", "refused"), ("other", "length")]
+    ("why", "reason"), [("max_output_tokens", "length"), ("content_filter", "refused"), (None, "length")]
 )
-def test_an_incomplete_response(why: str, reason: str) -> None:
+def test_an_incomplete_response(why: str | None, reason: str) -> None:
     event = {"type": "response.incomplete", "response": {"incomplete_details": {"reason": why}}}
     assert accumulate(sse([event])).reason == reason
 

@@ -20,7 +20,7 @@ from agent_tui.providers.dialects.gemini import OPEN
 from agent_tui.providers.dialects.openai import STRICT
 from agent_tui.providers.dialects.record import Subset
 from agent_tui.providers.direct import encode
-from agent_tui.providers.failure_lines import refuses_schema
+from agent_tui.providers.refusals import refuses_schema
 from agent_tui.providers.request import build_call
 from agent_tui.providers.schemas import fitted
 from agent_tui.providers.worker.client import WorkerClient
@@ -357,7 +357,7 @@ class TestRuns:
         server.serve("/v1/messages", REFUSED, LOOK, anthropic.answer(anthropic.text("yes")), good)
         product = Product(tmp_path, worker, {"m": model("anthropic/claude-sonnet-4-6", server)}, step_limit=3)
         summary = await product.run("hi", output_schema=file)
-        assert (product.code, summary["output"], summary["steps"]) == (0, {"ok": True}, 3)
+        assert (product.code, summary["output"], summary["steps"]) == (0, {"ok": True}, 4), "the refused call is one"
         held = ["format" in call.json.get("output_config", {}) for call in calls(server)]
         assert held == [True, False, False, False]
         assert sum(note["code"] == "schema_refused" for note in summary["notices"]) == 1

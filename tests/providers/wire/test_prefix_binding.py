@@ -75,7 +75,7 @@ async def test_a_server_that_does_not_know_the_field_is_asked_once(
     summary = await product.run("first")
     assert (product.code, summary["text"]) == (0, "claude says")
     assert len(calls(server)) == 2 and binding(server, 0) and binding(server) is None
-    assert sum("Retrying." in str(note) for note in summary["notices"]) == 1
+    assert sum("Sent again, now" in str(note) for note in summary["notices"]) == 1
     await product.run("second")
     await product.run("third", fresh=True)
     assert len(calls(server)) == 4 and binding(server) is None, "remembered for this model and server"

@@ -203,7 +203,8 @@ def test_a_diff_can_be_applied(before: list[str], after: list[str]) -> None:
         (b"\xef\xbb\xbfa\n", "x\n", b"\xef\xbb\xbfx\n", "byte order mark"),
         (b"\xef\xbb\xbfa\r\n", "x\n", b"\xef\xbb\xbfx\r\n", "CRLF line ends and byte order mark"),
         (b"a\r\n", "x\r\ny\n", b"x\r\ny\n", ""),  # whoever writes line ends means them
-        (b"a\r\nb\n", "x\ny\n", b"x\ny\n", ""),  # mixed ones are nothing to keep
+        (b"a\r\nb\n", "x\ny\n", b"x\r\ny\n", "mix of LF and CRLF line ends"),
+        (b"a\r\nb\nc\r\n", "a\nnew\nb\nc\n", b"a\r\nnew\r\nb\nc\r\n", "mix of LF and CRLF line ends"),
         (b"a\n", "x\n", b"x\n", ""),
     ],
 )

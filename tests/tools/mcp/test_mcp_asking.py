@@ -263,8 +263,7 @@ async def test_a_server_that_breaks_everything_harms_nothing(tmp_path: Path) -> 
     async with connected(tmp_path, answers, HOSTILE) as manager:
         assert await used(manager, tmp_path, "twice") == "first"
         assert await used(manager, tmp_path, "garbage") == "fine"
-        with pytest.raises(ToolError):
-            await used(manager, tmp_path, "lie")
+        assert (await used(manager, tmp_path, "lie")).startswith("[a part that cannot be read]")
         said = (await used(manager, tmp_path, "ask_badly")).split()
         assert said[:2] == ["error", "error"] and len(said) == 8
         context = replace(make_context(tmp_path / "p"), emit=heard.append)

@@ -14,6 +14,7 @@ from agent_tui.config import McpServer
 from agent_tui.errors import ToolError
 from agent_tui.tools.mcp.connection import CallFailed, Connection
 from agent_tui.tools.mcp.protocol import ServerChange
+from tests.support.mcp_faulty import RESULTS
 from tests.support.mcp_managers import call, detail, running, states
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
@@ -39,17 +40,38 @@ async def test_what_breaks_the_protocol_is_the_fault_of_that_answer_alone(tmp_pa
     async with running(tmp_path, {"faulty": server}) as manager:
         await manager.settled()
         assert states(manager) == {"faulty": "connected"}, detail(manager, "faulty")
-        assert [tool.schema.name for tool in manager.tools()][:3] == [
-            f"mcp__faulty__{name}" for name in ("good", "nonsense", "refuse")
-        ]
+        named = {tool.schema.name for tool in manager.tools()}
+        assert named >= {f"mcp__faulty__{name}" for name in ("good", "nonsense", "refuse", *RESULTS)}
         left_out = "one without a name (invalid), bad_schema (invalid), one without a name (invalid)"
-        assert detail(manager, "faulty") == f"3 tools; left out: research (runs only as a task), {left_out}"
+        count = len(RESULTS) + 3
+        assert detail(manager, "faulty") == f"{count} tools; left out: research (runs only as a task), {left_out}"
         with pytest.raises(ToolError, match=r"too many today \(code 'E_LIMIT'\)"):
             await call(manager, context, "mcp__faulty__refuse")
         with pytest.raises(ToolError):
             await call(manager, context, "mcp__faulty__nonsense")
         assert (await call(manager, context, "mcp__faulty__good")).text == "fine"
+        for name, text in PASSED_ON.items():
+            result = await call(manager, context, f"mcp__faulty__{name}")
+            assert (name, result.text, result.is_error) == (name, text, False)
         assert states(manager) == {"faulty": "connected"}
+
+
+MISFIT = "[The result does not fit the output schema that the server gave"
+STRUCTURED = '{\n "count": 2\n}'
+PASSED_ON = {
+    "empty_schema": "ran",
+    "no_schema": "ran",
+    "beside": f"Two.\n{STRUCTURED}",
+    "twice": '{"count": 2}',
+    "alone": STRUCTURED,
+    "no_content": STRUCTURED,
+    "misfit": f"Some.\n{MISFIT}: 'some' is not of type 'integer']\n{{\n \"count\": \"some\"\n}}",
+    "unstructured": f"Plain.\n{MISFIT}: Tool unstructured has an output schema but did not return structured content]",
+    "no_object": "[1, 2]",
+    "unknown_part": '[a part of the unknown type \'video\']\n{"type": "video", "url": "v"}\nSeen.',
+    "as_text": "Just text.",
+    "broken_part": '[a part that cannot be read]\n{"type": "text"}\n[a part that cannot be read]\nnull\nRest.',
+}
 
 
 class Strange:

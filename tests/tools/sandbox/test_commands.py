@@ -21,6 +21,7 @@ from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
+from agent_tui.tools.sandbox.policy import Masks
 from tests.support import sandbox_world as world
 from tests.support.tool_context import make_context
 
@@ -196,3 +197,17 @@ with tempfile.TemporaryDirectory(dir="/var/tmp") as base:
     here = {found.name for found in world.means().values() if isinstance(found, Sandbox)}
     told = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert {told[f"{name} {domain}"] for name in here for domain in ("look", "work")} == {"holds"}, told
+
+
+async def test_what_is_kept_back_is_said_for_what_it_is(context: ToolContext) -> None:
+    said = await bash(context, "sh -c 'git config user.email a@b'; git config user.email")
+    assert "they say who commits are by, and what git starts outside the sandbox" in said
+    assert "a@b" not in (context.root / ".git" / "config").read_text()
+    assert context.jail is not None
+    (context.root / ".env").write_text("TOKEN")
+    context.jail.denied = lambda trees: Masks((context.root / ".env",))
+    said = await bash(replace(context, domain="look"), "cat .env")
+    assert said.endswith(
+        "[sandbox: .env: a rule of the user denies reading this, so commands can neither read nor change it. Leave it "
+        "out: git add, for instance, by naming the other files.]"
+    )
