@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +11,7 @@ from agent_tui.text.cells import shorten
 from agent_tui.text.clean import drawable_output
 from agent_tui.text.diff import read_diff
 from agent_tui.text.numbers import duration, lines_changed, lines_in, plural
+from agent_tui.text.strict_json import read_json
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import ToolResultPart
@@ -65,8 +65,8 @@ def about_a_path(name: str) -> bool:
 def argument_data(arguments: str) -> Any:
     """The arguments as a value; None while they are not complete."""
     try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):
+        return read_json(arguments)
+    except ValueError:
         return None
 
 

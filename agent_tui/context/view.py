@@ -6,7 +6,6 @@ without its call; nothing is empty and nothing is still streaming.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_
@@ -26,6 +25,7 @@ from agent_tui.models.requests import ModelInfo, SentMessage
 from agent_tui.models.search import is_paused
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.providers.catalog import dialect_of, own_compaction, variable_base
+from agent_tui.text.strict_json import read_json
 
 GONE_SUFFIX = "#gone"
 """A message that was dropped, where what is sent is compared with what was."""
@@ -337,8 +337,8 @@ def _without_unfinished(
 
 def _is_object(arguments: str) -> bool:
     try:
-        return isinstance(json.loads(arguments), dict)
-    except (ValueError, RecursionError):
+        return isinstance(read_json(arguments), dict)
+    except ValueError:
         return False
 
 

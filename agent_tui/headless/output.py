@@ -57,6 +57,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import STREAMS, Options
 from agent_tui.text.numbers import duration, tokens
+from agent_tui.text.strict_json import read_json
 
 BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
 
@@ -381,7 +382,7 @@ def bill(steps: Sequence[Step]) -> Metadata:
 
 def _arguments(raw: str) -> Any:
     try:
-        return json.loads(raw) if raw.strip() else {}
+        return read_json(raw) if raw.strip() else {}
     except ValueError:
         return raw
 

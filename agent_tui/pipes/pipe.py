@@ -71,7 +71,7 @@ class Language:
         try:
             parsed = json.loads(data)
             op, call_id = parsed["op"], int(parsed["id"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise BadLineError(f"{len(data)} bytes that are no message") from error
         try:
             cls: Any = self.messages.get(op)

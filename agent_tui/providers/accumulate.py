@@ -26,6 +26,7 @@ from agent_tui.providers.limits import billed
 from agent_tui.providers.litellm import kept_chunks
 from agent_tui.providers.net import BODY_LIMIT, Tap
 from agent_tui.text.numbers import plural
+from agent_tui.text.strict_json import strict
 
 log = logging.getLogger(__name__)
 
@@ -303,8 +304,8 @@ def _kept(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_it_came(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     """A report word for word; None where there is none, or it is far longer than reports are."""
-    text = json.dumps(raw, default=str)
-    kept: dict[str, Any] = json.loads(text, parse_constant=str) if len(text) <= _LONGEST else {}
+    kept: dict[str, Any] = strict(dict(raw))
+    kept = kept if len(json.dumps(kept)) <= _LONGEST else {}
     return kept or None
 
 

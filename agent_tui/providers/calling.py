@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -38,6 +38,7 @@ from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, said_why
 from agent_tui.providers.net import BODY_LIMIT, BoundError
 from agent_tui.providers.request import WireCall, build_call
+from agent_tui.text.strict_json import DEEPEST_WHOLE, strict
 
 log = logging.getLogger(__name__)
 
@@ -244,6 +245,7 @@ class Answer:
         self._clock = asyncio.timeout(None)
         self._source: Any = None
         """LiteLLM's stream, where there is one."""
+        self._names: Mapping[str, str] = {}
         self._started = False
         self._broken: BoundError | None = None
 
@@ -252,6 +254,7 @@ class Answer:
         into the accumulator."""
         try:
             wire = build_call(self._request, self._info)
+            self._names = wire.names
             self._emit(Started(self._info.target, wire.notes))
             self._silence.broken()
             async with asyncio.timeout(self._silence.patience()) as self._clock:
@@ -269,7 +272,7 @@ class Answer:
 
     async def through(self, litellm: Any, wire: WireCall) -> None:
         """Sends the call and takes LiteLLM's chunks, beside the provider's own bytes."""
-        arguments = {**wire.kwargs, **connection(self._request, self._info.target, self._key)}
+        arguments = {**strict(wire.kwargs, DEEPEST_WHOLE), **connection(self._request, self._info.target, self._key)}
         if wire.method == "acompletion":
             arguments |= lean_arguments(litellm)
         loop = asyncio.get_running_loop()
@@ -388,13 +391,22 @@ class Answer:
                 self._started = True
                 if (short := self._length.within(item)) is None:
                     continue
-                item = short
+                item = self._named(short)
                 if item.text or item.name or item.metadata:
                     self._silence.broken()
             self._emit(item)
         if self._length.exceeded and self._broken is None:
             self._broken = self._length.error()
             raise self._broken
+
+    def _named(self, delta: Delta) -> Delta:
+        """The delta with the tool's own name, which may have been sent under another, and with metadata that can be
+        stored and sent back."""
+        name = self._names.get(delta.name, delta.name) if delta.name is not None else None
+        metadata = strict(delta.metadata)
+        if name == delta.name and metadata is delta.metadata:
+            return delta
+        return replace(delta, name=name, metadata=metadata)
 
     def _remains(self) -> list[StreamItem]:
         """Returns the items that the accumulator still holds of a broken stream: usage reported at its start, open

@@ -26,6 +26,7 @@ from agent_tui.providers.net import BoundError, Tap, Unpacker, is_loopback, is_o
 from agent_tui.providers.request import WireCall, build_call, fields_of
 from agent_tui.providers.secrets import redact
 from agent_tui.records import dataclass
+from agent_tui.text.strict_json import write_json
 
 if TYPE_CHECKING:
     import httpx
@@ -211,7 +212,7 @@ class HttpCall:
 
     @property
     def content(self) -> bytes:
-        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return write_json(self.body).encode()
 
 
 def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:

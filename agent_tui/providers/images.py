@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from agent_tui.models.messages import AttachmentPart, base64_size
 from agent_tui.models.requests import Media, SentMessage
+from agent_tui.providers.dialects.conversation import NOT_SENT
 from agent_tui.providers.dialects.record import ImageLimits
-from agent_tui.providers.dialects.shared import NOT_SENT
 from agent_tui.text.numbers import plural
 
 

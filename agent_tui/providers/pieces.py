@@ -27,10 +27,11 @@ from agent_tui.providers.catalog import (
     variable_base,
 )
 from agent_tui.providers.dialects.claude import marked_places
+from agent_tui.providers.dialects.conversation import ToolNames, is_summary
 from agent_tui.providers.dialects.record import Wire
 from agent_tui.providers.dialects.responses import response_input
-from agent_tui.providers.dialects.shared import ReplayPlan, Thinking, is_summary
-from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, shown
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
+from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, shown, tool_names
 from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
@@ -102,7 +103,8 @@ class PieceMaker:
         """Those of a request that is sent with this plan and thinking. ``known`` is asked, for the first request, what
         was sent with the same settings before this was made."""
         items = shown(request, info)
-        _, kwargs = call_arguments(replace(request, messages=[]), info, plan, thinking)
+        names = tool_names(request, info.target)
+        _, kwargs = call_arguments(replace(request, messages=[]), info, plan, thinking, names)
         settings = _settings(request, info, kwargs)
         if "images" in caching_of(info.target).loses and (
             images := sum(len(images_in(item.message.parts)) for item in items)
@@ -114,7 +116,7 @@ class PieceMaker:
             self._form, self._items = form, []
         treatments = [plan.treatment(i.message.id) if i.message.role == "assistant" else None for i in items]
         same = self._same(items, treatments)
-        encode = _Encoder(info, plan, kwargs, wire)
+        encode = _Encoder(info, plan, kwargs, wire, names)
         earlier = known(settings) if not self._items else {}
         made = [encode.piece(item, earlier) for item in items[same:]]
         self._items, self._treatments = list(items), treatments
@@ -155,8 +157,10 @@ def _alike(before: SentMessage, now: SentMessage) -> bool:
 
 
 class _Encoder:
-    def __init__(self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, wire: Wire | None) -> None:
-        self._info, self._plan, self._wire = info, plan, wire
+    def __init__(
+        self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, wire: Wire | None, names: ToolNames
+    ) -> None:
+        self._info, self._plan, self._wire, self._names = info, plan, wire, names
         self._dialect = dialect_of(info.target.provider)
         self._form = ChatForm.of(info.target, sees(info))
         self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
@@ -175,8 +179,8 @@ class _Encoder:
     def _body(self, items: Sequence[SentMessage], carriers: int) -> list[Metadata]:
         """Returns a body's part for the messages behind the first ``carriers``."""
         if self._info.target.api == "responses":
-            return response_input(items, self._plan, sees(self._info))[carriers:]
-        messages = chat_messages(items, self._plan, self._form)[carriers:]
+            return response_input(items, self._plan, sees(self._info), self._names)[carriers:]
+        messages = chat_messages(items, self._plan, self._form, self._names)[carriers:]
         if self._wire is None:
             return messages
         fields = replace(self._fields, messages=messages)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agent_tui.models.messages import AttachmentPart, Message, Part, SummaryPart, TextPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
-from agent_tui.providers.dialects.shared import EMPTY_RESULT, object_arguments
+from agent_tui.providers.dialects.conversation import EMPTY_RESULT, object_arguments
 from agent_tui.text.clean import encodable
 
 _BETWEEN = "Go on."

@@ -17,6 +17,7 @@ from agent_tui.models.search import is_paused
 from agent_tui.providers.catalog import at_least, dialect_of, family_record, retention
 from agent_tui.providers.dialects import anthropic, gemini, ollama, responses
 from agent_tui.providers.dialects.chat import is_openai_reasoning
+from agent_tui.providers.dialects.conversation import objects_in, text_in
 from agent_tui.providers.dialects.openai import effort_word
 from agent_tui.providers.dialects.record import ModelFamily
 from agent_tui.providers.dialects.search import declares_search, sent_back
@@ -171,7 +172,7 @@ def _unusable(message: Message, part: ReasoningPart, index: int, target: Target,
     if target.api == "responses":
         # Thoughts that are shown whole go back so: DeepSeek insists on it (api-docs.deepseek.com/guides/responses_api,
         # read 2026-11-22).
-        if not metadata.get("encrypted_content") and not metadata.get("content"):
+        if not text_in(metadata, "encrypted_content") and not objects_in(metadata, "content"):
             return UNSIGNED
         if not any(is_spoken(part) for part in message.parts[index + 1 :]):
             return UNFINISHED
@@ -186,12 +187,9 @@ def _has_thought_signature(message: Message) -> bool:
 
 def is_signed(metadata: Metadata) -> bool:
     """Returns whether a block carries what its provider checks: a signature, opaque data, or details with either."""
-    if metadata.get("signature") or metadata.get("data") or metadata.get("reasoning_opaque"):
+    if any(text_in(metadata, name) for name in ("signature", "data", "reasoning_opaque")):
         return True
-    details = metadata.get("reasoning_details")
-    return isinstance(details, list) and any(
-        isinstance(d, dict) and bool(d.get("signature") or d.get("data")) for d in details
-    )
+    return any(one.get("signature") or one.get("data") for one in objects_in(metadata, "reasoning_details"))
 
 
 def _status(reason: str | None, share: float, *, after_turn: bool) -> ReplayStatus:

@@ -4,9 +4,9 @@ wants back of its answers. LiteLLM takes it so, and the dialects make their bodi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import field, replace
 
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -28,24 +28,29 @@ from agent_tui.models.requests import (
     SentMessage,
     SystemBlock,
     Target,
+    ToolSchema,
 )
 from agent_tui.models.search import search_item
+from agent_tui.models.tool_schemas import sound_schema
 from agent_tui.providers.catalog import dialect_of, family_record, forgets, images_of, limits_in, sees, takes_markers
 from agent_tui.providers.dialects.claude import add_breakpoints
-from agent_tui.providers.dialects.record import CallIds, Dialect, Fields
-from agent_tui.providers.dialects.responses import response_input
-from agent_tui.providers.dialects.search import cited_blocks
-from agent_tui.providers.dialects.shared import (
+from agent_tui.providers.dialects.conversation import (
     EMPTY_USER,
     Answer,
-    ReplayPlan,
+    Call,
     Result,
-    Thinking,
+    ToolNames,
     attachment_block,
     entries,
     is_summary,
-    object_arguments,
+    objects_in,
+    stricter,
+    text_in,
 )
+from agent_tui.providers.dialects.record import CallIds, Dialect, Fields, ModelFamily
+from agent_tui.providers.dialects.responses import response_input
+from agent_tui.providers.dialects.search import cited_blocks, is_sendable
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
 from agent_tui.providers.dialects.thoughts import is_tagged, with_tags
 from agent_tui.providers.images import sendable, within_bytes
 from agent_tui.providers.plain_turns import plain_turns
@@ -61,15 +66,15 @@ class ChatForm:
     reasoning goes back as ``thinking_blocks``; ``lists``: text is sent as content blocks, so that cache markers can be
     put on them without changing anything else; ``media``: what the model is shown; ``alternating``: no user
     message follows another, or a result, because the model's chat template may refuse it; ``named``: a tool's result
-    carries its name."""
+    carries its name; ``ids``: the form of a call's id."""
 
     dialect: Dialect
     blocks: bool
     lists: bool
     alternating: bool
     named: bool
+    ids: CallIds
     media: Media = ALL_MEDIA
-    ids: CallIds = "any"
 
     @staticmethod
     def of(target: Target, media: Media = ALL_MEDIA, rule: ReplayRule = ANY_RULE) -> ChatForm:
@@ -80,8 +85,8 @@ class ChatForm:
             lists=takes_markers(target),
             alternating=family.alternates and not dialect.merging,
             named=dialect.named_results or family.named_results,
+            ids="short" if rule.needs("short call ids") else stricter(dialect.call_ids, family.call_ids),
             media=media,
-            ids="short" if rule.needs("short call ids") else dialect.call_ids,
         )
 
     def block(self, part: AttachmentPart) -> Metadata:
@@ -89,8 +94,13 @@ class ChatForm:
         return attachment_block(part, self.media)
 
 
+def tool_names(request: ModelRequest, target: Target) -> ToolNames:
+    """The names of the tools that a request offers, as its API takes them."""
+    return ToolNames((tool.name for tool in request.tools if not tool.provider), dialect_of(target.provider).tool_names)
+
+
 def chat_messages(
-    items: Sequence[SentMessage], plan: ReplayPlan, form: ChatForm, system: Sequence[str] = ()
+    items: Sequence[SentMessage], plan: ReplayPlan, form: ChatForm, names: ToolNames, system: Sequence[str] = ()
 ) -> list[Metadata]:
     """All messages of a request, the blocks of the system prompt before them."""
     messages: list[Metadata] = []
@@ -98,7 +108,7 @@ def chat_messages(
         blocks = [{"type": "text", "text": text} for text in system]
         messages.append({"role": "system", "content": blocks if form.lists else "\n\n".join(system)})
     seen: list[AttachmentPart] = []
-    for entry in entries(items, ids=form.ids):
+    for entry in entries(items, names, ids=form.ids, own=plan.same_origin):
         if isinstance(entry, Result):
             messages.append(_result(entry, form))
             if not form.blocks:
@@ -115,10 +125,13 @@ def chat_messages(
 
 def _alternating(messages: list[Metadata]) -> list[Metadata]:
     """User messages in a row as one: a summary and what the user said after it, or what was said before an answer
-    came; a word of the model's before one that follows a result. What is before them stays the same bytes."""
+    came; a word of the model's before one that follows a result, and of the user's between two answers. What is before
+    them stays the same bytes."""
     found: list[Metadata] = []
     for message in messages:
         before = found[-1]["role"] if found and message["role"] == "user" else ""
+        if found and found[-1]["role"] == message["role"] == "assistant":
+            found.append({"role": "user", "content": EMPTY_USER})
         if before == "user":
             first, second = found[-1]["content"], message["content"]
             both = f"{first}\n\n{second}" if isinstance(first, str) and isinstance(second, str) else None
@@ -158,7 +171,7 @@ def _result(result: Result, form: ChatForm) -> Metadata:
     if form.lists:
         shown = [form.block(part) for part in result.attachments] if form.blocks else []
         content = [{"type": "text", "text": result.text}, *shown]
-    name = {"name": result.call.part.name} if form.named else {}
+    name = {"name": result.call.name} if form.named else {}
     return {"role": "tool", "tool_call_id": result.call.id, "content": content, **name}
 
 
@@ -201,15 +214,16 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
     calls: list[Metadata] = []
     signatures: list[str] = []
     for n, part in group:
-        signature = (part.provider_metadata or {}).get("thought_signature") if own else None
+        signature = _signature(part) if own else None
         if isinstance(part, ToolCallPart):
-            calls.append(_call(answer, n, part, signature, form))
+            calls.append(_call(answer.calls[n], signature, form))
         elif isinstance(part, TextPart):
             text += encodable(part.text)
         elif isinstance(part, ReasoningPart) and plan.resent(message_id, n):
             reasoning.append(part)
         elif isinstance(part, SearchPart) and plan.resent(message_id, n) and form.dialect.merging:
-            message["own_items"] = [search_item(part)]
+            if (item := search_item(part)) is not None and is_sendable(item, form.dialect.own_signatures):
+                message["own_items"] = [item]
         else:
             continue
         if signature and not isinstance(part, ToolCallPart):
@@ -224,7 +238,9 @@ def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form
     elif signatures:
         message["extra_content"] = {"google": {"thought_signature": signatures[-1]}}
     _add_reasoning(message, reasoning, text, form)
-    return message if len(message) > 2 or message["content"] else None
+    # Thoughts alone are no message where it stands for itself.
+    says = message["content"] or "tool_calls" in message or (form.dialect.merging and len(message) > 2)
+    return message if says else None
 
 
 def _cited(group: list[tuple[int, Part]]) -> list[Metadata] | None:
@@ -233,18 +249,28 @@ def _cited(group: list[tuple[int, Part]]) -> list[Metadata] | None:
     return cited_blocks(texts[0].text, texts[0].provider_metadata) if len(texts) == 1 else None
 
 
-def _call(answer: Answer, index: int, part: ToolCallPart, signature: str | None, form: ChatForm) -> Metadata:
-    call: Metadata = {
-        "id": answer.calls[index].id,
+def _signature(part: Part) -> str | None:
+    """A part's thought signature: base64, whatever a server has sent."""
+    signature = text_in(part.provider_metadata or {}, "thought_signature")
+    return signature if signature.isascii() and signature.isprintable() else None
+
+
+def _call(call: Call, signature: str | None, form: ChatForm) -> Metadata:
+    made: Metadata = {
+        "id": call.id,
         "type": "function",
-        "function": {"name": part.name, "arguments": object_arguments(part.arguments)},
+        "function": {"name": call.name, "arguments": call.arguments},
     }
     if signature and form.dialect.own_signatures:
-        call["provider_specific_fields"] = {"thought_signature": signature}
+        made["provider_specific_fields"] = {"thought_signature": signature}
     elif signature:
         # Google's OpenAI-compatible endpoint.
-        call["extra_content"] = {"google": {"thought_signature": signature}}
-    return call
+        made["extra_content"] = {"google": {"thought_signature": signature}}
+    return made
+
+
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "content", "tool_plan")
+"""The fields that thoughts come in."""
 
 
 def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, form: ChatForm) -> None:
@@ -252,7 +278,8 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, for
     if not parts:
         return
     if form.blocks:
-        message["thinking_blocks"] = [_thinking_block(part) for part in parts]
+        if blocks := [block for part in parts if (block := _thinking_block(part)) is not None]:
+            message["thinking_blocks"] = blocks
         return
     if tagged := [part for part in parts if is_tagged(part.provider_metadata)]:
         message["content"] = "".join(with_tags(encodable(p.text), p.provider_metadata or {}) for p in tagged) + text
@@ -260,15 +287,17 @@ def _add_reasoning(message: Metadata, parts: list[ReasoningPart], text: str, for
     metadata = [part.provider_metadata or {} for part in parts]
     fields: defaultdict[str, str] = defaultdict(str)
     for part, kept in zip(parts, metadata, strict=True):
-        fields[str(kept.get("field") or "reasoning_content")] += encodable(part.text)
-    if details := [detail for kept in metadata for detail in kept.get("reasoning_details") or []]:
+        came_in = text_in(kept, "field")
+        named = came_in in _THOUGHT_FIELDS and not form.dialect.own_signatures
+        fields[came_in if named else _THOUGHT_FIELDS[0]] += encodable(part.text)
+    if details := [detail for kept in metadata for detail in objects_in(kept, "reasoning_details")]:
         message["reasoning_details"] = details
     if thoughts := fields.pop("content", ""):
         inner = thoughts if form.dialect.bare_thoughts else [{"type": "text", "text": thoughts}]
         spoken = [{"type": "text", "text": message["content"]}] if message["content"] else []
         message["content"] = [{"type": "thinking", "thinking": inner}, *spoken]
     message.update({name: thought for name, thought in fields.items() if thought})
-    if opaque := [kept["reasoning_opaque"] for kept in metadata if kept.get("reasoning_opaque")]:
+    if opaque := [found for kept in metadata if (found := text_in(kept, "reasoning_opaque"))]:
         message["reasoning_opaque"] = opaque[-1]
 
 
@@ -277,27 +306,34 @@ def has_content_thinking(messages: Sequence[Metadata]) -> bool:
     return any(isinstance(m["content"], list) and any(b["type"] == "thinking" for b in m["content"]) for m in messages)
 
 
-def _thinking_block(part: ReasoningPart) -> Metadata:
+def _thinking_block(part: ReasoningPart) -> Metadata | None:
+    """The block as it came; None for one without what the provider checks."""
     metadata = part.provider_metadata or {}
     if metadata.get("type") == "redacted_thinking":
-        return {"type": "redacted_thinking", "data": metadata.get("data") or ""}
-    return {"type": "thinking", "thinking": encodable(part.text), "signature": metadata.get("signature") or ""}
+        data = text_in(metadata, "data")
+        return {"type": "redacted_thinking", "data": data} if data else None
+    signature = text_in(metadata, "signature")
+    return {"type": "thinking", "thinking": encodable(part.text), "signature": signature} if signature else None
 
 
 _MOST_UNASKED = 32_000
 """Tokens of output that are asked for at most where nothing says how many."""
 
 _ANY: Metadata = {"type": "object", "properties": {}}
+_BEGUN = "[The conversation began earlier.]"
+"""What the user is to have said where what is left of a conversation begins with an answer."""
 
 
 @dataclass(slots=True, frozen=True)
 class WireCall:
-    """``method`` of LiteLLM to call with ``kwargs``; ``notes`` are for the user."""
+    """``method`` of LiteLLM to call with ``kwargs``; ``notes`` are for the user. ``names`` are the tools that go under
+    another name than their own, by that."""
 
     method: str
     kwargs: Metadata
     notes: tuple[str, ...] = ()
     compacts: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 _NOT_OF_A_BODY = frozenset(
@@ -329,9 +365,10 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     if as_text := text_before(request.messages, request.replay):
         spoken = [*plain_turns(request.messages[:as_text]), *request.messages[as_text:]]
         request = replace(request, messages=spoken, sent_before=0)
-    method, kwargs = call_arguments(request, info, plan, thinking)
+    names = tool_names(request, info.target)
+    method, kwargs = call_arguments(request, info, plan, thinking, names)
     arguments = kwargs | {"drop_params": True, "max_retries": 0, "stream": True}
-    return WireCall(method, arguments, thinking.notes, request.compacts)
+    return WireCall(method, arguments, thinking.notes, request.compacts, names.replaced)
 
 
 def shown(request: ModelRequest, info: ModelInfo) -> list[SentMessage]:
@@ -342,11 +379,11 @@ def shown(request: ModelRequest, info: ModelInfo) -> list[SentMessage]:
 
 
 def call_arguments(
-    request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking
+    request: ModelRequest, info: ModelInfo, plan: ReplayPlan, thinking: Thinking, names: ToolNames
 ) -> tuple[str, Metadata]:
     """LiteLLM's method and what the request asks of it, all messages as they are."""
     build = _responses if info.target.api == "responses" else _chat
-    method, kwargs = build(request, info, plan)
+    method, kwargs = build(request, info, plan, names)
     kwargs.update(thinking.kwargs)
     _hold_to(kwargs, request, info)
     for name, value in deepcopy(request.spec.extra).items():
@@ -410,18 +447,13 @@ def model_name(target: Target, configured: str) -> str:
     return f"{provider}/{rest.removeprefix('responses/')}" if slash else f"{target.provider}/{configured}"
 
 
-def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str, Metadata]:
+def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan, names: ToolNames) -> tuple[str, Metadata]:
     target, form = info.target, ChatForm.of(info.target, sees(info), request.replay)
     dialect, family = dialect_of(target.provider), family_record(target.family)
     texts, documents = _texts(request.system), _texts(request.documents)
-    messages = chat_messages(request.messages, plan, form, (*texts, *documents))
+    messages = chat_messages(request.messages, plan, form, names, (*texts, *documents))
     tools = [
-        tool.provider
-        or {
-            "type": "function",
-            "function": {"name": tool.name, "description": encodable(tool.description), "parameters": tool.parameters},
-        }
-        for tool in request.tools
+        tool.provider or {"type": "function", "function": _declared(tool, names, family)} for tool in request.tools
     ]
     used = sorted({call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()})
     stand_in = bool(used) and not tools and form.blocks
@@ -430,8 +462,9 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str
         tools = [{"type": "function", "function": {"name": n, "description": "", "parameters": _ANY}} for n in used]
     if form.lists:
         summary = bool(request.messages) and is_summary(request.messages[0].message)
-        sent = len(chat_messages(request.messages[: request.sent_before], plan, form))
+        sent = len(chat_messages(request.messages[: request.sent_before], plan, form, names))
         add_breakpoints(messages, tools, len(texts), summary, forgets(target), request.spec.cache_ttl, sent)
+    _begin_with_user(messages, form)
     kwargs: Metadata = {"model": model_name(target, request.spec.model), "messages": messages}
     kwargs["stream_options"] = {"include_usage": True}
     if tools:
@@ -456,6 +489,23 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str
     return "acompletion", kwargs
 
 
+def _declared(tool: ToolSchema, names: ToolNames, family: ModelFamily) -> Metadata:
+    return {
+        "name": names.sent(tool.name),
+        "description": encodable(tool.description),
+        "parameters": sound_schema(tool.parameters, family.properties),
+    }
+
+
+def _begin_with_user(messages: list[Metadata], form: ChatForm) -> None:
+    """No API takes a conversation without a message, and many none that begins with an answer."""
+    begin = next((n for n, message in enumerate(messages) if message["role"] != "system"), len(messages))
+    if begin < len(messages) and messages[begin]["role"] == "user":
+        return
+    text = _BEGUN if begin < len(messages) else EMPTY_USER
+    messages.insert(begin, {"role": "user", "content": _blocks(text) if form.lists else text})
+
+
 def _texts(blocks: Sequence[SystemBlock]) -> list[str]:
     return [encodable(block.text) for block in blocks if block.text.strip()]
 
@@ -469,13 +519,12 @@ def _past_litellm(kwargs: Metadata, target: Target, dialect: Dialect) -> None:
         kwargs.pop("stream_options")
 
 
-def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tuple[str, Metadata]:
-    target = info.target
-    kwargs: Metadata = {
-        "model": model_name(target, request.spec.model),
-        "input": response_input(request.messages, plan, sees(info), request.replay),
-        "store": False,
-    }
+def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan, names: ToolNames) -> tuple[str, Metadata]:
+    target, family = info.target, family_record(info.target.family)
+    items = response_input(request.messages, plan, sees(info), names, request.replay)
+    if not items or (items[0].get("role") != "user" and items[0].get("type") != "compaction"):
+        items.insert(0, {"role": "user", "content": [{"type": "input_text", "text": _BEGUN if items else EMPTY_USER}]})
+    kwargs: Metadata = {"model": model_name(target, request.spec.model), "input": items, "store": False}
     if info.reasoning is not False and not request.replay.needs("no reasoning"):
         kwargs["include"] = ["reasoning.encrypted_content"]
     if blocks := _texts((*request.system, *request.documents)):
@@ -485,14 +534,7 @@ def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan) -> tupl
         if own is not None and own.include and any(tool.provider for tool in request.tools):
             kwargs["include"] = [*kwargs.get("include", ()), *own.include]
         kwargs["tools"] = [
-            tool.provider
-            or {
-                "type": "function",
-                "name": tool.name,
-                "description": encodable(tool.description),
-                "parameters": tool.parameters,
-                "strict": False,
-            }
+            tool.provider or {"type": "function", **_declared(tool, names, family), "strict": False}
             for tool in request.tools
         ]
     if request.max_output is not None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata, ToolCallPart
 from agent_tui.text.clean import printable_line
+from agent_tui.text.strict_json import read_json, strict
 from agent_tui.tools.loose_json import read_loose_object
 
 T = TypeVar("T")
@@ -45,15 +46,15 @@ def read_arguments(raw: str) -> tuple[Metadata, str]:
     if not raw.strip():
         return {}, ""
     try:
-        value = json.loads(raw)
+        value = read_json(raw)
     except json.JSONDecodeError as error:
         if (loose := read_loose_object(raw)) is not None:
-            return loose.value, loose.fault
+            return strict(loose.value), loose.fault
         raise ToolError(
             f"The arguments are not valid JSON: {error.msg} at character {error.pos}. Send one JSON object."
         ) from None
-    except (RecursionError, ValueError):
-        raise ToolError("The arguments are not usable JSON (nested too deeply or a number too long).") from None
+    except ValueError as error:
+        raise ToolError(f"The arguments are not usable JSON: {error}. Send one JSON object.") from None
     if isinstance(value, str) and value.lstrip().startswith("{"):
         return read_arguments(value)  # an object in quotes: written twice as JSON
     if not isinstance(value, dict):
@@ -169,8 +170,8 @@ def _unquoted(value: Any, kinds: set[Any]) -> Any:
     """Models sometimes send a list or an object as a string of JSON. Numbers and booleans in quotes are pydantic's."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{") and any(get_origin(k) or k is dict for k in kinds):
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            return read_json(value)
+        except ValueError:
             return value
     return value
 
@@ -194,8 +195,8 @@ LABEL_CHARS = 60
 def call_label(call: ToolCallPart) -> str:
     """``read app.py``: the tool and the first text among its arguments."""
     try:
-        arguments = json.loads(call.arguments) if len(call.arguments) < 4_096 else None
-    except (ValueError, RecursionError):
+        arguments = read_json(call.arguments) if len(call.arguments) < 4_096 else None
+    except ValueError:
         arguments = None
     values = arguments.values() if isinstance(arguments, dict) else ()
     first = next((v for v in values if isinstance(v, str) and v), "")

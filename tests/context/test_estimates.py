@@ -45,7 +45,7 @@ from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target, sees
-from agent_tui.providers.dialects.shared import attachment_block
+from agent_tui.providers.dialects.conversation import attachment_block
 from agent_tui.text.numbers import largest_remainder
 from tests.support.tokens import count_tokens
 

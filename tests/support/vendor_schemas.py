@@ -157,3 +157,10 @@ def _of_a_name(error: Any) -> bool:
     if error.context:
         return all(_of_a_name(one) for one in error.context)
     return error.validator in ("const", "enum") or (error.validator == "type" and len(error.path) == 0)
+
+
+def without(value: Any, place: str, path: str = "") -> Any:
+    """A body without the fields at one place (``.messages[].name``)."""
+    if isinstance(value, dict):
+        return {k: without(v, place, f"{path}.{k}") for k, v in value.items() if f"{path}.{k}" != place}
+    return [without(one, place, f"{path}[]") for one in value] if isinstance(value, list) else value

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from functools import cache
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -75,6 +76,9 @@ CLAUDE = ModelFamily(
     binds_from=(5, 1),
     loops_whole=True,
     signed_blocks=True,
+    call_ids="plain",
+    # "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'".
+    properties=re.compile(r"[a-zA-Z0-9_.-]{1,64}"),
     think_tags=False,
     cache="markers",
     caching=CACHING,
@@ -114,19 +118,21 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     rest = dict(fields.rest)
     body: Metadata = {"model": target.model, "messages": []}
     system: list[Metadata] = []
-    for message in fields.messages:
-        if message["role"] == "system":
-            system.extend(_blocks(message["content"]))
+    for role, messages in groupby(fields.messages, _role):
+        if role == "system":
+            system.extend(block for message in messages for block in _blocks(message["content"]))
             continue
-        role = "assistant" if message["role"] == "assistant" else "user"
-        content = _answer(message) if role == "assistant" else _question(message)
-        if not content:
-            continue
+        make = _answer if role == "assistant" else _question
+        content = [block for message in messages for block in make(message)]
+        while role == "assistant" and content and content[-1]["type"] in _THOUGHTS:
+            # "The final block in an assistant message cannot be `thinking`": nothing came after it.
+            content.pop()
         previous = body["messages"][-1] if body["messages"] else None
         if previous is not None and previous["role"] == role:
             previous["content"].extend(content)
-        else:
+        elif content:
             body["messages"].append({"role": role, "content": content})
+    _strip_the_end(body["messages"])
     if system:
         body["system"] = system
     if fields.tools:
@@ -143,6 +149,22 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
         body[name] = {**body[name], **value} if name == "thinking" and name in body else value
     body["stream"] = True
     return body
+
+
+_THOUGHTS = ("thinking", "redacted_thinking")
+
+
+def _role(message: Metadata) -> str:
+    """The role that a message has here: results are the user's."""
+    return "user" if message["role"] == "tool" else str(message["role"])
+
+
+def _strip_the_end(messages: list[Metadata]) -> None:
+    """Takes blanks from the end of an answer that ends a request ("final assistant content cannot end with trailing
+    whitespace")."""
+    last = messages[-1] if messages else {}
+    if last.get("role") == "assistant" and last["content"][-1]["type"] == "text":
+        last["content"][-1] = {**last["content"][-1], "text": last["content"][-1]["text"].rstrip()}
 
 
 def _tool(tool: Metadata) -> Metadata:

@@ -28,6 +28,8 @@ def _message(message: Metadata) -> Metadata:
     made = {name: value for name, value in message.items() if name in _OF_A_MESSAGE}
     if made.get("content") is None:
         made.pop("content", None)
+    if calls := made.get("tool_calls"):
+        made["tool_calls"] = [{name: call[name] for name in ("id", "type", "function")} for call in calls]
     return made
 
 
@@ -145,6 +147,7 @@ _COHERE = Dialect(
     keys=("COHERE_API_KEY", "CO_API_KEY"),
     # Text and images only (docs.cohere.com/reference/chat, read 2026-11-22).
     no_files=True,
+    tool_names="cohere",
     bare_thoughts=True,
     json_lines=True,
     # 20 images, 20 MB together.

@@ -225,12 +225,17 @@ def _tool(function: Metadata) -> Metadata:
 def _plain(schema: Any) -> bool:
     """Returns whether a schema keeps to Gemini's own subset of OpenAPI. Others go in the field for any JSON Schema,
     which newer models take whole."""
-    if not isinstance(schema, dict) or not _PLAIN_SCHEMA.issuperset(schema) or schema.get("type") not in _TYPES:
+    if not isinstance(schema, dict) or not _PLAIN_SCHEMA.issuperset(schema) or not _is_type(schema.get("type")):
         return False
-    if "enum" in schema and schema["type"] != "string":
+    properties = schema.get("properties") or {}
+    if ("enum" in schema and schema["type"] != "string") or not properties.keys() >= {*schema.get("required", ())}:
         return False
-    below = [*(schema.get("properties") or {}).values(), *([schema["items"]] if "items" in schema else [])]
+    below = [*properties.values(), *([schema["items"]] if "items" in schema else [])]
     return all(map(_plain, below))
+
+
+def _is_type(kind: Any) -> bool:
+    return isinstance(kind, str) and kind in _TYPES
 
 
 def _config(rest: Metadata) -> tuple[Metadata, Metadata]:
@@ -381,6 +386,7 @@ _VERTEX = Dialect(
     credentials_elsewhere=True,
     needs_package="google-auth; for Claude google-cloud-aiplatform",
     call_ids="plain",
+    tool_names="google",
     cache="markers",
     merging=True,
     thinking_blocks=True,
@@ -408,6 +414,7 @@ RECORDS = (
         counts=True,
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         default_model="gemini-2.5-pro",
+        tool_names="google",
         cache="markers",
         merging=True,
         thinking_blocks=True,

@@ -110,7 +110,7 @@ RECORDS = (
         ),
         compatible=True,
         thinking="effort",
-        call_ids="plain",
+        call_ids="openai",
         cache="key",
         schemas=_SCHEMAS,
         images=_IMAGES,
@@ -127,7 +127,7 @@ RECORDS = (
         responses_hosts=(".azure.com", ".azure.us", ".azure.cn"),
         plain_names=True,
         thinking="effort",
-        call_ids="plain",
+        call_ids="openai",
         cache="key",
         schemas=_SCHEMAS,
         images=replace(

@@ -20,7 +20,8 @@ from agent_tui.text.numbers import size
 
 Auth = Literal["bearer", "x-api-key", "api-key", "x-goog-api-key"]
 EffortStyle = Literal["effort", "object", "switch", "extra switch", "think", "levels", "grok"]
-CallIds = Literal["any", "plain", "short"]
+CallIds = Literal["free", "openai", "plain", "short"]
+ToolNames = Literal["plain", "google", "cohere"]
 Cache = Literal["markers", "key"]
 FamilyThinking = Literal["budget or effort", "budget or level", "levels"]
 ImageTokens = Literal["area", "tiles of 768", "tiles of 512"]
@@ -366,8 +367,10 @@ class Dialect:
     """With thinking on, every earlier answer has to have a field for its thoughts."""
     drops: tuple[str, ...] = ()
     """Fields of a message that it refuses."""
-    call_ids: CallIds = "any"
-    """``plain`` are letters, digits, ``_`` and ``-``, up to 64; ``short`` nine letters and digits."""
+    call_ids: CallIds = "free"
+    """The ids of calls that it takes: see ``conversation.ID_FORMS``."""
+    tool_names: ToolNames = "plain"
+    """The names of tools that it takes: see ``conversation.NAME_FORMS``."""
     cache: Cache | None = None
     """How its prompt cache is used, for families that have the same."""
     merging: bool = False
@@ -450,6 +453,10 @@ class ModelFamily:
     tool's result ("Unexpected role 'user' after role 'tool'": github.com/zed-industries/zed 37021, read 2026-11-23)."""
     named_results: bool = False
     """A tool's result carries its name."""
+    call_ids: CallIds | None = None
+    """The ids of calls that its models take wherever they are served; None: any that the provider takes."""
+    properties: re.Pattern[str] | None = None
+    """What a property in a tool's schema may be called; None: anything."""
     cache: Cache | None = None
     """How its cache is used where the provider can."""
     caching: Caching | None = None

@@ -19,6 +19,17 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Effort, Media, ModelInfo, ReplayRule, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
+from agent_tui.providers.dialects.conversation import (
+    EMPTY_USER,
+    ID_FORMS,
+    Answer,
+    Result,
+    ToolNames,
+    attachment_block,
+    entries,
+    objects_in,
+    text_in,
+)
 from agent_tui.providers.dialects.openai import effort_word
 from agent_tui.providers.dialects.parts import (
     Event,
@@ -32,18 +43,12 @@ from agent_tui.providers.dialects.parts import (
 from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, OwnCompaction, Source, Wire
 from agent_tui.providers.dialects.search import is_search, response_item, sent_item
 from agent_tui.providers.dialects.shared import (
-    EMPTY_USER,
-    Answer,
     ReplayPlan,
-    Result,
     Thinking,
-    attachment_block,
-    entries,
     integer,
     is_spoken,
     mapping,
     number,
-    object_arguments,
 )
 from agent_tui.providers.dialects.thoughts import paragraph_between
 from agent_tui.text.clean import encodable
@@ -67,21 +72,28 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     return {**body, **rest, **fields.extra_body}
 
 
+_PHASES = ("commentary", "final_answer")
+_STATUSES = ("in_progress", "completed", "incomplete")
+_ANNOTATIONS = frozenset({"url_citation", "file_citation", "container_file_citation", "file_path"})
 _AS_IT_CAME = ReplayRule()
-_REASONING_FIELDS = ("type", "id", "summary", "encrypted_content", "content")
 
 
 def response_input(
-    items: Sequence[SentMessage], plan: ReplayPlan, media: Media, rule: ReplayRule = _AS_IT_CAME
+    items: Sequence[SentMessage],
+    plan: ReplayPlan,
+    media: Media,
+    names: ToolNames,
+    rule: ReplayRule = _AS_IT_CAME,
 ) -> list[Metadata]:
     """All input items. A reasoning item goes back as it came; ids of the items it belongs to only together with it,
     because the API refuses either without the other."""
     found: list[Metadata] = []
-    for entry in entries(items, ids="short" if rule.needs("short call ids") else "plain"):
+    used: set[str] = set()
+    for entry in entries(items, names, ids="short" if rule.needs("short call ids") else "plain"):
         if isinstance(entry, Result):
             found.append(_output(entry, media))
         elif isinstance(entry, Answer):
-            found.extend(_answer(entry, plan))
+            found.extend(_answer(entry, plan, used))
         else:
             found.extend(item for part in entry.parts if isinstance(part, SummaryPart) for item in part.items)
             found.append({"role": "user", "content": _user_content(entry, media)})
@@ -100,7 +112,8 @@ def _without_id(item: Metadata) -> Metadata:
     return bare
 
 
-def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
+def _answer(answer: Answer, plan: ReplayPlan, used: set[str]) -> list[Metadata]:
+    """The items of an answer. ``used``: the ids of those before it ("duplicate item")."""
     message = answer.message
     thoughts = [n for n, part in enumerate(message.parts) if isinstance(part, ReasoningPart)]
     whole = plan.same_origin(message.id) and all(plan.resent(message.id, n) for n in thoughts)
@@ -108,40 +121,67 @@ def _answer(answer: Answer, plan: ReplayPlan) -> list[Metadata]:
     for n, part in enumerate(message.parts):
         metadata = (part.provider_metadata or {}) if whole else {}
         if isinstance(part, ReasoningPart):
-            if plan.resent(message.id, n):
-                stored = part.provider_metadata or {}
-                items.append({k: stored[k] for k in _REASONING_FIELDS if k in stored and (k != "content" or stored[k])})
-                items[-1].setdefault("summary", [])
+            item = _reasoning(part) if plan.resent(message.id, n) else None
+            if item is not None and _claim(item["id"], used):
+                items.append(item)
+            else:
+                whole = False
         elif not is_spoken(part):
             continue
         elif isinstance(part, TextPart):
-            items.append(_text(part, metadata))
+            items.append(_text(part, metadata, used))
         elif isinstance(part, SearchPart):
-            if whole and plan.resent(message.id, n):
-                items.append(sent_item(part))
+            search = sent_item(part) if whole and plan.resent(message.id, n) else {}
+            if search.get("type") == _SEARCH and _claim(search.get("id"), used):
+                items.append(search)
         elif isinstance(part, ToolCallPart):
+            made = answer.calls[n]
             call: Metadata = {
                 "type": "function_call",
-                "call_id": answer.calls[n].id,
-                "name": part.name,
-                "arguments": object_arguments(part.arguments),
+                "call_id": made.id,
+                "name": made.name,
+                "arguments": made.arguments,
             }
-            if metadata.get("id"):
-                call["id"] = metadata["id"]
+            if _claim(own := metadata.get("id"), used):
+                call["id"] = own
             items.append(call)
+    while items and items[-1].get("type") == "reasoning":
+        # "provided without its required following item"
+        items.pop()
     return items
 
 
-def _text(part: TextPart, metadata: Metadata) -> Metadata:
+def _claim(item_id: Any, used: set[str]) -> bool:
+    """Returns whether an item may have an id: one that the API takes, and no other item has."""
+    if not isinstance(item_id, str) or ID_FORMS["plain"].fullmatch(item_id) is None or item_id in used:
+        return False
+    used.add(item_id)
+    return True
+
+
+def _reasoning(part: ReasoningPart) -> Metadata:
+    """A reasoning item as it came, as far as it is one."""
+    stored = part.provider_metadata or {}
+    item: Metadata = {"type": "reasoning", "id": text_in(stored, "id")}
+    item["summary"] = [one for one in objects_in(stored, "summary") if text_in(one, "type") == "summary_text"]
+    if encrypted := text_in(stored, "encrypted_content"):
+        item["encrypted_content"] = encrypted
+    if shown := [one for one in objects_in(stored, "content") if text_in(one, "type") == "reasoning_text"]:
+        item["content"] = shown
+    return item
+
+
+def _text(part: TextPart, metadata: Metadata, used: set[str]) -> Metadata:
     # An item of output has an id; without one it is a message like the user's, and its text is plain.
     item: Metadata = {"type": "message", "role": "assistant", "content": encodable(part.text)}
-    if metadata.get("id"):
-        cited = metadata.get("annotations") or []
+    if _claim(own := metadata.get("id"), used):
+        cited = [one for one in objects_in(metadata, "annotations") if one.get("type") in _ANNOTATIONS]
         item["content"] = [{"type": "output_text", "text": item["content"], "annotations": cited}]
-        item["id"] = metadata["id"]
-        item["status"] = metadata.get("status") or "completed"
-    if metadata.get("phase"):
-        item["phase"] = metadata["phase"]
+        item["id"] = own
+        status = metadata.get("status")
+        item["status"] = status if status in _STATUSES else "completed"
+    if (phase := metadata.get("phase")) in _PHASES:
+        item["phase"] = phase
     return item
 
 

@@ -91,7 +91,9 @@ class CitedText:
 def cited_blocks(text: str, metadata: Metadata | None) -> list[Metadata] | None:
     """The blocks of a text, as they came; None for a text of one block that cites nothing."""
     blocks = (metadata or {}).get("blocks")
-    if not isinstance(blocks, list) or sum(length for length, _ in blocks) != len(text):
+    if not isinstance(blocks, list) or not all(map(_is_cited_block, blocks)):
+        return None
+    if sum(length for length, _ in blocks) != len(text):
         return None
     made: list[Metadata] = []
     at = 0
@@ -100,6 +102,20 @@ def cited_blocks(text: str, metadata: Metadata | None) -> list[Metadata] | None:
         made.append({"type": "text", "text": words, **({"citations": cited} if cited else {})})
         at += length
     return made
+
+
+def _is_cited_block(block: Any) -> bool:
+    """Returns whether something is a length and what is cited there."""
+    if not isinstance(block, list) or len(block) != 2 or not isinstance(block[0], int) or block[0] < 0:
+        return False
+    return isinstance(block[1], list) and all(isinstance(one, dict) and one.get("type") for one in block[1])
+
+
+def is_sendable(item: Mapping[str, Any], google: bool = False) -> bool:
+    """Returns whether an item that goes back is a part of Google's, or one that others send."""
+    if google:
+        return "toolCall" in item or "toolResponse" in item
+    return item.get("type") in ("server_tool_use", "web_search_tool_result", "web_search_call")
 
 
 def response_item(item: Mapping[str, Any]) -> Metadata:

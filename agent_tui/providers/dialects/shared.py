@@ -1,39 +1,20 @@
-"""Parts that the dialects share. For their bodies: calls with their results, attachments, what of old reasoning goes
-back, how much thinking is asked for. For their streams: an answer as ordered parts, numbers of usage."""
+"""Parts that the dialects share. For their bodies: what of old reasoning goes back, how much thinking is asked for. For
+their streams: an answer as ordered parts, numbers of usage."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
-from itertools import takewhile
-from types import MappingProxyType
 from typing import Any
 
-from agent_tui.models.messages import (
-    INTERRUPTED_RESULT,
-    AttachmentPart,
-    Message,
-    Metadata,
-    Part,
-    SearchPart,
-    SummaryPart,
-    TextPart,
-    ToolCallPart,
-    texts_below,
-)
-from agent_tui.models.requests import Effort, Media, SentMessage
+from agent_tui.models.messages import Metadata, Part, SearchPart, TextPart, ToolCallPart
+from agent_tui.models.requests import Effort
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.dialects.parts import Event
-from agent_tui.providers.dialects.record import CallIds
 from agent_tui.records import dataclass
-from agent_tui.text.clean import encodable
-
-NOT_SENT = "text/x-not-sent"
-"""Media type of the words that stand for an image which is not sent."""
 
 
 def split_data_url(url: str) -> tuple[str, str]:
@@ -46,119 +27,6 @@ def split_data_url(url: str) -> tuple[str, str]:
 
 def block_data(block: Metadata) -> tuple[str, str]:
     return split_data_url(block["image_url"]["url"] if block["type"] == "image_url" else block["file"]["file_data"])
-
-
-EMPTY_USER = "(empty message)"
-EMPTY_RESULT = "(no output)"
-_ID_FORMS: Mapping[CallIds, re.Pattern[str]] = MappingProxyType(
-    {"plain": re.compile(r"[a-zA-Z0-9_-]{1,64}"), "short": re.compile(r"[a-zA-Z0-9]{9}")}
-)
-
-
-def object_arguments(raw: str) -> str:
-    """Arguments as the text of a JSON object, byte for byte where they are one. Several providers parse them and
-    refuse the whole conversation over a call that a model once wrote wrongly."""
-    raw = encodable(raw)
-    try:
-        value = json.loads(raw) if raw.strip() else None
-    except ValueError:
-        value = None
-    if isinstance(value, dict):
-        return raw
-    return json.dumps({"invalid_arguments": raw}) if raw.strip() else "{}"
-
-
-@dataclass(slots=True, frozen=True)
-class Call:
-    """A tool call with the id it has on the wire."""
-
-    part: ToolCallPart
-    id: str
-
-
-@dataclass(slots=True, frozen=True)
-class Result:
-    """A tool result with its call's wire id; ``message`` None for a call that was never answered."""
-
-    call: Call
-    message: Message | None
-
-    @property
-    def text(self) -> str:
-        part = self.message.tool_result if self.message is not None else None
-        text = encodable(part.text) if part is not None else INTERRUPTED_RESULT
-        return "\n\n".join([text if text.strip() else EMPTY_RESULT, *texts_below(self.message)])
-
-    @property
-    def attachments(self) -> list[AttachmentPart]:
-        parts = self.message.parts if self.message is not None else []
-        return [part for part in parts if isinstance(part, AttachmentPart) and not part.below_result]
-
-
-@dataclass(slots=True, frozen=True)
-class Answer:
-    """An assistant message with the wire ids of its calls, by part index."""
-
-    message: Message
-    calls: dict[int, Call]
-
-
-Entry = Message | Answer | Result
-
-
-def entries(items: Sequence[SentMessage], *, ids: CallIds = "any") -> Iterator[Entry]:
-    """The conversation with every call directly followed by its results, in the order of the calls: answers that are
-    missing are made up, results nobody asked for are left out. Ids are unique and in a form the provider takes."""
-    used: set[str] = set()
-    for index, item in enumerate(items):
-        message = item.message
-        if message.role == "user":
-            yield message
-        if message.role != "assistant":
-            continue
-        calls = {
-            n: Call(part, _wire_id(part.call_id, ids, used))
-            for n, part in enumerate(message.parts)
-            if isinstance(part, ToolCallPart)
-        }
-        yield Answer(message, calls)
-        behind = (items[n].message for n in range(index + 1, len(items)))
-        results = list(takewhile(lambda message: message.role == "tool", behind))
-        for call in calls.values():
-            found = next((m for m in results if (r := m.tool_result) and r.call_id == call.part.call_id), None)
-            if found is not None:
-                results.remove(found)
-            yield Result(call, found)
-
-
-def _wire_id(call_id: str, ids: CallIds, used: set[str]) -> str:
-    pattern = _ID_FORMS.get(ids)
-    wire = encodable(call_id)
-    salt = 0
-    while not wire or (pattern is not None and pattern.fullmatch(wire) is None) or wire in used:
-        digest = hashlib.blake2b(f"{call_id}\n{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-        wire = digest[:9] if ids == "short" else f"call_{digest}"
-        salt += 1
-    used.add(wire)
-    return wire
-
-
-def is_summary(message: Message) -> bool:
-    return any(isinstance(part, SummaryPart) for part in message.parts)
-
-
-def attachment_block(part: AttachmentPart, media: Media) -> Metadata:
-    """A content block of the chat format: text files as text, images and PDF files as data, others as a line."""
-    if part.media_type == NOT_SENT:
-        return {"type": "text", "text": encodable(part.text or "")}
-    if part.text is not None:
-        return {"type": "text", "text": f'<file name="{encodable(part.name)}">\n{encodable(part.text)}\n</file>'}
-    if not media.takes(part):
-        return {"type": "text", "text": encodable(part.unread)}
-    data = f"data:{part.media_type};base64,{part.data}"
-    if part.media_type.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": data}}
-    return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
 
 
 @dataclass(slots=True, frozen=True)

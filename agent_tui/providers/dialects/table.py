@@ -38,7 +38,12 @@ FAMILIES = (
     ModelFamily("glm", re.compile(r"(?:^|[^a-z])glm|zai-org|z-ai")),
     ModelFamily("kimi", re.compile(r"kimi|moonshot")),
     ModelFamily("deepseek", re.compile(r"deepseek")),
-    ModelFamily("mistral", re.compile(r"mi[sx]tral|magistral|codestral|devstral|ministral|pixtral"), alternates=True),
+    ModelFamily(
+        "mistral",
+        re.compile(r"mi[sx]tral|magistral|codestral|devstral|ministral|pixtral"),
+        alternates=True,
+        call_ids="short",
+    ),
 )
 RETENTION = (
     RetentionRule("grok 4.3 responses", (1.0, 1.0), model=re.compile(r"grok-4\.3"), api="responses"),

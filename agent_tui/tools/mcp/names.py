@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from agent_tui.models.messages import Metadata
+from agent_tui.models.tool_schemas import sound_schema
 from agent_tui.text.clean import plain, plain_line
 
 PREFIX = "mcp__"
@@ -52,21 +53,15 @@ def tool_name(server: str, tool: str) -> str:
 
 
 def safe_schema(schema: Any) -> Metadata:
-    """An input schema that can be sent: an object at its root, its texts plain, neither huge nor endlessly deep."""
+    """An input schema that can be sent: sound, its texts plain, neither huge nor endlessly deep."""
     if not isinstance(schema, dict):
         return _open_schema()
     try:
-        copy: Metadata = _walk(schema, 0)
-        size = len(json.dumps(copy))
-    except (RecursionError, ValueError, TypeError):
-        return _open_schema()
-    if size > SCHEMA_LIMIT:
+        copy = sound_schema(_walk(schema, 0))
+    except ValueError:
         return _open_schema()
     copy.pop("$schema", None)
-    copy["type"] = "object"
-    if not isinstance(copy.get("properties"), dict):
-        copy["properties"] = {}
-    return copy
+    return copy if len(json.dumps(copy)) <= SCHEMA_LIMIT else _open_schema()
 
 
 def _open_schema() -> Metadata:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.text.clean import clean, one_line
+from agent_tui.text.strict_json import read_json
 from agent_tui.ui.flow.layout import chop, wrap
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _message(message: Message, width: int) -> Iterator[str]:
 
 def _subject(call: ToolCallPart) -> str:
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = read_json(call.arguments or "{}")
     except ValueError:
         return one_line(call.arguments, 200)
     values = arguments.values() if isinstance(arguments, dict) else ()

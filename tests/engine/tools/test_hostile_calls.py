@@ -6,11 +6,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from agent_tui.acp_updates import _call as acp_call
+from agent_tui.commands.export.readable import Call as ExportedCall
+from agent_tui.commands.tool_words import call_summary
+from agent_tui.errors import ToolError
+from agent_tui.headless.claude_lines import _told as claude_input
+from agent_tui.headless.output import _arguments as json_arguments
 from agent_tui.models.events import ToolOutput, ToolStarted
+from agent_tui.models.messages import ToolCallPart
+from agent_tui.tools.arguments import call_label, parse_arguments
+from agent_tui.ui.chat.leaving import _subject as left_subject
 from tests.support.agents import results, running, say
+from tests.support.api_rules import read_strictly
 from tests.support.developer import answering, parts
 from tests.support.git import git
-from tests.support.scripts import step
+from tests.support.hostile_histories import ARGUMENTS, NAMES
+from tests.support.scripts import calls_step, step
 
 
 async def test_hostile_arguments_end_the_call_and_never_the_turn(tmp_path: Path, project: Path) -> None:
@@ -72,3 +85,29 @@ async def test_file_names_and_output_cannot_drive_the_terminal(tmp_path: Path, p
         shown += [a.summary + json.dumps(a.display, ensure_ascii=False) + a.reason for a in asked]
         shown += [e.summary for e in seen.of(ToolStarted)] + [e.text for e in seen.of(ToolOutput)]
         assert not [text for text in shown if set(text) & set("\x00\x07\x1b\x9b")]
+
+
+async def test_calls_that_no_reader_takes_fail_and_the_turn_goes_on(tmp_path: Path, project: Path) -> None:
+    raws = [raw for raw in ARGUMENTS if raw.isascii() and "\ufffd" not in raw]
+    calls = [(name, raw) for raw in raws for name in ("read", "functions.bash", "todo")]
+    calls += [(name, "{}") for name in NAMES if "\ud800" not in name]
+    script = "window = 4_000_000\n" + calls_step(*calls) + step("Enough.")
+    async with running(parts(tmp_path, project, script)) as (agent, seen):
+        answering(agent, allow=False)
+        await say(agent, "go")
+        assert seen.last_end.failure is None and len(results(agent)) == len(calls)
+        assert not [r.text for r in results(agent) if "RecursionError" in r.text or "ValueError" in r.text]
+
+
+@pytest.mark.parametrize("raw", ARGUMENTS, ids=lambda raw: f"{raw!r:.30} {len(raw)}")
+def test_everybody_who_reads_arguments_reads_any(raw: str, tmp_path: Path) -> None:
+    call = ToolCallPart("call_1", "todo", raw)
+    for told in (json_arguments(raw), claude_input("todo", raw, tmp_path)):
+        read_strictly(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
+    acp_call(call, tmp_path)
+    assert all(isinstance(one, str) for one in (call_summary("todo", raw), call_label(call), left_subject(call)))
+    assert isinstance(ExportedCall(call, None).arguments(), str)
+    try:
+        assert isinstance(parse_arguments(raw), dict)
+    except ToolError as error:
+        assert str(error).startswith("The arguments ") and len(str(error)) < 200

@@ -10,6 +10,7 @@ from agent_tui.models.messages import Message, ReasoningPart, TextPart
 from agent_tui.models.requests import ModelSpec, SentMessage, Target
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.dialects.conversation import ToolNames
 from agent_tui.providers.reasoning import plan_replay
 from agent_tui.providers.request import ChatForm, chat_messages
 from tests.support import recorded, wire
@@ -31,7 +32,7 @@ def answered(pieces: list[str], target: Target, finish: str | None = "stop") -> 
 
 def sent_back(answer: Message, target: Target) -> str | None:
     items = [SentMessage(m, m.id) for m in (wire.user("u1", "q"), answer, wire.user("u2", "and?"))]
-    messages = chat_messages(items, plan_replay(items, target), ChatForm.of(target))
+    messages = chat_messages(items, plan_replay(items, target), ChatForm.of(target), ToolNames())
     found = [m["content"] for m in messages if m["role"] == "assistant"]
     return found[0] if found else None
 
