@@ -27,6 +27,7 @@ from agent_tui.models.events import AnswerInterrupted, ContextChanged, Notice, P
 from agent_tui.models.failure import ARRIVED_KEPT, Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
+    WITHOUT_CALL,
     Delta,
     Failed,
     Finished,
@@ -338,7 +339,8 @@ class StepRunner:
         self._runtime.streaming(0)
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
-        if status == "complete" and result.finish in ("stop", "tool_calls") and not processor.interrupted:
+        whole = result.finish in ("stop", "tool_calls") or result.finish_words.endswith(WITHOUT_CALL)
+        if status == "complete" and whole and not processor.interrupted:
             self._read_written_calls(result)
         self._count_late(result)
         message.status = step.status = status

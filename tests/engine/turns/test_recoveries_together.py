@@ -11,7 +11,7 @@ import pytest
 from agent_tui.config import ModelConfig, PermissionsConfig, Settings
 from agent_tui.models.events import CompactionStarted, MessagesWithdrawn, Notice
 from agent_tui.models.failure import Failure
-from agent_tui.models.requests import Counter, Delta, Failed, Finished, ModelRequest, StreamItem
+from agent_tui.models.requests import WITHOUT_CALL, Counter, Delta, Failed, Finished, ModelRequest, StreamItem
 from tests.engine.turns.test_interrupted_answers import FULL, Lines, answers, asked, failed, text, texts, thought, used
 from tests.support.agents import parts_for, results, running
 
@@ -100,6 +100,14 @@ async def test_a_written_call_is_not_run_where_nobody_knows_how_the_answer_ended
         await asked(agent)
         failure = seen.last_end.failure
         assert failure is not None and "may not be complete" in failure.message and not results(agent)
+
+
+async def test_a_written_call_is_run_where_the_server_says_that_there_is_one(tmp_path: Path) -> None:
+    provider = answers([WRITTEN, Finished("unknown", words=f"tool_calls {WITHOUT_CALL}")], GOOD)
+    parts = parts_for(tmp_path / "home", tmp_path / "p", settings=written_run(), provider=provider)
+    async with running(parts) as (agent, seen):
+        await asked(agent)
+        assert seen.last_end.stop_reason == "end" and len(results(agent)) == 1
 
 
 class NoSummary(Lines):
