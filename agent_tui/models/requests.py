@@ -22,6 +22,9 @@ Counting = Literal["input_tokens", "tokenize"]
 FinishReason = Literal["stop", "tool_calls", "length", "refused", "paused", "unknown"]
 """``paused``: the provider has tools of its own running, and goes on where it is sent what it said."""
 
+WITHOUT_CALL = "without a call"
+"""Ends the words for an ``unknown`` end that was said to be for a call, where none came."""
+
 
 @dataclass(slots=True, frozen=True)
 class ModelSpec(ModelSettings):

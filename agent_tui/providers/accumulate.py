@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_tui.models.requests import Delta, Finished, FinishReason, StreamItem, Target, UsageReport
+from agent_tui.models.requests import WITHOUT_CALL, Delta, Finished, FinishReason, StreamItem, Target, UsageReport
 from agent_tui.models.usage import ABSURD_WINDOWS, STANDARD, Prices, TokenUsage
 from agent_tui.providers.catalog import dialect_of, family_record, wire_of
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
@@ -140,7 +140,7 @@ class Accumulator:
             # Whatever a server calls it: an answer that ends with calls ends for them.
             return "tool_calls"
         if ending == "tool_calls" and not out.has_tool_calls and not out.hidden_calls:
-            ending, out.end_words = "unknown", f"{out.end_words or ending} without a call"
+            ending, out.end_words = "unknown", f"{out.end_words or ending} {WITHOUT_CALL}"
         if ending == "unknown" and not out.has_answer:
             self.bad_end = BadEnd(ending, out.end_words)
             return None

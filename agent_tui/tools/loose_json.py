@@ -19,8 +19,11 @@ MOST_CHARS = 1_000_000
 """Characters of an object in another notation that are read."""
 _FENCE = re.compile(r"\A\s*(?:`{3,}|~{3,})[\w+-]*[ \t]*\n?(.*?)\n?[ \t]*(?:`{3,}|~{3,})\s*\Z", re.DOTALL)
 _MARK = r"(?:<[|｜][^<>|｜]{1,40}[|｜]>|</?(?:tool_call|function|arguments|parameters?|json)>)"
-_MARKS = re.compile(rf"\A(?:\s*{_MARK})+|(?:{_MARK}\s*)+\Z", re.IGNORECASE)
+_MARKS_BEFORE = re.compile(rf"\A(?:\s*{_MARK})+", re.IGNORECASE)
+_MARKS_AFTER = re.compile(rf"(?:{_MARK}\s*)+\Z", re.IGNORECASE)
 """What models' templates have around a call, and some write into the arguments."""
+_CHARS_AFTER = 400
+"""Characters at the end of arguments in which such marks are looked for."""
 _REST = re.compile(r"[\s}\])`~;,.]*")
 """What may follow an object and says nothing: brackets too many, a fence's end, a full stop."""
 _NAMES = {"true": True, "false": False, "null": None, "undefined": None}
@@ -37,8 +40,9 @@ class LooseObject:
 def read_loose_object(text: str) -> LooseObject | None:
     """Returns the object that a text, which is not JSON, was plainly meant to be; None where that is not plain."""
     faults: list[str] = []
-    inner = _MARKS.sub("", text)
-    if inner != text:
+    inner = _MARKS_BEFORE.sub("", text.rstrip())
+    inner = inner[:-_CHARS_AFTER] + _MARKS_AFTER.sub("", inner[-_CHARS_AFTER:])
+    if inner != text.rstrip():
         faults.append("marks of a chat template")
     if (fenced := _FENCE.match(inner)) is not None:
         inner = fenced[1]
@@ -105,7 +109,8 @@ def _python_object(text: str) -> tuple[Metadata, int, str] | None:
 
 def _named_keys(text: str) -> str:
     """Puts keys that are bare names into quotes, outside of strings."""
-    strings = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
+    # One that is never closed goes to the end, or each quote in it would be looked at as the start of another.
+    strings = r"\"(?:[^\"\\]|\\.)*(?:\"|\\?\Z)|'(?:[^'\\]|\\.)*(?:'|\\?\Z)"
     keys = re.compile(rf"({strings})|([{{,]\s*)([A-Za-z_]\w*)(\s*:)", re.DOTALL)
     return keys.sub(lambda m: m[1] or f'{m[2]}"{m[3]}"{m[4]}', text)
 

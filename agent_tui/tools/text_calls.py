@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import Any
 
 from agent_tui.records import dataclass
@@ -19,6 +20,8 @@ MOST_CALLS = 32
 """Calls of one answer; a model that writes more repeats itself."""
 MOST_CHARS = 200_000
 """Characters of an answer that are looked at, from its end."""
+MOST_MARKS = 200
+"""Marks of an answer, outside of code, that are looked at: one with more of them is about such marks."""
 
 _NAME = r"[A-Za-z_][\w.-]{0,100}"
 _OPEN = re.compile(
@@ -38,21 +41,28 @@ _NAMED = re.compile(
     rf"|to=(?P<c>functions\.{_NAME})[^{{}}]{{0,60}}<\|message\|>\s*(?=\{{)"
 )
 _FUNCTION = re.compile(
-    rf"<function=(?P<a>{_NAME})>(?P<in>.*?)(?:</function>|\Z)"
-    rf"|<(?:\w+:)?invoke\s+name=[\"'](?P<b>{_NAME})[\"']>(?P<inv>.*?)(?:</(?:\w+:)?invoke>|\Z)"
-    rf"|<tool_call>\s*(?P<c>{_NAME})\s*(?P<arg>(?:<arg_key>.*?</arg_value>\s*)*)(?:</tool_call>|\Z)",
-    re.DOTALL,
+    rf"<function=(?P<a>{_NAME})>|<(?:\w+:)?invoke\s+name=[\"'](?P<b>{_NAME})[\"']>"
+    rf"|<tool_call>\s*(?P<c>{_NAME})\s*(?=<arg_key>|</tool_call>|\Z)"
 )
 _PARAMETER = re.compile(
-    rf"<parameter=(?P<a>{_NAME})>(?P<av>.*?)</parameter>"
-    rf"|<(?:\w+:)?parameter\s+name=[\"'](?P<b>{_NAME})[\"'][^>]*>(?P<bv>.*?)</(?:\w+:)?parameter>"
-    rf"|<arg_key>\s*(?P<c>{_NAME})\s*</arg_key>\s*<arg_value>(?P<cv>.*?)</arg_value>",
-    re.DOTALL,
+    rf"<parameter=(?P<a>{_NAME})>|<(?:\w+:)?parameter\s+name=[\"'](?P<b>{_NAME})[\"'][^<>]{{0,100}}>"
+    rf"|<arg_key>\s*(?P<c>{_NAME})\s*</arg_key>\s*<arg_value>"
 )
-_WRAPPERS = re.compile(r"\s*</?(?:\w+:)?(?:tool_calls?|function_calls?)>\s*|<\|[\w▁]*tool_calls_section[\w▁]*\|>")
+_ENDS = MappingProxyType(
+    {
+        "a": (re.compile(r"</function>"), re.compile(r"</parameter>")),
+        "b": (re.compile(r"</(?:\w+:)?invoke>"), re.compile(r"</(?:\w+:)?parameter>")),
+        "c": (re.compile(r"</tool_call>"), re.compile(r"</arg_value>")),
+    }
+)
+"""What ends a call and a parameter of each notation. They are looked for by themselves, so that what is never ended
+takes no longer than what is."""
+_WRAPPERS = re.compile(
+    r"\s{0,4}</?(?:\w+:)?(?:tool_calls?|function_calls?)>\s{0,4}|<\|[\w▁]*tool_calls_section[\w▁]*\|>"
+)
 _REACT = re.compile(rf"^Action:[ \t]*(?P<name>{_NAME})[ \t]*\nAction Input:\s*(?=\{{)", re.MULTILINE)
-_CODE = re.compile(r"^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.DOTALL | re.MULTILINE)
-_FENCED_END = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(?P<in>(?:(?!^\1).)*?)\n?^\1[ \t]*\Z", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"^(`{3,20}|~{3,20})[^\n]*\n.*?(?:^\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+_FENCED_END = re.compile(r"^(`{3,20}|~{3,20})[^\n]*\n(?P<in>(?:(?!^\1).)*?)\n?^\1[ \t]*\Z", re.DOTALL | re.MULTILINE)
 _INVENTED = re.compile(r"\s*(?:<tool_(?:response|result)s?>|Observation:|\[TOOL_RESULTS\])", re.IGNORECASE)
 """What some models go on with: the result that they expect."""
 
@@ -97,17 +107,20 @@ def find_text_calls(text: str, is_tool: Callable[[str], bool]) -> TextCalls | No
 def _marked(text: str, is_tool: Callable[[str], bool]) -> Iterator[tuple[int, int, list[TextCall]]]:
     """The calls between marks, outside of code: where each begins and ends."""
     code = [(match.start(), match.end()) for match in _CODE.finditer(text)]
-    at = 0
-    while True:
-        starts = [match for pattern in (_OPEN, _NAMED, _FUNCTION) if (match := pattern.search(text, at)) is not None]
-        if not starts:
+    at = looked_at = 0
+    ahead = [match for pattern in (_OPEN, _NAMED, _FUNCTION) if (match := pattern.search(text)) is not None]
+    while looked_at < MOST_MARKS:
+        found = [match if match.start() >= at else match.re.search(text, at) for match in ahead]
+        ahead = [match for match in found if match is not None]
+        if not ahead:
             return
-        match = min(starts, key=lambda match: (match.start(), -match.end()))
-        at = match.end() if match.end() > match.start() else match.start() + 1
-        if any(begin <= match.start() < end for begin, end in code):
-            at = match.start() + 1
+        match = min(ahead, key=lambda match: (match.start(), -match.end()))
+        if (after := next((end for begin, end in code if begin <= match.start() < end), None)) is not None:
+            at = after
             continue
-        calls, end = _read(match, text)
+        looked_at += 1
+        known = match.lastgroup is None or is_tool(_plain(match[match.lastgroup]))
+        calls, end = _read(match, text) if known else ([], 0)
         if calls and all(is_tool(call.name) for call in calls):
             yield match.start(), end, calls
             at = end
@@ -117,18 +130,7 @@ def _marked(text: str, is_tool: Callable[[str], bool]) -> Iterator[tuple[int, in
 
 def _read(match: re.Match[str], text: str) -> tuple[list[TextCall], int]:
     if match.re is _FUNCTION:
-        name = match["a"] or match["b"] or match["c"]
-        inner = match["in"] or match["inv"] or match["arg"] or ""
-        values = {
-            found["a"] or found["b"] or found["c"]: (found["av"] or found["bv"] or found["cv"] or "").strip("\n")
-            for found in _PARAMETER.finditer(inner)
-        }
-        if not values and inner.strip().startswith("{"):
-            value, _ = _object_at(inner.strip(), 0)
-            return ([TextCall(_plain(name), json.dumps(value))], match.end()) if isinstance(value, dict) else ([], 0)
-        if not values and inner.strip():
-            return [], 0
-        return [TextCall(_plain(name), json.dumps(values))], _after_close(text, match.end())
+        return _read_function(match, text)
     value, end = _object_at(text, match.end())
     if match.re is _NAMED:
         name = match["a"] or match["b"] or match["c"]
@@ -137,6 +139,25 @@ def _read(match: re.Match[str], text: str) -> tuple[list[TextCall], int]:
         fence = re.compile(r"\s*```").match(text, end)
         return [TextCall(_plain(name), json.dumps(value))], _after_close(text, fence.end() if fence else end)
     return calls_of(value), _after_close(text, end)
+
+
+def _read_function(match: re.Match[str], text: str) -> tuple[list[TextCall], int]:
+    kind = match.lastgroup or ""
+    name, (end_of_call, end_of_value) = _plain(match[kind]), _ENDS[kind]
+    closed = end_of_call.search(text, match.end())
+    inner, end = text[match.end() : closed.start() if closed else None], closed.end() if closed else len(text)
+    values, at = dict[str, str](), 0
+    while (parameter := _PARAMETER.search(inner, at)) is not None:
+        if (last := end_of_value.search(inner, parameter.end())) is None:
+            break
+        values[parameter[parameter.lastgroup or ""]] = inner[parameter.end() : last.start()].strip("\n")
+        at = last.end()
+    if not values and inner.strip().startswith("{"):
+        value, _ = _object_at(inner.strip(), 0)
+        return ([TextCall(name, json.dumps(value))], end) if isinstance(value, dict) else ([], 0)
+    if (not values and inner.strip()) or (kind == "c" and inner[at:].strip()):
+        return [], 0
+    return [TextCall(name, json.dumps(values))], _after_close(text, end)
 
 
 def _after_close(text: str, at: int) -> int:

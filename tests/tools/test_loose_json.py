@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -87,3 +88,14 @@ def test_whatever_an_object_holds_it_is_read_as_it_was_written(value: dict[str, 
     assert loose is None or loose.value == value
     python = read_loose_object(repr(value))
     assert python is None or python.value == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"content": "' + 'a\\"' * 60_000, "{" + "'a\\" * 60_000, "{'a': 1}" + "</json> " * 40_000 + "y"],
+    ids=["cut off", "quotes", "marks"],
+)
+def test_an_object_that_is_not_whole_is_given_up_at_once(text: str) -> None:
+    begun = time.process_time()
+    assert read_loose_object(text) is None
+    assert time.process_time() - begun < 4

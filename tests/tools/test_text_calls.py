@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_tui.tools.text_calls import TextCall, find_text_calls
+from agent_tui.tools.text_calls import TextCall, TextCalls, find_text_calls
 
 NAMES = {"read", "bash", "mcp__docs__find"}
 READ = TextCall("read", '{"path": "a.py"}')
@@ -120,3 +121,32 @@ def test_arguments_arrive_as_they_were_written(arguments: dict[str, str], before
 def test_no_text_breaks_the_reader(pieces: list[str]) -> None:
     found = find_text_calls("".join(pieces), is_tool)
     assert found is None or all(is_tool(call.name) for call in found.calls)
+
+
+MARKED = f"<tool_call>{CALL}</tool_call>"
+UNENDING = {
+    "functions": "".join(f"<function=x{n}>\n" for n in range(12_000)),
+    "objects": "".join(f'<tool_call>{{"a{n}\n' for n in range(5_000)),
+    "parameters": "<function=read>" + "<parameter=path>" * 12_000,
+    "arguments": "<tool_call>read" + "<arg_key>x</arg_key><arg_value>1</arg_value>" * 4_000 + "<",
+    "ticks": "`" * 100_000 + "{",
+    "spaces": " " * 150_000 + MARKED,
+    "calls": MARKED * 3_000,
+}
+
+
+@pytest.mark.parametrize("text", UNENDING.values(), ids=UNENDING)
+def test_a_text_that_never_ends_what_it_begins_is_read_at_once(text: str) -> None:
+    begun = time.process_time()
+    find_text_calls(text, is_tool)
+    assert time.process_time() - begun < 4
+
+
+def test_a_call_behind_code_that_is_full_of_marks_is_found() -> None:
+    found = find_text_calls("```\n" + f"{MARKED}\n" * 500 + "```\n" + MARKED, is_tool)
+    assert found is not None and len(found.calls) == 1
+
+
+def test_a_parameter_may_hold_what_begins_another_call() -> None:
+    text = "<function=bash>\n<parameter=content>\n<function=read>\n</parameter>\n</function>"
+    assert find_text_calls(text, is_tool) == TextCalls((TextCall("bash", '{"content": "<function=read>"}'),), "")

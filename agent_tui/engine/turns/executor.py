@@ -236,6 +236,8 @@ class TurnExecutor:
                 self.emit(Notice("error", f"A hook blocked this message: {why}", "hook"))
             else:
                 await self._add(message)
+                # What was asked for again may be done again.
+                self._calls = CallWatch()
                 added = True
         return added
 

@@ -15,7 +15,7 @@ from agent_tui.engine.models import MOST_MEDIA, learn, remember
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.turns.step import StepResult
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import AnswerInterrupted, MessagesWithdrawn, Notice
+from agent_tui.models.events import Notice
 from agent_tui.models.failure import TEXT_KEPT, Failure, Overflow
 from agent_tui.models.messages import (
     AttachmentPart,
@@ -74,7 +74,7 @@ class SizeRecovery:
         Raises StoreError."""
         failure = result.failure
         if failure is not None and failure.overflow is not None and failure.overflow.answering:
-            return await self._make_room(result, failure)
+            return await self._compact(result, said_by(failure))
         if failure is None or result.received:
             return None
         if failure.kind == "too_large":
@@ -108,21 +108,6 @@ class SizeRecovery:
             return None
         self._shortened, self._compacted = set(), True
         return Again()
-
-    async def _make_room(self, result: StepResult, failure: Failure) -> Again | None:
-        """The window was full before the answer was whole. What came of it is left on a branch of its own, so that it
-        is not sent with the next try; where there is none, it stays."""
-        conversation, message = self._runtime.conversation, result.message
-        came = bool(conversation.path) and conversation.path[-1] is message
-        if came:
-            conversation.go_to(message.parent_id)
-        again = await self._compact(result, said_by(failure))
-        if came and again is None:
-            conversation.go_to(message.id)
-        elif came:
-            self._emit(AnswerInterrupted(message.id))
-            self._emit(MessagesWithdrawn([message.id]))
-        return again
 
     def _fits_by_far(self) -> bool:
         """Returns whether the request is far below a limit that is known: a refusal that says otherwise, and no number

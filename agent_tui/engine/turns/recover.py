@@ -23,7 +23,7 @@ from agent_tui.engine.request_prefix import RequestPrefix, without_tools
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.turns.overflow import Again, SizeRecovery
 from agent_tui.engine.turns.step import StepResult
-from agent_tui.models.events import Notice
+from agent_tui.models.events import AnswerInterrupted, MessagesWithdrawn, Notice
 from agent_tui.models.failure import TEXT_KEPT, Adaptation, Failure
 from agent_tui.models.messages import (
     MALFORMED,
@@ -484,9 +484,29 @@ class Recovery:
             return None
         if await self._tell_malformed(failure):
             return Again()
-        if (again := await self._size.next(result)) is not None:
-            return again
-        return Again() if not result.received and self._history.next(result) else None
+        full = failure.overflow is not None and failure.overflow.answering
+        return await self._without_answer(result) if full or not result.received else None
+
+    async def _without_answer(self, result: StepResult) -> Again | None:
+        """What came of the answer, before the window was full or in an attempt before the refused one, is left on a
+        branch of its own, so that it is not sent with the next try; where there is none, it stays."""
+        conversation, message = self._runtime.conversation, result.message
+        came = bool(conversation.path) and conversation.path[-1] is message
+        if came:
+            conversation.go_to(message.parent_id)
+        again: Again | None = None
+        try:
+            again = await self._size.next(result)
+            if again is None and not result.received and self._history.next(result):
+                again = Again()
+        finally:
+            # Also where the user ends a compaction.
+            if came and again is None:
+                conversation.go_to(message.id)
+        if came and again is not None:
+            self._emit(AnswerInterrupted(message.id))
+            self._emit(MessagesWithdrawn([message.id]))
+        return again
 
     def end_step(self, result: StepResult | None) -> None:
         """The step has ended, with its answer or without."""

@@ -10,8 +10,8 @@ from agent_tui.tools.arguments import call_label, parse_arguments
 
 REPEATED_CHARS = 2_000
 """Characters at the end of an answer that are one and the same piece of text again and again."""
-LONGEST_PIECE = 250
-"""Characters of such a piece; a longer one is a list or a table whose rows resemble each other."""
+LONGEST_PIECE = 500
+"""Characters of such a piece: it stands there four times at least."""
 LOOK_EVERY = 400
 """Characters that have to come before it is looked again."""
 

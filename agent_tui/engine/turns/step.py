@@ -24,9 +24,10 @@ from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import AnswerInterrupted, ContextChanged, Notice, PartDelta, StepEnded, StepStarted
-from agent_tui.models.failure import Failure, without_text_kept
+from agent_tui.models.failure import ARRIVED_KEPT, Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
+    WITHOUT_CALL,
     Delta,
     Failed,
     Finished,
@@ -142,8 +143,11 @@ class StepRunner:
         try:
             await self._stream(request, processor, result)
             processor.join()
-            if self._is_empty(result) and self._begun.may_repeat(None, 0.0):
+            if self._is_empty(processor, result) and self._begun.may_repeat(None, 0.0):
                 await self._ask_again(request, processor, result)
+            if self._is_empty(processor, result) and message.text.strip():
+                text = f"{runtime.info.spec.key} broke off its answer, and gave an empty one when it was asked again."
+                result.failure = Failure("interrupted_stream", f"{text} {ARRIVED_KEPT} Send a message to continue.")
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")
@@ -168,10 +172,14 @@ class StepRunner:
             await patiently(conversation.save)
         return result
 
-    def _is_empty(self, result: StepResult) -> bool:
-        """Returns whether an answer came to its end without a word or a call: it looks like one that got lost."""
-        message, ends = result.message, ("refused", "length", "paused")
-        return result.failure is None and result.finish not in ends and not (message.text.strip() or message.tool_calls)
+    def _is_empty(self, processor: StreamProcessor, result: StepResult) -> bool:
+        """Returns whether an answer came to its end without a word or a call: it looks like one that got lost. What
+        stands there of an attempt that broke off is none of its words."""
+        message = result.message
+        ended = result.failure is not None or result.repeats is not None
+        if ended or result.finish in ("refused", "length", "paused"):
+            return False
+        return processor.interrupted or not (message.text.strip() or message.tool_calls)
 
     async def _ask_again(self, request: ModelRequest, processor: StreamProcessor, result: StepResult) -> None:
         """An empty answer is asked for once more; what came of it is not kept."""
@@ -183,7 +191,9 @@ class StepRunner:
 
     def _interrupt(self, processor: StreamProcessor, result: StepResult) -> None:
         """What came of the answer is replaced by what comes next."""
-        result.usage_problem = None
+        result.usage_problem = result.message.provider_metadata = None
+        result.received = False
+        self._repetition = RepetitionWatch()
         if self._kept:
             processor.interrupt()
             self._emit(AnswerInterrupted(result.message.id))
@@ -329,14 +339,15 @@ class StepRunner:
         self._runtime.streaming(0)
         conversation, step, message = self._runtime.conversation, result.step, result.message
         processor.finish()
-        if status == "complete" and result.finish not in ("length", "refused", "paused"):
+        whole = result.finish in ("stop", "tool_calls") or result.finish_words.endswith(WITHOUT_CALL)
+        if status == "complete" and whole and not processor.interrupted:
             self._read_written_calls(result)
         self._count_late(result)
         message.status = step.status = status
         step.failure, step.finish_reason, step.finished = result.failure, result.finish, time.time()
         if result.failure is not None:
             message.note = result.failure.message
-        elif status == "complete" and self._is_empty(result):
+        elif status == "complete" and self._is_empty(processor, result):
             twice = " twice" if self._asked_twice else ""
             message.note = f"{self._runtime.info.spec.key} gave an empty answer{twice}. Send a message to continue."
         try:
