@@ -20,7 +20,9 @@ def stopped_at(text: str, piece: int = 7) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("line", [LINE, "the ", "你好，", "No.\n\n", "a\nb\n", "x" * 200 + "\n", f"{TABLE[:449]}.\n", "ha", "\n", " "])
+@pytest.mark.parametrize(
+    "line", [LINE, "the ", "你好，", "No.\n\n", "a\nb\n", "x" * 200 + "\n", f"{TABLE[:449]}.\n", "ha", "\n", " "]
+)
 @pytest.mark.parametrize("before", ["", "Words of an answer, as they come. " * 3 + "End.\n", TABLE])
 def test_one_piece_again_and_again_ends_it(line: str, before: str) -> None:
     at = stopped_at(before + line * 5_000)
