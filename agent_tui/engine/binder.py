@@ -221,12 +221,25 @@ class Binder:
         if info.unreachable and (text := gone_text(info)) not in self._told:
             self._told.add(text)
             self._state.events.publish(Notice("warning", text, "server_gone"))
-        if info.tools is False and (text := no_tools_text(info)) not in self._told and not self._went_without_tools():
+        if (
+            info.tools is False
+            and (text := self._no_tools_text(info)) not in self._told
+            and not self._went_without_tools()
+        ):
             self._told.add(text)
             self._state.events.publish(Notice("warning", text, "no_tools"))
         refused = reserve_problem(info.limits, self._state.runtime.policy())
         if refused is not None:
             self._state.events.publish(Notice("warning", refused, "reserve"))
+
+    def _no_tools_text(self, info: ModelInfo) -> str:
+        """What a user is told once of a model that cannot call tools, with what works instead."""
+        why = "its provider takes none" if dialect_of(info.target.provider).no_tools else "its chat template has none"
+        runs = " A call that it writes as text is run." if self._state.runtime.runs_text_calls else ""
+        return (
+            f"{info.spec.key} cannot call tools: {why}, so none are sent or counted. It answers from what you send: "
+            f"@FILE attaches a file, !COMMAND runs a command and passes its output on.{runs}"
+        )
 
     def _went_without_tools(self) -> bool:
         """Returns whether the session's newest request had no tools either: the user was told then."""
@@ -255,15 +268,6 @@ def gone_text(info: ModelInfo) -> str:
     if limits.window is not None:
         known = f"its window is shown as {limits.window:,} ({limits.origin})"
     return f"No answer from the server of {info.spec.key} at {where}; {known}."
-
-
-def no_tools_text(info: ModelInfo) -> str:
-    """What a user is told once of a model that cannot call tools, with what works instead."""
-    why = "its provider takes none" if dialect_of(info.target.provider).no_tools else "its chat template has none"
-    return (
-        f"{info.spec.key} cannot call tools: {why}, so none are sent or counted. It answers from what you send: "
-        "@FILE attaches a file, !COMMAND runs a command and passes its output on."
-    )
 
 
 def provisional_info(spec: ModelSpec) -> ModelInfo:

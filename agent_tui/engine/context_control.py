@@ -177,6 +177,12 @@ _UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
 """States in which another request is under way than the one the user would send."""
 
 
+async def _wait_until(exact: asyncio.Task[int | None], moment: float) -> None:
+    """Waits for an exact count until a moment of the monotonic clock. It takes a server that counts by itself
+    milliseconds; one that takes longer is not waited for."""
+    await asyncio.wait([exact], timeout=max(0.0, moment - time.monotonic()))
+
+
 class ContextControl:
     """Keeps the numbers true: what changes the next request comes here, and everybody is told the new total."""
 
@@ -288,8 +294,8 @@ class ContextControl:
             self._before_step.pop(0)()
         for problem in self.prefix.refresh_documents(waiting=False):
             log.warning("%s", problem)
-        counting, began = asyncio.create_task(self.count(), name="count"), time.monotonic()
-        exact = self._count_nearby()
+        began, exact = time.monotonic(), self._count_nearby()
+        counting = asyncio.create_task(self.count(), name="count")
         runtime = self._state.runtime
         usage = runtime.usage()
         near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
@@ -301,7 +307,9 @@ class ContextControl:
             raise
         self._state.events.keep(counting)
         if exact is not None:
-            await self._wait_for(exact, began)
+            usage = runtime.usage()
+            decides = undecided(usage) and usage.anchor_step is not None
+            await _wait_until(exact, began + (EXACT_PATIENCE if decides else COUNT_PATIENCE))
 
     def _count_nearby(self) -> asyncio.Task[int | None] | None:
         """Has a server that counts by itself do so where no message is measured yet, or where the decision to compact
@@ -316,18 +324,12 @@ class ContextControl:
         self._state.events.keep(exact)
         return exact
 
-    async def _wait_for(self, exact: asyncio.Task[int | None], began: float) -> None:
-        """Waits for an exact count. It takes such a server milliseconds; one that takes longer is not waited for."""
-        usage = self._state.runtime.usage()
-        decides = undecided(usage) and usage.anchor_step is not None
-        patience = EXACT_PATIENCE if decides else COUNT_PATIENCE
-        await asyncio.wait([exact], timeout=max(0.0, began + patience - time.monotonic()))
-
     async def count_nearby(self) -> None:
-        """Waits a moment for the exact size of the next request where the server counts by itself."""
+        """Waits a second at most for the exact size of the next request, where the server counts by itself; nobody is
+        about to send one."""
         began = time.monotonic()
         if (exact := self._count_nearby()) is not None:
-            await self._wait_for(exact, began)
+            await _wait_until(exact, began + EXACT_PATIENCE)
 
     async def count(self) -> None:
         """Counts what has no count yet, and tells the numbers when that changed them."""

@@ -162,7 +162,8 @@ class Runtime:
 
     def describe_as(self, info: ModelInfo) -> None:
         """The model's facts have come; its calibration is looked up under them."""
-        self.info, self.calibration = info, recalled_calibration(self.conversation.store, info)
+        self.learn_limits(info)
+        self.calibration = recalled_calibration(self.conversation.store, info)
 
     def learn_limits(self, info: ModelInfo) -> None:
         """The same model with what its server has just stated: its limits, or what it does not take. One whose chat

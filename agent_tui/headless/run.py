@@ -374,7 +374,9 @@ class Run:
             except SchemaFaultError as error:
                 self.printer.fits_not(f"The answer cannot be checked against the schema: {error}")
                 return
-            if left and sum(step.kind == "turn" for step in self.agent.conversation.steps[begun:]) >= limit:
+            # One that was refused, and made again, is none of the model's.
+            made = [s for s in self.agent.conversation.steps[begun:] if s.failure is None or s.message_id is not None]
+            if left and sum(step.kind == "turn" for step in made) >= limit:
                 self.printer.fits_not(f"The answer does not fit the schema: {problem}; --max-turns {limit} reached")
                 return
             if left:

@@ -233,7 +233,7 @@ def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
     process.stdout.close()
     process.stdin.write("hello\n" * 3)
     process.stdin.close()
-    assert process.wait(60) == 1
+    assert process.wait(60) == 141
     assert process.stderr is not None and "Traceback" not in process.stderr.read()
 
 

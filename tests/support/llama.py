@@ -48,6 +48,18 @@ TEMPLATE = """\
 """Messages one after the other, each between two special tokens, as many models of today are trained."""
 
 
+WITHOUT_TOOLS = """\
+{%- if messages[0].role == 'system' -%}{%- set first = messages[0].content + '\\n\\n' -%}
+{%- set rest = messages[1:] -%}{%- else -%}{%- set first = '' -%}{%- set rest = messages -%}{%- endif -%}
+{%- for message in rest -%}
+{%- if (message.role == 'user') != (loop.index0 % 2 == 0) -%}{{ raise_exception('roles must alternate') }}{%- endif -%}
+{{ '<|im_start|>' + message.role + '\\n' + (first if loop.first else '') + message.content + '<|im_end|>\\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}
+"""
+"""As Gemma's: the system prompt stands before the first message, roles alternate, and there are no tools."""
+
+
 def missing() -> str | None:
     """Why there is no llama.cpp; None where there is."""
     absent = [name for name in NEEDED if find_spec(name) is None]
@@ -99,7 +111,13 @@ def _letters() -> dict[int, str]:
 
 
 def make_model(
-    to: Path, vocabulary: Vocabulary, *, words: int = 12, window: int = 131_072, name: str = "tiny-random"
+    to: Path,
+    vocabulary: Vocabulary,
+    *,
+    words: int = 12,
+    window: int = 131_072,
+    name: str = "tiny-random",
+    template: str = TEMPLATE,
 ) -> None:
     """Writes a model that says about so many ``words`` and ends. It looks at nothing: each token has its own chance."""
     numpy, gguf = import_module("numpy"), import_module("gguf")
@@ -131,7 +149,7 @@ def make_model(
     out.add_bos_token_id(SPECIAL.index(START))
     out.add_eos_token_id(SPECIAL.index(END))
     out.add_add_bos_token(False)
-    out.add_chat_template(TEMPLATE)
+    out.add_chat_template(template)
     # One number of the state is the same for every token: an output row of it alone is that token's chance.
     state = numpy.zeros((len(tokens), wide), numpy.float16)
     state[:, 0] = 1

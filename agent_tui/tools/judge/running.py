@@ -131,7 +131,7 @@ def runs(subject: Subject) -> Decision:
         return paths
     need = _need(subject)
     if subject.name == "git" and (need.remotes or need.domain == "free") and not standing.trusted:
-        return untrusted_git()
+        return untrusted_git(need.why)
     asked = Decision("ask", need.why or f"runs {subject.name or 'an assignment'}", domain=need.domain)
     asked = replace(asked, network=need.network, remotes=need.remotes)
     if paths.action == "ask":
@@ -161,8 +161,10 @@ def runs(subject: Subject) -> Decision:
     return asked
 
 
-def untrusted_git() -> Decision:
-    line = "Refused: git reaches out only in a trusted folder; the user can trust it with /trust."
+def untrusted_git(why: str = "") -> Decision:
+    """The refusal of git outside the sandbox in a folder that is not trusted; ``why`` is what it is needed for."""
+    runs = f"{why}, and git runs outside the sandbox" if why else "git reaches out"
+    line = f"Refused: {runs} only in a trusted folder; the user can trust it with /trust."
     return Decision("deny", "git outside the sandbox needs a trusted folder", line)
 
 

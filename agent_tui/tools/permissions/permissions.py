@@ -116,6 +116,8 @@ class Permissions(Standing):
     def _mode_for(self, tool: str, intent: Intent) -> PermissionMode | None:
         """The first mode beyond this one in which the call would need no question."""
         mode = self.mode
+        if mode not in _REACH:
+            return None
         try:
             for further in _REACH[_REACH.index(mode) + 1 :]:
                 self.mode = further

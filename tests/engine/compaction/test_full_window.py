@@ -11,6 +11,7 @@ import pytest
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.compaction.auto import MAX_FAILURES
 from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.request_prefix import fitting_tools
 from agent_tui.models.events import CompactionEnded, Notice, TurnEnded
@@ -64,10 +65,10 @@ async def test_a_failing_summary_ends_no_session_and_what_made_room_is_kept_in_t
     script = FAILS % 8_000
     async with opened(tmp_path, script) as (agent, seen):
         await agent.context.ready()
-        for number in range(40):
-            assert (await turn(agent, f"{number}: " + said(500), seen)).stop_reason == "end"
+        ends = [(await turn(agent, f"{number}: " + said(500), seen)).stop_reason for number in range(40)]
+        assert ends.count("error") <= MAX_FAILURES and set(ends) == {"end", "error"}, "then it goes on without"
+        assert ends[-20:] == ["end"] * 20
         done = [e for e in seen.of(CompactionEnded) if e.outcome == "done"]
-        assert any("No key; summarised without the model" in e.text for e in done)
         assert any("left out" in e.text for e in done)
         assert {n.code for n in seen.of(Notice)} >= {"compaction_off"}
         record = next(r for r in reversed(agent.conversation.own_records) if r.left_out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,16 @@ async def test_one_in_the_background_answers_at_once_and_tells_its_result_later(
         await say(agent, "and now?")
         assert news([m for m in agent.conversation.path if m.role == "user"][-1]) == "", "once is enough"
         assert agent.context.usage().session.by_kind["subagent"].calls == 2
+
+
+async def test_none_works_beside_a_server_that_answers_one_request_at_a_time(tmp_path: Path) -> None:
+    script = BEGIN + scripted("^go", "It works.") + scripted("^Find it", "It is\nin a.py.")
+    async with running(agent_parts(tmp_path, script)) as (agent, _):
+        await agent.context.ready()
+        agent.runtime.learn_limits(replace(agent.runtime.info, parallel=False))
+        await say(agent, "go")
+        (answer,) = results(agent)
+        assert "It is\nin a.py." in answer.text and agent.background.infos() == []
 
 
 async def test_one_cannot_wait_for_itself(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from agent_tui.models.requests import ModelInfo, ModelSpec, Target, UsageReport
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
 from agent_tui.providers.accumulate import Accumulator, normalise, service_of
 from agent_tui.providers.limits import billed, describe, prices_of, table
+from tests.support.loopback import sse
 
 
 def priced(model: str, **extra: str) -> Prices:
@@ -200,9 +201,13 @@ def test_the_last_event_says_which_tier_answered() -> None:
     target = Target("openai", "responses", "gpt-5.4", "gpt")
     accumulator = Accumulator(target, prices=priced("openai/gpt-5.4", service_tier="priority"))
     usage = {"input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100}
-    for kind, tier in (("response.created", "auto"), ("response.completed", "default")):
-        accumulator.feed({"type": kind, "response": {"service_tier": tier, "status": "completed", "usage": usage}})
-    report = next(item for item in accumulator.finish()[::-1] if isinstance(item, UsageReport))
+    events = [
+        {"type": kind, "response": {"id": "r", "service_tier": tier, "output": [], "usage": usage}}
+        for kind, tier in (("response.created", "auto"), ("response.completed", "default"))
+    ]
+    accumulator.tap.begin("text/event-stream")
+    accumulator.tap.feed(sse(events))
+    (*_, report) = (item for item in [*accumulator.pump(), *accumulator.finish()] if isinstance(item, UsageReport))
     assert report.usage.service_tier == "standard"
     assert report.cost_usd == priced("openai/gpt-5.4").cost(TokenUsage(1_000, 100))
 

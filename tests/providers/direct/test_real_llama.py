@@ -13,6 +13,8 @@ import pytest
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import Finished, ModelSpec
 from agent_tui.providers.direct import Connections
+from agent_tui.providers.limits import ServerFacts, describe
+from agent_tui.providers.server_facts import server_facts
 from tests.support import llama, recorded
 from tests.support.real_talks import Came, body_of, counted, requests, send
 
@@ -78,3 +80,25 @@ def test_what_it_refuses_is_understood(server: str, way: str) -> None:
     assert long.overflow is not None and long.overflow.window == WINDOW
     unknown = asyncio.run(refused("hi", "another-key")).failure
     assert unknown is not None and (unknown.kind, unknown.status) == ("auth", 401)
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_what_it_says_of_a_template_without_tools_is_what_it_counts(tmp_path: Path, slots: int) -> None:
+    model = tmp_path / "plain.gguf"
+    llama.make_model(model, llama.o200k(2_000), words=4, template=llama.WITHOUT_TOOLS)
+
+    async def facts(spec: ModelSpec) -> ServerFacts | None:
+        connections = Connections()
+        try:
+            return await server_facts(describe(spec), connections)
+        finally:
+            await connections.aclose()
+
+    with llama.serving(model, WINDOW, slots=slots, key=KEY) as url:
+        said = asyncio.run(facts(spec_of(url, "chat")))
+        assert said is not None and said.limits is not None and said.limits.window == WINDOW
+        assert (said.tools, said.parallel, said.counting) == (False, slots > 1, "input_tokens")
+        tool = {"type": "function", "function": {"name": "a", "description": "b " * 99, "parameters": {}}}
+        body = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]}
+        assert counted(url, {**body, "tools": [tool]}, KEY) == counted(url, body, KEY)
+        assert counted(url, body, KEY) > counted(url, {"messages": body["messages"][1:]}, KEY)

@@ -214,6 +214,14 @@ def test_the_question_says_what_could_be_read_and_its_answer_can_be_kept(project
     assert bash(permissions, "grep TOKEN .gitignore").action == "allow"
 
 
+@pytest.mark.parametrize("mode", ["auto", "bypass"])
+def test_where_nobody_can_be_asked_the_refusal_says_why(project: Path, mode: PermissionMode) -> None:
+    config = PermissionsConfig(mode, deny=["read(**/.env)"])
+    decision = bash(permissions_of(project, config, can_ask=False), "npm test")
+    assert decision.action == "deny" and "could read .env and 1 more, which your rules deny" in decision.message
+    assert "--allow 'bash(npm test *)'" in decision.message
+
+
 def test_file_tools_know_other_names_of_it(project: Path) -> None:
     permissions = parts(project, Sandbox(), "read(**/.env)", "read(./secrets)")[1]
     for name in (".env", "link", "src/hard", "secrets/inner/key"):
