@@ -134,8 +134,8 @@ def export_differences(name: str, answer: Mapping[str, Any], step: Mapping[str, 
     """What of a recording is not in the exported answer and its step."""
     expected = recorded.load(name)["expected"]
     wrong = []
-    for kind in ("text", "reasoning"):
-        if (got := "".join(p["text"] for p in parts_of(answer, kind))) != expected[kind]:
+    for kind, said in (("text", expected["text"]), ("reasoning", recorded.reasoning_of(name))):
+        if (got := "".join(p["text"] for p in parts_of(answer, kind))) != said:
             wrong.append(f"{kind} {got[:60]!r}")
     wanted = [c.get("function") or c for c in expected["tool_calls"]]
     found = parts_of(answer, "tool_call")
@@ -158,17 +158,16 @@ def export_differences(name: str, answer: Mapping[str, Any], step: Mapping[str, 
 
 def resent_differences(name: str, sent: Any) -> list[str]:
     """What of a recording's reasoning and metadata is not in the body of a later request."""
-    expected = recorded.load(name)["expected"]
     there = list(leaves(sent))
     wrong = [
         key
         for key, value in recorded.opaque(name)
         if value not in there and (key != "id" or str(value).startswith("rs_"))
     ]
-    text = expected["reasoning"]
+    text = recorded.reasoning_of(name)
     strings = [x for x in there if isinstance(x, str)]
     summaries = [x for x in strings if x and x in text]
-    if text and text not in strings and text not in "".join(summaries):
+    if text and text not in strings and text not in "\n\n".join(summaries):
         wrong.append("reasoning")
     return wrong
 

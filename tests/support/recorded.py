@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,6 @@ from urllib.parse import urlsplit
 from agent_tui.models.messages import (
     Message,
     Origin,
-    Part,
     ReasoningPart,
     SearchPart,
     TextPart,
@@ -265,8 +265,7 @@ def stored_differences(name: str, answer: Message) -> list[str]:
     wrong = []
     if answer.text != expected["text"]:
         wrong.append("text")
-    # The recordings run the parts of a summary together.
-    if "".join(map(_run_together, answer.parts)) != expected["reasoning"]:
+    if answer.reasoning != reasoning_of(name):
         wrong.append("reasoning")
     calls = [(c.call_id, c.name, c.arguments) for c in answer.tool_calls]
     wanted = [_call_of(call) for call in expected["tool_calls"]]
@@ -277,12 +276,13 @@ def stored_differences(name: str, answer: Message) -> list[str]:
     return wrong
 
 
-def _run_together(part: Part) -> str:
-    if not isinstance(part, ReasoningPart):
-        return ""
-    summary = [str(entry["text"]) for entry in (part.provider_metadata or {}).get("summary") or ()]
-    assert not summary or part.text == "\n\n".join(summary)
-    return "".join(summary) or part.text
+_TITLE = re.compile(r"(?<=\S)(?=\*\*[^*]+\*\*\n\n)")
+
+
+def reasoning_of(name: str) -> str:
+    """The thoughts of a recording. It runs the parts of a summary together, each of which begins with a title."""
+    text: str = load(name)["expected"]["reasoning"]
+    return _TITLE.sub("\n\n", text) if load(name)["family"] == "openai-responses" else text
 
 
 def usage_differences(name: str, usage: TokenUsage) -> list[str]:

@@ -392,7 +392,11 @@ def _id(call: Mapping[str, Any]) -> str | None:
 
 
 def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    return mapping(call["function"]) if "function" in call else call
+    """Raises TypeError for what is none."""
+    function = call.get("function", call)
+    if function is not None and not isinstance(function, Mapping):
+        raise TypeError(f"{type(function).__name__} where a function belongs")
+    return function or {}
 
 
 def _name_and_arguments(call: Mapping[str, Any]) -> tuple[str, str]:

@@ -24,7 +24,7 @@ async def test_the_client_receives_what_the_provider_said(worker: WorkerClient, 
     assert answer.text == expected["text"]
     assert answer.ends == 1
     reasoning = "".join(i.text for i in answer.items if isinstance(i, Delta) and i.kind == "reasoning")
-    assert reasoning == expected["reasoning"]
+    assert reasoning == recorded.reasoning_of(name)
     assert answer.finish.reason in ("stop", "tool_calls", "length")
     assert answer.usage is not None
     assert answer.usage.usage.input == expected["usage"]["input"]
