@@ -368,7 +368,7 @@ def test_an_absurd_report_is_kept_as_it_came_and_a_report_of_nothing_bills_nothi
     assert normalise(absurd, 100_000) is None
     kept = reported(absurd)
     assert kept == TokenUsage(900_000, 5) and kept is not None
-    assert kept.raw == {**absurd, "share": "NaN"}, "it goes on as JSON that everybody reads"
+    assert kept.raw == {**absurd, "share": None}, "it goes on as JSON that everybody reads"
     for nothing in (
         {"prompt_tokens": 0, "completion_tokens": 3},
         {"prompt_tokens": 9, "completion_tokens": -3},
