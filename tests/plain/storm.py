@@ -60,6 +60,8 @@ class Storm:
             if self.ending not in ("leave", "interrupt", "exit", "worker"):  # what was not read yet when the end came
                 shown = set(MARK.findall(re.sub("[\r\n]", "", terminal.seen.decode())))
                 self._sent = [mark for mark in self._sent if mark in shown]
+            if b"Enter sends them" in terminal.seen and b"Line cleared" in terminal.seen:
+                self._sent = []  # on a busy machine lines come at once, and what is not sent yet can be dropped
         self._look()
 
     def _wait(self, terminal: Terminal, *choices: float) -> None:
@@ -70,6 +72,12 @@ class Storm:
         self._sent.append(mark)
         return mark
 
+    def _send_pasted(self, terminal: Terminal) -> None:
+        """Sends what came at once and waits for Enter: Ctrl+C would drop it."""
+        self._wait(terminal, 0.2)
+        terminal.type(b"\r")
+        self._wait(terminal, 0.2)
+
     def _act(self, terminal: Terminal) -> None:
         pick = self._random.randrange(12)
         if pick < 3:
@@ -77,9 +85,9 @@ class Storm:
         elif pick == 3:  # sent before it, so it is sent
             terminal.type(f"{self._mark()}\r\x03".encode())
         elif pick == 4:
-            terminal.type(f"{self._mark()}\r{self._mark()}\rand {self._mark()}\r".encode())
+            terminal.type(b"pasted\rand more\rof it\r")  # it waits for Enter, and Ctrl+C drops it
         elif pick == 5:
-            self._wait(terminal, 0.08)  # else it is the end of a paste
+            self._send_pasted(terminal)
             terminal.type(b"dropped\x03")
         elif pick == 6:
             terminal.type(self._random.choice((b"1\r", b"n\r", b"\r", b"/queue\r", b"/context\r")))
@@ -92,21 +100,22 @@ class Storm:
         elif pick == 10:
             terminal.type(b"\x1a\x13\x11")
         else:
-            self._wait(terminal, 0.08)
+            self._send_pasted(terminal)
             terminal.type(b"\x03" + f"{self._mark()}\r".encode())
+        if pick < 5 or pick > 10:
+            self._wait(terminal, 0.2)  # else what comes next is of the same paste
         self._wait(terminal, 0, 0, 0.001, 0.01, 0.06, 0.3)
 
     def _end(self, terminal: Terminal) -> int:
         if self.ending in ("leave", "exit"):
-            self._wait(terminal, 0.08)
-            if self.ending == "exit":
-                terminal.type(b"\r")  # what stands there is sent, and then there is a line for a command
-                self._wait(terminal, 0.08)
-            terminal.type(b"\x15\x04" if self.ending == "leave" else b"/exit\r")
-            if self.ending == "exit":  # a question of the program's own, or one that asks for words, may take it
+            # A question of the program's own, or one that asks for words, may take the command; a paste takes keys.
+            while running(terminal.pid):
+                self._send_pasted(terminal)
+                terminal.type(b"\x15\x04" if self.ending == "leave" else b"/exit\r")
                 self._wait(terminal, 0.5)
                 terminal.type(b"\x04")
         elif self.ending == "interrupt":
+            self._send_pasted(terminal)
             terminal.type(b"\x15")
             while running(terminal.pid):
                 terminal.type(b"\x03")
