@@ -276,9 +276,6 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     usage = runtime.usage()
     call = next_call(runtime, usage, "count")
     step, beside = call.step, 0
-    step.estimated_input = usage.total
-    if not usage.pending:
-        before_step(step, usage)
     if not view or view[-1].message.role == "assistant":
         message, beside = stand_in(runtime.info.target)
         call.request.messages.append(message)
@@ -291,6 +288,11 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     if not current() or _subject(runtime) != asked:
         log.info("An exact count of %s came too late: the conversation has changed", tokens)
         return None
+    # What had no count yet when it was asked may have one by now.
+    usage = runtime.usage() if usage.pending else usage
+    step.estimated_input = usage.total
+    if not usage.pending:
+        before_step(step, usage)
     step.usage = TokenUsage(input=tokens, output=0)
     step.status, step.finished = "complete", time.time()
     after_step(step)

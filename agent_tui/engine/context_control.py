@@ -294,9 +294,10 @@ class ContextControl:
             self._before_step.pop(0)()
         for problem in self.prefix.refresh_documents(waiting=False):
             log.warning("%s", problem)
-        began, exact = time.monotonic(), self._count_nearby()
+        began, runtime = time.monotonic(), self._state.runtime
+        # Whoever has counted before answers at once, and more is learned from an exact count then.
+        exact = None if runtime.counts.warm else self._count_nearby()
         counting = asyncio.create_task(self.count(), name="count")
-        runtime = self._state.runtime
         usage = runtime.usage()
         near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
         try:
@@ -306,6 +307,7 @@ class ContextControl:
             counting.cancel()
             raise
         self._state.events.keep(counting)
+        exact = exact or self._count_nearby()
         if exact is not None:
             usage = runtime.usage()
             decides = undecided(usage) and usage.anchor_step is not None
