@@ -22,8 +22,8 @@ from tests.support.forms import examples, one_of
 from tests.support.hostile_histories import OWN
 
 THOUGHTS = (".messages[].reasoning_content", ".messages[].reasoning", ".messages[].reasoning_details")
-MORE = (*THOUGHTS, ".messages[].reasoning_text", ".messages[].reasoning_opaque", ".messages[].extra_content")
-MORE = (*MORE, ".messages[].tool_calls[].extra_content")
+SIGNED = (".messages[].extra_content", ".messages[].tool_calls[].extra_content", ".messages[].reasoning_opaque")
+MORE = (*THOUGHTS, *SIGNED, ".messages[].reasoning_text")
 CACHE = (".messages[].content[].cache_control", ".tools[].cache_control", ".usage", ".reasoning")
 
 
