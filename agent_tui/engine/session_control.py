@@ -60,8 +60,12 @@ class OpenSession:
         self._current: Conversation | None = None
         self._lock: SessionLock | None = None
         self.lost: StoreError | None = None
-        self.had_nothing_to_continue = False
-        """The newest session of the project was asked for, and there is none: this one is new."""
+        self._had_nothing_to_continue = False
+
+    def take_nothing_to_continue(self) -> bool:
+        """Returns, once, whether the newest session of the project was asked for and there was none."""
+        had_nothing, self._had_nothing_to_continue = self._had_nothing_to_continue, False
+        return had_nothing
 
     @property
     def current(self) -> Conversation:
@@ -78,7 +82,7 @@ class OpenSession:
         if session is not None:
             return self._open_named(session)
         found = self._store.sessions.newest(self._project, runs=not self._is_chat) if newest else None
-        self.had_nothing_to_continue = newest and found is None
+        self._had_nothing_to_continue = newest and found is None
         return self.open(found.id) if found is not None else self.open_new()
 
     def _open_named(self, session: str) -> Conversation:
@@ -268,8 +272,7 @@ class SessionControl:
         conversation, publish = self._state.conversation, self._state.events.publish
         if conversation.read_only:
             publish(Notice("warning", READ_ONLY, "read_only"))
-        if self.opened.had_nothing_to_continue:
-            self.opened.had_nothing_to_continue = False
+        if self.opened.take_nothing_to_continue():
             root = plain_line(str(self._state.parts.root), 400)
             publish(Notice("info", f"No earlier session in {root}: this one is new. {ALL_SESSIONS}", "session_new"))
         if conversation.path and (folder := self._folder_left()) is not None:

@@ -138,7 +138,7 @@ def test_stream_json_is_one_event_a_line(cli: Cli) -> None:
 
 
 def test_a_compaction_is_fields_and_not_a_sentence(cli: Cli) -> None:
-    long = "All of this can be told again in a word. " * 130
+    long = "".join(f"All of this can be told again in {n} words. " for n in range(130))
     decided = f'[[step]]\ntext = "We decided to use SQLite for the store. {long}"\n'
     summary = '[[step]]\nkind = "compaction"\ntext = "## Goal\\nTalk."\nrepeat = 0\n'
     cli.script(f'window = 9000\nmax_output = 1000\n{summary}{decided}[[step]]\ntext = "{long}"\nrepeat = 0\n')

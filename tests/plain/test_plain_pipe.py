@@ -304,7 +304,8 @@ def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
 
 def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:
     (cli.project / "a.txt").write_text("a line of a file\n" * 200)
-    cli.script(step(read={"path": "a.txt"}) * 3 + step("Read."))
+    look, aside = step(read={"path": "a.txt"}), step(list={"path": "."})
+    cli.script(look * 2 + aside + look + step("Read."))
     done = piped(cli, "/tidy", "go", "/tidy", "/tidy drop 1", "/tidy all", "/tidy")
     in_order(
         done.out, "Nothing to tidy", "Agent: Read.", "2 calls to drop:", "1. read a.txt: ~", "read again later",

@@ -118,8 +118,11 @@ class Cli:
         return found
 
 
-LOOKING = '[[step]]\nrepeat = 0\ntext = "Looking."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
-"""A script in which the demo model looks around for ever."""
+LOOKING = "".join(
+    f'[[step]]\ntext = "Looking."\ntool_calls = [{{ name = "list", arguments = {{ path = ".", depth = {depth} }} }}]\n'
+    for depth in range(1, 100)
+)
+"""A script in which the demo model looks around for a long time."""
 
 
 def came(match: str) -> str:

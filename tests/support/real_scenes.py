@@ -10,7 +10,7 @@ from agent_tui.models.events import CompactionEnded, TurnEnded
 from tests.support.real_app import Chat, Home
 
 RealScene: TypeAlias = "Callable[[Chat], Awaitable[None]]"
-LONG = "All of this can be told again in a word. " * 130
+LONG = "".join(f"All of this can be told again in {n} words. " for n in range(130))
 
 
 def answers(home: Home) -> None:

@@ -14,7 +14,7 @@ from agent_tui.paths import user_paths
 from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.real_app import Chat, Home, make_home
 
-LONG = "All of this can be told again in a word. " * 130
+LONG = "".join(f"All of this can be told again in {n} words. " for n in range(130))
 
 
 @pytest.fixture

@@ -224,7 +224,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
 
 @pytest.mark.slow
 async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_command(home: Home) -> None:
-    long = "All of this can be told again in a word. " * 130
+    long = "".join(f"All of this can be told again in {n} words. " for n in range(130))
     home.script("".join(says(f"Answer {n}. {long}", chunk=4000) for n in range(5)))
     async with home.chat() as chat:
         await ask(chat, "Never touch [bold]legacy[/bold]. " + " ".join(f"https://example.org/{n}" for n in range(60)))
@@ -252,7 +252,7 @@ async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_co
 
 
 async def test_a_conversation_is_compacted_and_the_compaction_taken_back(home: Home) -> None:
-    long = "All of this can be told again in a word. " * 130
+    long = "".join(f"All of this can be told again in {n} words. " for n in range(130))
     home.script("".join(says(f"Answer {n}. {long}", chunk=4000) for n in range(5)))
     async with home.chat() as chat:
         for n in range(5):

@@ -20,7 +20,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_worker: None) -
 
 def read_three_times(home: Home) -> None:
     (home.project / "a.txt").write_text("".join(f"line {n} of a file\n" for n in range(200)))
-    home.script(calls("read", path="a.txt") * 3 + says("Read.") + says("Yes."))
+    home.script(
+        calls("read", path="a.txt") * 2
+        + calls("list", path=".")
+        + calls("read", path="a.txt")
+        + says("Read.")
+        + says("Yes.")
+    )
 
 
 async def opened(chat: Chat) -> TidyPicker:

@@ -202,7 +202,7 @@ class TurnExecutor:
             if calls:
                 if await self._run_tools(calls, cut_off=result.finish == "length"):
                     return "end", None
-                if self._calls.repeated is not None:
+                if self._calls.repeated is not None and number + 1 < limit:
                     text = f"The model made the same call {SAME_CALLS} times in a row and got the same result: "
                     self.emit(Notice("warning", f"{text}{self._calls.repeated}. {GO_ON}", "repeated_call"))
                     return "step_limit", None

@@ -9,9 +9,9 @@ from agent_tui.models.messages import Message, ToolCallPart
 from agent_tui.tools.arguments import call_label, parse_arguments
 
 REPEATED_CHARS = 2_000
-"""Characters at the end of an answer that are one and the same piece of text again and again."""
+"""Characters at the end of an answer that are one and the same line again and again."""
 LONGEST_PIECE = 500
-"""Characters of such a piece: it stands there four times at least."""
+"""Characters of such a line with its breaks: it stands there four times at least."""
 LOOK_EVERY = 400
 """Characters that have to come before it is looked again."""
 
@@ -41,14 +41,15 @@ class RepetitionWatch:
 
 
 def repeated_piece(text: str) -> str | None:
-    """Returns the piece that a whole text repeats, as one line; None where it repeats none of at most
-    ``LONGEST_PIECE`` characters."""
+    """Returns the line of at most ``LONGEST_PIECE`` characters that a whole text repeats; None where it repeats none.
+    Several lines that come again are a table, a list or a program, and what has no line break may be one long word."""
     at = text.find(text[:LONGEST_PIECE], 1)
     if not 0 < at <= LONGEST_PIECE or text[at:] != text[:-at]:
         return None
     piece = text[:at]
     begin = piece.find("\n") + 1  # as it is written, from the start of a line
-    return (piece[begin:] + piece[:begin]).strip() or "blank lines"
+    line = (piece[begin:] + piece[:begin]).strip()
+    return None if not begin or "\n" in line else line or "blank lines"
 
 
 class CallWatch:

@@ -185,13 +185,19 @@ class Prompt(Guarded, TextArea, inherit_css=True):
 
             self.vim = VimKeys(self, self._vim_asks, self._vim_shows, self.placeholders.places)
             self.vim.settle()
-            wait_after_escape(self.app, FAST_ESCAPE)
         else:
             self.vim = None
-            wait_after_escape(self.app, ESCAPE_WAIT)
             self.remove_class("-inserting")
             self.selection = type(self.selection).cursor(self.cursor_location)
             self.host.mode_shown("")
+        if self.is_mounted:
+            self._set_escape_wait()
+
+    def on_mount(self) -> None:
+        self._set_escape_wait()
+
+    def _set_escape_wait(self) -> None:
+        wait_after_escape(self.app, ESCAPE_WAIT if self.vim is None else FAST_ESCAPE)
 
     def _vim_asks(self, ask: Ask) -> None:
         what, text = ask

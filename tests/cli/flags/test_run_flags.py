@@ -97,7 +97,7 @@ def test_pictures_go_with_the_prompt(cli: Cli) -> None:
 
 
 def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
-    cli.script('[[step]]\ntext = ""\n')
+    cli.script('[[step]]\ntext = ""\nrepeat = 0\n')
     outcome = cli.run("-p", "hi", "-m", "demo")
     assert (outcome.code, outcome.out) == (55, "")
     assert outcome.err.count("\n") == 1

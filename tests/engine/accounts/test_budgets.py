@@ -185,10 +185,15 @@ async def test_each_turn_ends_with_what_all_its_calls_cost(tmp_path: Path) -> No
         assert (first.bill.cost + second.bill.cost).known == pytest.approx(agent.context.usage().session.cost.known)
 
 
+def looks(times: int) -> str:
+    """So many calls, no two of them the same."""
+    return "".join(step(list={"path": ".", "depth": number + 1}) for number in range(times))
+
+
 async def test_a_turn_stops_before_the_call_that_would_break_its_budget_and_another_has_its_own(
     tmp_path: Path,
 ) -> None:
-    script = step(list={"path": "."}) * 90 + step("Done.")
+    script = looks(90) + step("Done.")
     async with opened(tmp_path, script, turn_usd=0.03) as (agent, seen):
         ended = await say(agent, seen, "work")
         (text,) = stops(seen)
@@ -276,7 +281,7 @@ async def test_tokens_hold_for_a_model_without_a_price_and_dollars_do_not_which_
 
 
 async def test_a_subagent_stops_at_its_session_s_budget(tmp_path: Path) -> None:
-    script = delegate() + step(list={"path": "."}) * 30
+    script = delegate() + looks(30)
     async with opened(tmp_path, script, session_usd=0.03) as (agent, seen):
         ended = await say(agent, seen, "look")
         assert ended.stop_reason == "budget"

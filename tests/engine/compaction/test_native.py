@@ -471,6 +471,7 @@ async def seen_by_ledger(agent: Agent) -> bool:
 async def test_at_the_limit_what_was_prepared_beside_the_turn_is_its_own_too(tmp_path: Path, maker: str) -> None:
     limit = {"OpenAI": 14_000, "Anthropic": 18_000}[maker]
     async with talked(tmp_path, maker, compact_at=limit) as (agent, seen, server):
+        agent.runtime.learn_limits(replace(agent.runtime.info, parallel=True))
         for _ in range(4):
             if not agent.conversation.own_records:
                 await next_turn(agent, server)

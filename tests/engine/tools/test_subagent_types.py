@@ -251,7 +251,7 @@ async def test_its_question_stays_open_when_a_turn_ends_and_keeps_no_other_call_
 async def test_one_whose_answer_cannot_be_saved_ends_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = scripted("^Find it", "word " * 8_000)
+    long = scripted("^Find it", " ".join(f"word {n}" for n in range(4_000)))
     async with running(agent_parts(tmp_path, BEGIN + scripted("^go", "Ok.") + long)) as (agent, seen):
         fill_disk(monkeypatch)
         await say(agent, "go")
@@ -353,7 +353,7 @@ async def test_one_gets_no_tool_by_another_that_it_starts(tmp_path: Path) -> Non
 
 
 async def test_one_stops_at_its_own_budget_with_what_it_started(tmp_path: Path) -> None:
-    looks = scripted("^Find it", "Looking.", "repeat = 0", list={"path": "."})
+    looks = "".join(scripted("^Find it", "Looking.", list={"path": ".", "depth": n}) for n in range(1, 60))
     script = scripted("^go", subagent={"description": "x", "prompt": "Find it"}) + looks + scripted("^go", "Done.")
     async with running(agent_parts(tmp_path, script, subagent_usd=30.0)) as (agent, _):
         await say(agent, "go")

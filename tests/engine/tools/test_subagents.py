@@ -88,7 +88,7 @@ async def test_session_lists_leave_nothing_of_an_unused_session(tmp_path: Path, 
 
 async def test_a_subagent_recalls_from_its_own_session_alone(tmp_path: Path, project: Path) -> None:
     script = (
-        step("The quokka sleeps. " + "It does. " * 1_000)
+        step("The quokka sleeps. " + " ".join(f"It does, night {n}." for n in range(1_000)))
         + step("Fine.")
         + step(recall={"query": "quokka"}, subagent={"description": "look", "prompt": "What sleeps?"})
         + step(recall={"query": "quokka"})

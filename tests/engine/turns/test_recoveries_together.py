@@ -70,7 +70,7 @@ async def test_half_an_answer_that_is_empty_twice_then_is_a_failure(tmp_path: Pa
 
 
 async def test_thoughts_that_go_in_circles_are_not_asked_for_again(tmp_path: Path) -> None:
-    circles = [Delta(0, "reasoning", "Wait, let me check. ") for _ in range(200)]
+    circles = [Delta(0, "reasoning", "Wait, let me check.\n") for _ in range(200)]
     provider = answers([*circles, Finished("stop")], GOOD)
     async with running(parts_for(tmp_path / "home", tmp_path / "p", provider=provider)) as (agent, seen):
         await asked(agent)
@@ -79,7 +79,7 @@ async def test_thoughts_that_go_in_circles_are_not_asked_for_again(tmp_path: Pat
 
 
 async def test_what_came_before_a_break_is_no_repetition_of_what_comes_anew(tmp_path: Path) -> None:
-    line = text("=-" * 700)
+    line = text("=-=-=-=\n" * 180)
     provider = answers([line, BROKEN], [line, Finished("stop")])
     async with running(parts_for(tmp_path / "home", tmp_path / "p", provider=provider)) as (agent, seen):
         await asked(agent)

@@ -96,7 +96,7 @@ def said(agent: Agent) -> list[str]:
 
 
 async def test_a_budget_is_raised_by_one_key_and_the_turn_goes_on_between_its_steps(tmp_path: Path) -> None:
-    script = step(list={"path": "."}) * 4 + step("Done.")
+    script = "".join(step(list={"path": ".", "depth": n}) for n in range(1, 5)) + step("Done.")
     async with opened(tmp_path, script, turn_usd=0.03) as (agent, seen):
         question = await asked(agent, seen, "work")
         assert question.question.startswith("The turn's budget of $0.03 is too small: $0.0")
