@@ -25,7 +25,6 @@ from agent_tui.models.usage import LearnedLimit
 from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
 from agent_tui.providers.dialects.shared import Thinking
 from agent_tui.providers.listing import full_name, unknown
-from agent_tui.providers.local_servers import served_before
 from agent_tui.providers.reasoning import thinking_for
 from agent_tui.records import dataclass
 from agent_tui.store.store import Store
@@ -104,7 +103,11 @@ class ModelCatalogue:
     def served(self, key: str, named: str | None) -> ModelSpec | None:
         """Returns the model of a server on this machine that was found there before and does not answer now; None where
         the name is not that of such a model, or another one has it. ``named`` is what it was called by then."""
-        return None if any(spec.key == key for spec in self.all()) else served_before(key, named)
+        if any(spec.key == key for spec in self.all()):
+            return None
+        from agent_tui.providers.local_servers import served_before  # it asks servers: the library of HTTP with it
+
+        return served_before(key, named)
 
     def default(self) -> ModelSpec:
         """Returns the model that a new session starts with: the configured default, else the first configured, else the

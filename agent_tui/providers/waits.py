@@ -3,7 +3,6 @@ say."""
 
 from __future__ import annotations
 
-import email.utils
 import math
 import re
 from collections.abc import Mapping
@@ -71,8 +70,10 @@ def _date(text: str, now: float) -> float | None:
         when = datetime.fromisoformat(text)
         moment = when.timestamp() if when.tzinfo is not None else None
     except (ValueError, OverflowError):
+        from email.utils import parsedate_to_datetime  # few answers have a date
+
         try:
-            moment = email.utils.parsedate_to_datetime(text).timestamp()
+            moment = parsedate_to_datetime(text).timestamp()
         except (ValueError, TypeError, IndexError, OverflowError):
             moment = None
     return None if moment is None else max(0.0, moment - now)
