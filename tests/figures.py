@@ -20,7 +20,7 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 467,
-    "lines of the program": 114_203,
+    "lines of the program": 114_220,
     "protocols": 19,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 31,

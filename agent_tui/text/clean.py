@@ -279,3 +279,12 @@ def common_start(one: str, other: str) -> int:
         else:
             most = middle - 1
     return least
+
+
+_UNREADABLE = ("Cc", "Cn", "Co", "Cs")
+
+
+def count_unreadable(text: str, usual: str = "\t\n\r") -> int:
+    """How many characters of a text nobody reads: controls but for the ``usual`` ones, halves of pairs, what no
+    standard has a meaning for, and marks of what could not be decoded."""
+    return sum(char == "\ufffd" or unicodedata.category(char) in _UNREADABLE for char in text if char not in usual)

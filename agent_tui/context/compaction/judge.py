@@ -19,6 +19,7 @@ from agent_tui.context.compaction.summary import FORM, MODEL_SECTIONS
 from agent_tui.context.tokens import char_tokens
 from agent_tui.models.requests import FinishReason
 from agent_tui.records import dataclass
+from agent_tui.text.clean import count_unreadable
 from agent_tui.text.numbers import tokens
 
 ProblemCode: TypeAlias = Literal[
@@ -222,7 +223,7 @@ def _is_noise(text: str) -> bool:
     visible = sum(not c.isspace() for c in text)
     if not visible:
         return False
-    bad = sum(c == "\ufffd" or unicodedata.category(c) in ("Cc", "Co", "Cn", "Cs") for c in text if c not in "\n\t\r")
+    bad = count_unreadable(text)
     blobs = sum(len(word) for word in text.split() if len(word) >= BLOB and not _is_name(word))
     if bad > 0.05 * visible or blobs > 0.5 * visible:
         return True

@@ -13,6 +13,7 @@ import unicodedata
 
 from agent_tui.errors import ToolError
 from agent_tui.records import dataclass
+from agent_tui.text.clean import count_unreadable
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -146,11 +147,8 @@ def _is_text(data: bytes, encoding: Encoding) -> bool:
     body = data[len(encoding.mark) :]
     if not _gives_back(body, encoding.codec):
         return False
-    text = body.decode(encoding.codec)
-    odd = sum(
-        unicodedata.category(char) in ("Cc", "Cn", "Co") and char not in "\t\n\r\f\v\x1b\b" for char in text[:4_000]
-    )
-    return odd * 20 <= len(text[:4_000])
+    begin = body.decode(encoding.codec)[:4_000]
+    return count_unreadable(begin, "\t\n\r\f\v\x1b\b") * 20 <= len(begin)
 
 
 def _wide(data: bytes) -> Encoding | None:
