@@ -226,7 +226,7 @@ def known_to_commands(path: Path, context: ToolContext) -> str:
     if context.jail is None or not is_within(path, [context.jail.policy().temporary]):
         return ""
     private = context.jail.private_tmp
-    name = private.path_of(path) if private is not None else None
+    name = private.name_for(path) if private is not None else None
     if name is None:
         return ""
     other = f"; this machine has another {name}" if os.path.lexists(name) else ""

@@ -49,9 +49,14 @@ class PrivateTmp:
         theirs = len(rest.parts) == 1 or (place.parent.is_dir() and not mounted)
         return place if theirs or not path.parent.is_dir() else None
 
-    def path_of(self, place: Path) -> Path | None:
-        """The path by which commands know a place in the folder."""
-        return NAMES[0] / place.relative_to(self.folder) if place.is_relative_to(self.folder) else None
+    def name_for(self, place: Path) -> Path | None:
+        """The path by which commands know a place in the folder; None elsewhere. Its reader knows it then, so that
+        ``lines`` does not say it again."""
+        if not place.is_relative_to(self.folder):
+            return None
+        name = NAMES[0] / place.relative_to(self.folder)
+        self._told.add(str(name))
+        return name
 
     def lines(self, text: str, since: float, held: bool) -> list[str]:
         """Says where the files are that a command and its output (``text``) name and that it made or changed after

@@ -114,7 +114,7 @@ async def test_cancelling_closes_the_connection(server: Loopback, connections: C
 
 async def test_silence_ends_the_call_and_the_connection(server: Loopback, connections: Connections) -> None:
     server.serve("*", Reply(b"", hang=True))
-    answer = await ask(spec_at(server.url), connections, timeout=0.2)
+    answer = await ask(spec_at(server.url), connections, timeout=1)
     assert answer.failure.kind == "timeout"
     await asyncio.to_thread(server.wait_for_client_to_leave)
 
