@@ -244,7 +244,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     project, secret = tmp_path / "project", tmp_path / "id_rsa"
     project.mkdir()
     secret.write_text("PRIVATE")
-    run.agent.cwd, run.agent.project.folders = project, [project]
+    run.agent.cwd, run.agent.project.files = project, FileAccess([project])
     await run.type(f"see @{secret}")
     await run.pilot.press("enter")
     await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)

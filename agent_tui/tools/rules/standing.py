@@ -291,6 +291,12 @@ class Standing:
         """Returns whether a rule denies reading a file, by this name or, with hard links, by another."""
         return self.rules.denies_reading(path) or self._is_other_name(path)
 
+    def denies_sending(self, path: Path) -> bool:
+        """The same for what is read without a call, before which nothing else has the disk looked at."""
+        if self.rules.denied_patterns() and has_other_names(path):
+            self.denied.look_again()
+        return self.denies_reading(path)
+
     def _is_other_name(self, path: Path) -> bool:
         if not self.rules.denied_patterns() or not has_other_names(path):
             return False
