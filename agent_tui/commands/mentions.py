@@ -330,7 +330,7 @@ def _spec(files: FileAccess, path: Path) -> GitIgnoreSpec | None:
     from pathspec import GitIgnoreSpec
 
     try:
-        return GitIgnoreSpec.from_lines(files.read_text(path, MAX_TEXT, "project").splitlines())
+        return GitIgnoreSpec.from_lines(files.read_beginning(path, MAX_TEXT, "project").splitlines())
     except ValueError:
         return None
 

@@ -80,7 +80,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _load(files: FileAccess, path: Path, reach: Reach) -> AgentType:
-    whole = files.read_text(path, TEXT_LIMIT, reach)
+    whole = files.read_beginning(path, TEXT_LIMIT, reach)
     if len(whole) > TEXT_LIMIT:
         raise BadFile(f"has more than {TEXT_LIMIT:,} characters")
     head, text = split_head(whole)

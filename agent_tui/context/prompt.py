@@ -129,7 +129,7 @@ class MemoryFiles:
         now, known = self._files.stamp(path, reach), self._read.get((path, reach))
         if known is None or now is None or known.stamp != now:
             try:
-                known = _Read(now, self._files.read_text(path, LIMIT, reach))
+                known = _Read(now, self._files.read_beginning(path, LIMIT, reach))
             except BadFile as error:
                 known = _Read(now, None, f"{label} is not used: it {error}.")
             self._read[(path, reach)] = known

@@ -141,7 +141,7 @@ def _skill_files(folder: Path) -> list[Path]:
 
 
 def _load(files: FileAccess, path: Path, reach: Reach) -> Skill:
-    head, text = split_head(files.read_text(path, TEXT_LIMIT, reach))
+    head, text = split_head(files.read_beginning(path, TEXT_LIMIT, reach))
     names = (head.get("name") or path.parent.name, path.parent.name)  # some write a title there
     name = next((one for one in names if SKILL_NAME.fullmatch(one)), path.parent.name)
     if SKILL_NAME.fullmatch(name) is None:
@@ -304,7 +304,7 @@ def load_commands(
         try:
             if _COMMAND_NAME.fullmatch(name) is None:
                 raise BadHead("its name may have letters, digits, '_', ':' and '-'")
-            head, text = split_head(files.read_text(path, LIMIT, reach))
+            head, text = split_head(files.read_beginning(path, LIMIT, reach))
             if not text.strip():
                 raise BadHead("has no text")
         except (BadFile, BadHead) as error:

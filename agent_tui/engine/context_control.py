@@ -57,7 +57,7 @@ class PrefixBuilder:
         self._workspace = state.parts.workspace
         self._toolbox = toolbox
         self._trusting = trusting
-        self._stable = StablePrefix()
+        self._stable = StablePrefix(denies=self._workspace.files.denies)
         self._stamps: dict[Path, Stamp | None] = {}
         self._left_out: tuple[str, ...] = ()
         self._grounds: list[object] = []

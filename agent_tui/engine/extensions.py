@@ -329,7 +329,7 @@ class Workspace:
         system: str = SYSTEM_PROMPT,
         appended: Sequence[str] = (),
     ) -> None:
-        self._files, self._root, self._added = files, files.root, files.folders[1:]
+        self.files, self._root, self._added = files, files.root, files.folders[1:]
         self.cwd = cwd
         self._brought = brought
         self._today = today
@@ -394,14 +394,14 @@ class Workspace:
     def pinnable(self, path: str) -> str:
         """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""
         try:
-            return str(self._files.read_whole(self.cwd / with_home(path), MAX_DOCUMENT_BYTES, "own").path)
+            return str(self.files.read_whole(self.cwd / with_home(path), MAX_DOCUMENT_BYTES, "own").path)
         except BadFile as error:
             raise AgentError(f"Cannot pin {path}: it {error}.") from None
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
         """The stamps that tell whether memory files and pinned files are as they were. May be called in a thread."""
-        found = {path: self._files.stamp(path, "own") for path in self._watched()}
-        return found | {path: self._files.stamp(path, "exact") for path in map(Path, pinned)}
+        found = {path: self.files.stamp(path, "own") for path in self._watched()}
+        return found | {path: self.files.stamp(path, "exact") for path in map(Path, pinned)}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
         """The pinned files as they are now, and one line for each that cannot be read any more. Those from outside the
@@ -410,11 +410,11 @@ class Workspace:
         problems: list[str] = []
         for path in pinned:
             try:
-                data = self._files.read_whole(Path(path), MAX_DOCUMENT_BYTES, "exact").data
+                data = self.files.read_whole(Path(path), MAX_DOCUMENT_BYTES, "exact").data
             except BadFile as error:
                 problems.append(f"Not sent: the pinned {path} {error}.")
                 continue
-            self._files.note(Path(path))
+            self.files.note(Path(path))
             text = data.decode("utf-8", "replace")
             name = str(Path(path).relative_to(self._root)) if Path(path).is_relative_to(self._root) else path
             blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))

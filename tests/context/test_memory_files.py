@@ -41,7 +41,7 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
     file.write_text("one")
     memory = MemoryFiles(config, FileAccess([root]), cwd)
     first = memory.blocks()
-    monkeypatch.setattr("agent_tui.context.prompt.read_text", lambda *a: pytest.fail("read again"))
+    monkeypatch.setattr(FileAccess, "read_beginning", lambda *a: pytest.fail("read again"))
     assert memory.blocks() == first
     monkeypatch.undo()
     file.write_text("two")

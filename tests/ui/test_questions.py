@@ -15,6 +15,7 @@ from textual import events
 from agent_tui.models.events import PermissionAsked, TurnEnded
 from agent_tui.models.messages import user_message
 from agent_tui.text.clean import spelled
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.ui.keys import PAUSE, TypingGuard
 from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import Clock, Running, running

@@ -89,7 +89,7 @@ class FileAccess:
         note: Callable[[Path], None] = lambda path: None,
     ) -> None:
         self.folders = [folder.resolve() for folder in folders]
-        self._denies, self.note = denies, note
+        self.denies, self.note = denies, note
 
     @property
     def root(self) -> Path:
@@ -102,13 +102,13 @@ class FileAccess:
             real, links = follow(path.absolute())
         except (OSError, ValueError) as error:
             raise BadFile(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-        if any(map(self._denies, dict.fromkeys((written, *links, real)))):
+        if any(map(self.denies, dict.fromkeys((written, *links, real)))):
             raise BadFile("is kept from being read by a deny rule")
         if reach == "exact" and links:
             raise BadFile(f"is now reached by a link ({links[0]}); name it again to use it")
         bound = reach == "project" or (reach == "own" and any(is_within(link, self.folders) for link in links))
         if bound and not is_within(real, self.folders):
-            raise BadFile("leads out of the project")
+            raise BadFile(f"leads out of the project{f', to {real}: name that to use it' if reach == 'own' else ''}")
         return real
 
     def stamp(self, path: Path, reach: Reach) -> Stamp | None:
@@ -127,7 +127,7 @@ class FileAccess:
         try:
             with at(real) as place:
                 data, info = place.read(limit + 1)
-                if info.st_nlink > 1 and (self._denies(real) or place.info().st_ino != info.st_ino):
+                if info.st_nlink > 1 and (self.denies(real) or place.info().st_ino != info.st_ino):
                     raise BadFile("is kept from being read by a deny rule")
         except OSError as error:
             if error.errno == errno.EINVAL:
@@ -135,7 +135,7 @@ class FileAccess:
             raise BadFile(f"cannot be read: {error.strerror or error}") from None
         return OpenedFile(real, data, info)
 
-    def read_text(self, path: Path, limit: int, reach: Reach) -> str:
+    def read_beginning(self, path: Path, limit: int, reach: Reach) -> str:
         """The file's text; what is over ``limit`` characters is cut, visibly. Raises BadFile."""
         data = self.read(path, limit * 4, reach).data
         if b"\0" in data:
