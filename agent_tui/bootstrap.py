@@ -451,7 +451,7 @@ def _prompt_file(options: Options, files: FileAccess) -> str:
         data = files.read_given(path, _PROMPT_FILE)
         text = data.decode("utf-8-sig")
     except BadFile as error:
-        raise ConfigError(f"{flag} {path}: it {error}.") from None
+        raise ConfigError(f"{flag} {path} {error}.") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{flag} {path}: not UTF-8 text.") from None
     if len(data) > _PROMPT_FILE:

@@ -123,19 +123,15 @@ def expand_mentions(
             continue
         try:
             real = files.locate(path)
-        except BadFile as error:
-            problems.append(f"{mention} {error}")
-            continue
-        if not is_within(real, files.folders) and real not in allowed:
+            if is_within(real, files.folders) or real in allowed:
+                parts.append(_attached(mention, path, real, cwd, files))
+                continue
             folder = real if real.is_dir() else real.parent
             problems.append(f"{mention} is outside the project; --add-dir {shlex.quote(str(folder))} allows it")
-            continue
-        try:
-            part = _attached(mention, path, real, cwd, files)
+        except BadFile as error:
+            problems.append(f"{mention} {error}")
         except (OSError, ValueError) as error:
             problems.append(f"{mention}: {getattr(error, 'strerror', None) or error}")
-            continue
-        parts.append(part)
     return parts, problems
 
 

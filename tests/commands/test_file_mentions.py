@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.mentions import MAX_TEXT, expand_mentions, mentions, outside, quote_path
+from agent_tui.commands.mentions import MAX_TEXT, expand_mentions, mentions, named_files, outside, quote_path
+from agent_tui.config import PermissionsConfig
 from agent_tui.tools.files.access import FileAccess
+from tests.support.tool_context import permissions_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 
@@ -59,7 +61,7 @@ def test_what_cannot_be_attached_is_said_in_a_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     parts, problems = expand("@bin @big @short:5-6 @pipe @/dev/zero", tmp_path)
     assert parts == []
-    assert [p.split(":")[0] for p in problems] == ["bin", "big", "short", "pipe", "/dev/zero"]
+    assert [p.split()[0].rstrip(":") for p in problems] == ["bin", "big", "short:5-6", "pipe", "/dev/zero"]
     assert "neither text nor an image" in problems[0] and "name lines" in problems[1]
     assert "it has 1" in problems[2] and "regular file" in problems[3] and "regular file" in problems[4]
 
@@ -82,3 +84,18 @@ def test_what_leads_out_of_the_project_is_not_attached(tmp_path: Path) -> None:
     parts, problems = expand_mentions("@link @../id_rsa:1", project, FileAccess([project]), {real})
     assert [(p.name, p.text) for p in parts] == [("link", "id_rsa"), ("../id_rsa:1-1", "id_rsa")]
     assert problems == []
+
+
+def test_what_a_rule_denies_is_neither_asked_about_nor_attached_nor_counted(tmp_path: Path) -> None:
+    for name in (".env", "a.py"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to(".env")
+    (tmp_path.parent / "outer.env").write_text("outer")
+    files = permissions_of(tmp_path, PermissionsConfig(deny=["read(*.env)", "read(//**/outer.env)"])).files
+    text = "@.env @link @.env:1 @../outer.env @a.py"
+    assert outside(text, tmp_path, files) == []
+    parts, problems = expand_mentions(text, tmp_path, files, {tmp_path.parent / "outer.env"})
+    assert [p.text for p in parts] == ["a.py"]
+    names = (".env", "link", ".env:1", "../outer.env")
+    assert problems == [f"{name} is kept from being read by a deny rule" for name in names]
+    assert [found.key[1] for found in named_files(text, tmp_path, files)] == ["a.py"]
