@@ -166,7 +166,7 @@ class AgentTypes:
         sources = list(self._own)
         if self.trusted and self._holds():
             sources = [*(Source(self._files.root / folder, "project") for folder in AGENTS_FOLDERS), *sources]
-        state = [(path, self._files.stamp(path, source.reach)) for source in sources for path in _files(source.folder)]
+        state = [(path, self._files.stamp(path)) for source in sources for path in _files(source.folder)]
         if state != self._state:
             self._state = state
             self.loaded, self.failed = load_types(self._files, sources)

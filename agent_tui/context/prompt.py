@@ -126,7 +126,7 @@ class MemoryFiles:
         return found
 
     def _text(self, path: Path, label: str, reach: Reach) -> str | None:
-        now, known = self._files.stamp(path, reach), self._read.get((path, reach))
+        now, known = self._files.stamp(path), self._read.get((path, reach))
         if known is None or now is None or known.stamp != now:
             try:
                 known = _Read(now, self._files.read_beginning(path, LIMIT, reach))

@@ -191,9 +191,7 @@ class Skills:
         sources = list(self._own)
         if self.trusted and self._holds():
             sources = [*(Source(self._files.root / folder, "project") for folder in SKILLS_FOLDERS), *sources]
-        state = [
-            (path, self._files.stamp(path, source.reach)) for source in sources for path in _skill_files(source.folder)
-        ]
+        state = [(path, self._files.stamp(path)) for source in sources for path in _skill_files(source.folder)]
         if state != self._state:
             self._state = state
             self.loaded, self.failed = load_skills(self._files, sources)
@@ -363,7 +361,7 @@ class UserCommands:
         folders: list[tuple[Path, Reach]] = [(folder, "own") for folder in self._own]
         if self.trusted and self._holds():
             folders = [*((self._files.root / folder, "project") for folder in COMMANDS_FOLDERS), *folders]
-        state = [(path, self._files.stamp(path, reach)) for folder, reach in folders for path in markdown_files(folder)]
+        state = [(path, self._files.stamp(path)) for folder, _ in folders for path in markdown_files(folder)]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, FileCommand] = {}

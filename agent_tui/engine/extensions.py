@@ -400,8 +400,7 @@ class Workspace:
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
         """The stamps that tell whether memory files and pinned files are as they were. May be called in a thread."""
-        found = {path: self.files.stamp(path, "own") for path in self._watched()}
-        return found | {path: self.files.stamp(path, "exact") for path in map(Path, pinned)}
+        return {path: self.files.stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
         """The pinned files as they are now, and one line for each that cannot be read any more. Those from outside the

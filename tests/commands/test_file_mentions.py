@@ -98,4 +98,4 @@ def test_what_a_rule_denies_is_neither_asked_about_nor_attached_nor_counted(tmp_
     assert [p.text for p in parts] == ["a.py"]
     names = (".env", "link", ".env:1", "../outer.env")
     assert problems == [f"{name} is kept from being read by a deny rule" for name in names]
-    assert [found.key[1] for found in named_files(text, tmp_path, files)] == ["a.py"]
+    assert len(named_files(text, tmp_path, files)) == 1

@@ -38,11 +38,12 @@ class BadFile(ValueError):
 
 @dataclass(slots=True, frozen=True)
 class Stamp:
-    """Tells whether a file is still the one that was read."""
+    """Tells whether a file is still the one that was read, by the same rules."""
 
     modified: int
     size: int
     inode: int
+    rules: tuple[str, ...]
 
 
 @dataclass(slots=True, frozen=True)
@@ -79,17 +80,18 @@ def follow(path: Path) -> tuple[Path, list[Path]]:
 
 class FileAccess:
     """Reads and writes files in the name of the user, not of a tool. ``folders`` are the project's root and the folders
-    added to it, ``denies`` says whether a rule keeps a path from being read, and ``note`` is told of what goes to a
-    model without a message."""
+    added to it, ``denies`` says whether a rule keeps a path from being read (``patterns`` are those of all rules that
+    do), and ``note`` is told of what goes to a model without a message."""
 
     def __init__(
         self,
         folders: Sequence[Path],
         denies: Callable[[Path], bool] = lambda path: False,
+        patterns: Callable[[], Sequence[str]] = tuple,
         note: Callable[[Path], None] = lambda path: None,
     ) -> None:
         self.folders = [folder.resolve() for folder in folders]
-        self.denies, self.note = denies, note
+        self.denies, self._patterns, self.note = denies, patterns, note
 
     @property
     def root(self) -> Path:
@@ -111,13 +113,13 @@ class FileAccess:
             raise BadFile(f"leads out of the project{f', to {real}: name that to use it' if reach == 'own' else ''}")
         return real
 
-    def stamp(self, path: Path, reach: Reach) -> Stamp | None:
-        """None where there is no file that may be read."""
+    def stamp(self, path: Path) -> Stamp | None:
+        """None where there is nothing; whether it may be read is seen when it is."""
         try:
-            info = self.locate(path, reach).lstat()
+            info = path.stat()
         except (OSError, ValueError):
             return None
-        return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
+        return Stamp(info.st_mtime_ns, info.st_size, info.st_ino, tuple(self._patterns()))
 
     def read(self, path: Path, limit: int, reach: Reach) -> OpenedFile:
         """At most ``limit`` bytes of a regular file, and one more of a larger one. Raises BadFile."""

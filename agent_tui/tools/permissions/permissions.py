@@ -55,7 +55,9 @@ class Permissions(Standing):
         super().__init__(place, given, holding)
         self.tells_hosts_apart, self._remotes = holding.tells_hosts_apart, remotes
         self.can_ask, self.reach = can_ask, reach or SessionReach()
-        self.files = FileAccess(self.folders, self.denies_sending, lambda path: self.attached([path]))
+        self.files = FileAccess(
+            self.folders, self.denies_sending, self.rules.denied_patterns, lambda path: self.attached([path])
+        )
         self._when_changed: list[Callable[[], None]] = []
 
     def change_mode(self, mode: PermissionMode) -> None:

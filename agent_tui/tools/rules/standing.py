@@ -292,10 +292,14 @@ class Standing:
         return self.rules.denies_reading(path) or self._is_other_name(path)
 
     def denies_sending(self, path: Path) -> bool:
-        """The same for what is read without a call, before which nothing else has the disk looked at."""
-        if self.rules.denied_patterns() and has_other_names(path):
-            self.denied.look_again()
-        return self.denies_reading(path)
+        """The same for what is read without a call: the other names may be anywhere, and the disk is looked at now."""
+        if self.rules.denies_reading(path):
+            return True
+        if not self.rules.denied_patterns() or not has_other_names(path):
+            return False
+        self.denied.look_again()
+        found = self.denied.find(None)
+        return path in found.paths or bool(found.incomplete)
 
     def _is_other_name(self, path: Path) -> bool:
         if not self.rules.denied_patterns() or not has_other_names(path):
