@@ -107,7 +107,7 @@ class FileAccess:
         if any(map(self.denies, dict.fromkeys((written, *links, real)))):
             raise BadFile("is kept from being read by a deny rule")
         if reach == "exact" and links:
-            raise BadFile(f"is now reached by a link ({links[0]}); name it again to use it")
+            raise BadFile("is now reached by a link; name it again to use it")
         bound = reach == "project" or (reach == "own" and any(is_within(link, self.folders) for link in links))
         if bound and not is_within(real, self.folders):
             raise BadFile(f"leads out of the project{f', to {real}: name that to use it' if reach == 'own' else ''}")
@@ -129,6 +129,7 @@ class FileAccess:
         try:
             with at(real) as place:
                 data, info = place.read(limit + 1)
+                # What was opened is judged, too: another name of a file may have taken its place since the look.
                 if info.st_nlink > 1 and (self.denies(real) or place.info().st_ino != info.st_ino):
                     raise BadFile("is kept from being read by a deny rule")
         except OSError as error:
@@ -189,5 +190,5 @@ class FileAccess:
                     create(place, data, mode)
         except FileExistsError:
             raise
-        except OSError as error:
-            raise AgentError(f"Cannot write {path}: {error.strerror or error}.") from None
+        except (OSError, ValueError) as error:
+            raise AgentError(f"Cannot write {path}: {getattr(error, 'strerror', None) or error}.") from None

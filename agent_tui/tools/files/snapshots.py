@@ -213,7 +213,7 @@ def apply_restore(plan: RestorePlan) -> list[str]:
         try:
             if others := _restore(restore):
                 names = "another name keeps" if others == 1 else f"{others} other names keep"
-                lines.append(f"{restore.path}: restored alone; {names} the newer content (hard links)")
+                lines.append(f"{restore.path} was restored alone; {names} the newer content (hard links)")
         except OSError as error:
             lines.append(f"{restore.path}: {error.strerror or error}")
     return lines

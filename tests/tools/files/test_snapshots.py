@@ -127,7 +127,7 @@ async def test_other_names_of_a_file_keep_what_they_have_and_that_is_said(projec
     other.hardlink_to(file)
     (line,) = apply_restore(project.plan("m1"))
     assert (file.read_text(), other.read_text()) == ("0", "1")
-    assert line == f"{file}: restored alone; another name keeps the newer content (hard links)"
+    assert line == f"{file} was restored alone; another name keeps the newer content (hard links)"
     assert project.plan("m1").restores == []
 
 
