@@ -326,7 +326,8 @@ def _spec(files: FileAccess, path: Path) -> GitIgnoreSpec | None:
     from pathspec import GitIgnoreSpec
 
     try:
-        return GitIgnoreSpec.from_lines(files.read_beginning(path, MAX_TEXT, "project").splitlines())
+        text = files.read(path, MAX_TEXT, "project").data.decode("utf-8", "replace")
+        return GitIgnoreSpec.from_lines(text.splitlines())
     except ValueError:
         return None
 
