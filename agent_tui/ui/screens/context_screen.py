@@ -16,6 +16,7 @@ from textual.worker import Worker, WorkerState
 
 from agent_tui.commands import context_texts as texts
 from agent_tui.commands.report import ContextReport
+from agent_tui.context.chart import Course
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.context.timeline import NOW, projected
 from agent_tui.errors import AgentError
@@ -25,7 +26,7 @@ from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
 from agent_tui.ui.screens.context_edits import Answer, ContextEdits, Edit
 from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
-from agent_tui.ui.screens.timeline import Course, TimelineView
+from agent_tui.ui.screens.timeline import TimelineView
 
 if TYPE_CHECKING:
     from agent_tui.commands.past_words import PastView

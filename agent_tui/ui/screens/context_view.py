@@ -14,13 +14,14 @@ from textual.widget import Widget
 
 from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
 from agent_tui.commands.report import ContextReport
+from agent_tui.context.chart import Course
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, Told, in_lines
 from agent_tui.ui.screens.context_lines import DROPPED, Shown
 from agent_tui.ui.screens.context_rows import ContextRows
-from agent_tui.ui.screens.timeline import Course, Drawing, TimelineView
+from agent_tui.ui.screens.timeline import Drawing, TimelineView
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 from agent_tui.ui.widgets.rows import RowList
