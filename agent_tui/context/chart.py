@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from agent_tui.context.timeline import NOW, Column, Folded, Stack, Timeline
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import plural, tokens
+from agent_tui.text.numbers import tokens
 
 EIGHTHS = 8
 """Parts of a line that a block of a terminal can fill."""
@@ -228,9 +228,3 @@ def fold_words(fold: Folded, times: int = 1) -> tuple[str, str, str]:
     known = fold.before is not None and fold.after is not None
     sizes = f" {tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}" if known else ""
     return f"{fold.what}{f' {times} times' if times > 1 else ''}", sizes, ", undone" if fold.undone else ""
-
-
-def signs(slots: Sequence[Slot]) -> list[str]:
-    """What the chart's columns say without words, in words."""
-    left = sum(slot.column.last - slot.column.first + 1 for slot in slots if slot.column is not None and slot.left)
-    return [f"faded: {plural(left, 'step')} left by a rewind"] if left else []

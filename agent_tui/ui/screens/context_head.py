@@ -262,9 +262,17 @@ class Told(Lines):
         self._words: list[tuple[str, str]] = []
         self._headings = ""
 
-    def show(self, moment: ContextReport, width: int, bar: int, gap: int, room: tuple[int, int, bool]) -> int:
+    def show(
+        self,
+        moment: ContextReport,
+        width: int,
+        bar: int,
+        gap: int,
+        room: tuple[int, int, bool],
+        signs: Sequence[str] = (),
+    ) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``bar`` lines high, and ``gap`` lines are left
-        free around. ``room``: facts are said shorter, or left out, where there would be more than so many lines, and
+        free around. ``signs`` explains those of the timeline. ``room``: facts are said shorter, or left out, where there would be more than so many lines, and
         what is told of a step where there would be more than the second; whether the price is told above. Returns how
         many lines it takes.
         """
@@ -279,7 +287,7 @@ class Told(Lines):
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
         short = "" if moment.usage.forecast is None or moment.usage.forecast.cold else next_price(moment.usage)
         expected = short.replace(" ·", ",") or expectation(moment.usage, moment.prices)
-        facts = moment.facts("" if short and priced else expected)
+        facts = BETWEEN.join([*signs, moment.facts("" if short and priced else expected)])
         shown += [(line, "facts") for line in fitting(facts, most - rest - len(shown), width)]
         return self._set([*above, *shown, *[("", "gap")] * gap, ("", "headings")])
 

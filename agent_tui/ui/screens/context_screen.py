@@ -25,6 +25,7 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
 from agent_tui.ui.screens.context_edits import Answer, ContextEdits, Edit
 from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_rows import SIGNS
 from agent_tui.ui.screens.context_view import ContextView
 from agent_tui.ui.screens.timeline import TimelineView
 
@@ -321,7 +322,9 @@ class ContextScreen(Guarded, Screen[None]):
 
     def action_keys(self) -> None:
         bindings = [b for b in (*self.BINDINGS, *self.view.rows.BINDINGS) if isinstance(b, Binding)]
-        self._read("Keys", "\n".join(f"{shown_key(b.key):<13} {b.description}" for b in bindings))
+        keys = "\n".join(f"{shown_key(b.key):<13} {b.description}" for b in bindings)
+        signs = "\n".join(f"{sign:<13} {what}" for sign, what in SIGNS.items())
+        self._read("Keys and signs", f"{keys}\n\n{signs}")
 
     async def action_export(self) -> None:
         from agent_tui.commands.past_words import past_json

@@ -250,10 +250,11 @@ class ContextView(Guarded, Covered, Vertical):
         foot.set_height(foot.height_for(inner))
         whole, folded = below(panel(self.moment), inner), self._folded(inner)
         top = head.show(moment, inner) + self._draw_timeline(inner, height)
+        signs = self.query_one(TimelineView).signs
         room = height - foot.line_count - len(folded) - top
         least = LEAST_SEEN if self._has_timeline else LEAST_ROWS
         bar = 0 if self._has_timeline or moment.problem else 1 + gap
-        top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced))
+        top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced), signs)
         head.display = told.display = height >= LOW
         room = height - foot.line_count - (top if height >= LOW else 0)
         ruled = height >= TALL and len(whole) + 2 + LEAST_ROWS <= room

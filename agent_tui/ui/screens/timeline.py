@@ -50,11 +50,12 @@ NO_LOOK: Look = (None, None, False)
 
 @dataclass(slots=True)
 class Grid:
-    """Cells of ``width`` × ``height``, the highest line first."""
+    """Cells of ``width`` × ``height``, the highest line first; ``signs``: what stands there without words, in words."""
 
     width: int
     height: int
     lines: list[list[tuple[str, Look]]] = field(default_factory=list)
+    signs: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lines = [[(" ", NO_LOOK)] * self.width for _ in range(self.height)]
@@ -123,6 +124,8 @@ def draw(course: Course, slots: Sequence[Slot], width: int, height: int, how: Dr
     columns = bands_of(slots, scale, not how.patterns)
     for slot, bands in zip(slots, columns, strict=True):
         _column(grid, slot, bands, height, how, _is_marked(slot, course.marked))
+        if slot.left:
+            grid.signs[f"{GHOST if how.patterns else 'faded'}: left by a rewind"] = None
     if row < height:
         _word(grid, height - 1 - row, "limit", ("warning", None, False))
     elif limit:
@@ -203,6 +206,8 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
             for x in (slot.x + LABEL, grid.width - size) if row <= top else (slot.x + LABEL - size // 2,):
                 if (row > top or x >= slot.x + LABEL) and grid.free(x, height - 1 - row, size):
                     grid.put(x, height - 1 - row, text, ("context-summary", None, len(text) > 1))
+                    if text != texts[0]:
+                        grid.signs.update({f"▼ {fold.what}": None for fold in folds})
                     return
 
 
@@ -307,12 +312,14 @@ class TimelineView(Lines):
         super().__init__(id="timeline")
         self._slots: list[Slot] = []
         self._lines: list[list[tuple[str, Look]]] = []
-        self._label = 0
+        self.signs: Sequence[str] = ()
+        """What of it has no words beside it, in words."""
 
     def show(self, course: Course | None, width: int, height: int, how: Drawing) -> int:
         """The picture in ``width`` cells, its columns in ``height`` lines: none for nothing, one for a sparkline.
         Returns how many lines it takes in all. Only lines that are others now are drawn again."""
         lines: list[list[tuple[str, Look]]] = []
+        self.signs = ()
         if course is None or height < 1 or width < 1:
             self._slots = []
         elif height == 1 or width <= 3 * LABEL:
@@ -320,7 +327,8 @@ class TimelineView(Lines):
             self._slots = []
         else:
             self._slots = slots_of(course, width - LABEL)
-            lines = draw(course, self._slots, width, height, how).lines
+            grid = draw(course, self._slots, width, height, how)
+            lines, self.signs = grid.lines, list(grid.signs)
         old, self._lines = self._lines, lines
         if len(lines) != self.line_count:
             self.set_height(len(lines))
