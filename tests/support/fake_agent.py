@@ -308,6 +308,13 @@ class FakeEdits(Edits):
         self._agent.calls.append(("plan", list(ids)))
         return EditPlan(tuple(ids), 1_200, 0, 0, 0, f"Drops {len(ids)} messages.")
 
+    def refusal(self, ids: Sequence[str]) -> str:
+        return self.refused
+
+    @property
+    def undoable(self) -> bool:
+        return True
+
     async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
         self._agent.calls.append(("plan_fold", (first, last)))
         return EditPlan((first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
@@ -375,6 +382,12 @@ class FakeTurns(Runner):
     ) -> None:
         self._agent.calls.append(("steer", (text, list(attachments))))
         self._wait(Written(text, list(attachments), list(pasted)), "steer")
+
+    def can_send(self, waits: WaitingMessage) -> bool:
+        return True
+
+    def can_take_back(self, waits: WaitingMessage) -> bool:
+        return True
 
     def take_back(self, message_id: str | None = None) -> Written | None:
         waiting = self._agent.waiting

@@ -70,6 +70,15 @@ def message_ids(lines: Sequence[Shown]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
+def _is_document(line: Shown) -> bool:
+    return line.row is not None and bool(line.row.path) and line.kind_id == "documents"
+
+
+def _range_words(chosen: int, between: int) -> str:
+    """Why a fold takes more than was chosen."""
+    return f"A summary replaces a whole range: with the {chosen:,} chosen go {between:,} more between or beside them."
+
+
 class ContextEdits:
     """The edits of one screen. A question stands in the foot until it is answered, or the cursor moves on."""
 
@@ -107,7 +116,7 @@ class ContextEdits:
             return
         if any(line.kind == "dropped" for line in lines):
             raise AgentError("Some marked messages are already dropped. Mark only dropped messages, or none of them.")
-        if lines and all(line.row is not None and line.row.path and line.kind_id == "documents" for line in lines):
+        if lines and all(_is_document(line) for line in lines):
             for line in lines:
                 assert line.row is not None and line.row.path is not None
                 self._agent.context.unpin(line.row.path)
@@ -132,7 +141,35 @@ class ContextEdits:
             raise AgentError(f"{WHAT}z folds them into a summary.")
         self._view.say("Planning…")
         plan = await edits.plan_fold(ids[0], ids[-1])
-        self._ask(f"{plan.line} z: fold · Esc: cancel", lambda: edits.fold(ids[0], ids[-1]))
+        line = f"{plan.line} z: fold · Esc: cancel"
+        if between := len(set(plan.part_ids).difference(ids)):
+            line = f"{_range_words(len(ids), between)} {line}"
+        self._ask(line, lambda: edits.fold(ids[0], ids[-1]))
+
+    def refused(self) -> set[str]:
+        """The keys of ``begin`` that would do nothing with what is marked, or else selected."""
+        lines, edits = self._view.rows.chosen(), self._agent.edits
+        no = set[str]() if edits.undoable else {"u"}
+        if self._agent.conversation.read_only:
+            return no | {"d", "z", "p"}
+        if lines and all(line.kind == "dropped" for line in lines):
+            return no | {"z", "p"}
+        if lines and all(_is_document(line) for line in lines):
+            return no | {"z", "p"}
+        try:
+            ids = message_ids(lines)
+        except AgentError:
+            ids = []
+        mixed = any(line.kind == "dropped" for line in lines)
+        if not ids or mixed or edits.refusal(ids):
+            no.add("d")
+        wanted = {each.partition("#")[0] for each in ids}
+        if mixed or not any(message.id in wanted for message in self._agent.conversation.path):
+            no.add("z")
+        own = (line.row.message_id for line in lines if line.row is not None)
+        if not any(id and self._agent.pins.message(id) for id in own):
+            no.add("p")
+        return no
 
     async def _restore(self) -> None:
         lines = [line for line in self._view.rows.chosen() if line.kind == "dropped"]

@@ -272,7 +272,8 @@ class Told(Lines):
         signs: Sequence[str] = (),
     ) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``bar`` lines high, and ``gap`` lines are left
-        free around. ``signs`` explains those of the timeline. ``room``: facts are said shorter, or left out, where there would be more than so many lines, and
+        free around. ``signs`` explains those of the timeline. ``room``: facts are said shorter, or left out, where
+        there would be more than so many lines, and
         what is told of a step where there would be more than the second; whether the price is told above. Returns how
         many lines it takes.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -161,8 +161,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.agent = agent
         self.now = time.time()
         self.travel = Travel(agent)
-        self.view = ContextView(ContextReport.of(agent, now=self.now))
-        self.view.counts = agent.models.spec.model != "demo"
+        self.view = ContextView(ContextReport.of(agent, now=self.now), self._refused)
         self.edits = ContextEdits(agent, self.view)
         self._drawn = False
         self.view.course = self.travel.course(self.view.moment)
@@ -348,6 +347,15 @@ class ContextScreen(Guarded, Screen[None]):
             self.view.say(str(error))
         else:
             self.view.say(f"Written to {path}")
+
+    def _refused(self) -> Container[str]:
+        """The keys that would do nothing now."""
+        refused = self.edits.refused()
+        if self.agent.models.spec.model == "demo" or self.agent.settings.context.exact_counting == "off":
+            refused.add("x")
+        if not self.travel.history.count:
+            refused |= {"←", "c"}
+        return refused
 
     def _is_past(self) -> bool:
         """Says so of what only the session as it is now can do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -112,7 +112,8 @@ def keys_for(line: Shown | None, marked: int) -> Keys:
         return (OPEN, *edits, EARLIER, WHY, MARK, UNDO, *OTHERS)
     if kind == "documents" and line.depth:
         return (OPEN, ("d", "unpin"), EARLIER, WHY, *OTHERS)
-    return (OPEN, EARLIER, WHY, *OTHERS)
+    opens = line.row is not None or line.record is not None or line.open is not None
+    return (*((OPEN,) if opens else ()), EARLIER, WHY, *OTHERS)
 
 
 class Foot(Lines):
@@ -181,7 +182,8 @@ class Covered(Widget):
 
 
 class ContextView(Guarded, Covered, Vertical):
-    """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown."""
+    """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown. ``refused`` says
+    which keys would do nothing now: they are not offered."""
 
     DEFAULT_CSS = """
     ContextView { overflow: hidden; }
@@ -193,13 +195,12 @@ class ContextView(Guarded, Covered, Vertical):
 
         line: Shown
 
-    def __init__(self, moment: ContextReport) -> None:
+    def __init__(self, moment: ContextReport, refused: Callable[[], Container[str]] = tuple) -> None:
         super().__init__()
         self.moment = moment
+        self._refused = refused
         self.course: Course | None = None
         self.opened = {MESSAGES.id, DROPPED}
-        self.counts = True
-        """Whether the model's provider may be able to count exactly."""
         self._said_at = 0
         self._built = Size()
 
@@ -266,8 +267,8 @@ class ContextView(Guarded, Covered, Vertical):
         if self.moment.title:
             self.query_one(Foot).offer(PAST_KEYS, NOW)
         else:
-            marked = len(self.rows.marked)
-            keys = [key for key in keys_for(self.rows.line, marked) if self.counts or key != EXACT]
+            marked, refused = len(self.rows.marked), self._refused()
+            keys = [key for key in keys_for(self.rows.line, marked) if key[0] not in refused]
             self.query_one(Foot).offer(keys, UNMARK if marked else CLOSE)
 
     @property

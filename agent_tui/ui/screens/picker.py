@@ -4,7 +4,7 @@ simplest of them, for what was typed before."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from rich.cells import cell_len
@@ -159,6 +159,10 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def can_choose(self, entry: T) -> bool:
         return True
 
+    def refused(self) -> Container[str]:
+        """The keys of the hint, as it names them, that would do nothing now: they are not offered."""
+        return () if self.current is not None and self.can_choose(self.current) else ("Enter",)
+
     def width_of(self, entry: T) -> int:
         """Cells that ``draw`` needs to say everything about it."""
         return WIDEST
@@ -217,7 +221,14 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         extra = self.extra_lines(width) if self._had else 0
         frame.styles.height = min(self.most + extra + (lines + 1 if lines else 0) + 4, room.height, TALLEST)
         self.query_one("#preview").styles.min_height = lines
-        frame.border_subtitle = Content(fitting(self.hint if some else self.LEAVE, width - 6))
+        self._offer(some)
+
+    def _offer(self, some: bool) -> None:
+        """Says which keys there are: of the hint those that do something now, or what there is to do with nothing."""
+        frame = self.query_one("#frame", Vertical)
+        refused = self.refused() if some else ()
+        offered = [part for part in self.hint.split(" · ") if part.split(" ")[0] not in refused]
+        frame.border_subtitle = Content(fitting(" · ".join(offered) if some else self.LEAVE, self._width - 6))
 
     @property
     def rows(self) -> PickerRows:
@@ -301,6 +312,8 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         kept = self._had and self.preview_lines(self.size.height)
         preview.display = bool(text or kept) and not self.has_class("-tiny")
         preview.update(Content(text))
+        if self._had:
+            self._offer(True)
         if (lines := self._lines_of(text)) > self._said_lines:
             self._said_lines = lines
             self.fit(self.size)
