@@ -27,6 +27,8 @@ LOOK_AHEAD = 1.5
 """How many times as high as the highest column the turns ahead are drawn where the limit is out of sight."""
 TICK_ROWS, HIGH = 2, 10
 """Lines between two numbers of the axis at least; one more from so many lines on."""
+STAY = 3
+"""A band that the column before has stays in place of one that is up to so many times as large."""
 AHEAD, LEFT = "ahead", "left"
 """What projected columns are made of, and those whose rows are not known."""
 
@@ -160,19 +162,28 @@ def bands_of(slots: Sequence[Slot], scale: Scale, split: bool = True) -> list[li
     filled), so a border moves by up to half a line, and the smallest bands of a column that have no room are not drawn.
     A row that has none in most columns where it is high enough has none in the others: no band comes and goes."""
     every = frozenset(name for slot in slots for name, _ in slot.stack)
-    found = [_column_bands(slot, scale, split, every) for slot in slots]
+    found = _side_by_side(slots, scale, split, every)
     votes: Counter[str] = Counter()
     for slot, bands in zip(slots, found, strict=True):
         drawn = {name for name, _, _ in bands}
         votes.update({name: 1 if name in drawn else -1 for name, _, _ in _seen(slot, scale, split)})
     rare = {name for name, count in votes.items() if count < 0}
-    return [_column_bands(slot, scale, split, every - rare) for slot in slots] if rare else found
+    return _side_by_side(slots, scale, split, every - rare) if rare else found
+
+
+def _side_by_side(slots: Sequence[Slot], scale: Scale, split: bool, wanted: Container[str]) -> list[list[Band]]:
+    """The bands of each column, where there is a choice those that the column before it has."""
+    found: list[list[Band]] = []
+    for slot in slots:
+        before = {name for name, _, _ in found[-1]} if found else set[str]()
+        found.append(_column_bands(slot, scale, split, wanted, before))
+    return found
 
 
 def _seen(slot: Slot, scale: Scale, split: bool) -> list[tuple[str, int, int]]:
-    """The rows of a column that are at least half as high as what can be drawn, with their tokens and where they end in
-    parts of a line."""
-    least, below = scale.unit / (2 * scale.parts if split else 2), 0
+    """The rows of a column that are as high as what can be drawn, a part of a line or without ``split`` half of one,
+    with their tokens and where they end in parts of a line."""
+    least, below = scale.unit / (scale.parts if split else 2), 0
     found: list[tuple[str, int, int]] = []
     for name, size in slot.stack:
         below += size
@@ -181,7 +192,7 @@ def _seen(slot: Slot, scale: Scale, split: bool) -> list[tuple[str, int, int]]:
     return found
 
 
-def _column_bands(slot: Slot, scale: Scale, split: bool, wanted: Container[str]) -> list[Band]:
+def _column_bands(slot: Slot, scale: Scale, split: bool, wanted: Container[str], before: Container[str]) -> list[Band]:
     """The bands of one column: of the rows that are wanted all that there is room for, else its largest."""
     top = scale.filled(slot.total)
     seen = [each for each in _seen(slot, scale, split) if each[0] in wanted]
@@ -189,7 +200,7 @@ def _column_bands(slot: Slot, scale: Scale, split: bool, wanted: Container[str])
         if ends := _fitted([end for _, _, end in seen], top, scale.parts, split):
             starts = [0, *ends[:-1]]
             return [(name, start, end) for (name, _, _), start, end in zip(seen, starts, ends, strict=True)]
-        seen.remove(min(seen, key=lambda each: each[1]))
+        seen.remove(min(seen, key=lambda each: each[1] * (STAY if each[0] in before else 1)))
     largest = max(seen or slot.stack, key=lambda each: each[1], default=None)
     return [(largest[0], 0, top)] if largest is not None and top else []
 

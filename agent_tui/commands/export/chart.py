@@ -132,6 +132,7 @@ def _legend(columns: Sequence[Column], limit: int) -> str:
         f'<li><i class="row-{kind.id}"></i>{escape(kind.label[:1].upper() + kind.label[1:])}</li>' for kind in kinds
     ]
     items += [f'<li><i class="limit"></i>Limit {tokens(limit, False)}</li>'] if limit else []
+    items += ['<li><i class="faded"></i>Faded: left by a rewind</li>'] if any(c.left for c in columns) else []
     folds = [fold for column in columns for fold in column.folds if not fold.undone]
     if folds:
         done = {what: sum(fold.what == what for fold in folds) for what in dict.fromkeys(fold.what for fold in folds)}

@@ -353,7 +353,7 @@ class ContextScreen(Guarded, Screen[None]):
         refused = self.edits.refused()
         if self.agent.models.spec.model == "demo" or self.agent.settings.context.exact_counting == "off":
             refused.add("x")
-        if not self.travel.history.count:
+        if not self.travel.timeline.count:
             refused |= {"←", "c"}
         return refused
 
