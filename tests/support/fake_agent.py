@@ -299,6 +299,7 @@ class FakeEdits(Edits):
         self._agent = agent
         self.gone: list[Dropped] = []
         self.refused = ""
+        self.folds: tuple[str, ...] = ()
         self.done = asyncio.Event()
         self.done.set()
 
@@ -317,7 +318,7 @@ class FakeEdits(Edits):
 
     async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
         self._agent.calls.append(("plan_fold", (first, last)))
-        return EditPlan((first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
+        return EditPlan(self.folds or (first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
 
     async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
         await self.done.wait()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from agent_tui.commands.edits import message_words
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import TOLD
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
+from agent_tui.text.cells import shorten
 from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
 
@@ -36,6 +38,8 @@ WHAT = "Select a message, or mark some with Space: "
 ALL = "Press Enter to open Messages and mark some. To drop all, start a new conversation with /clear."
 REASONING = "Reasoning is sent with its answer. Open the row to drop single answers, or reduce it with /thinking."
 AT_WORK = "Will be done when the running step ends."
+SHOWN = 30
+"""Cells of the words that tell where a range begins and ends."""
 ANOTHER = "The session changed; nothing was done."
 
 
@@ -74,9 +78,11 @@ def _is_document(line: Shown) -> bool:
     return line.row is not None and bool(line.row.path) and line.kind_id == "documents"
 
 
-def _range_words(chosen: int, between: int) -> str:
-    """Why a fold takes more than was chosen."""
-    return f"A summary replaces a whole range: with the {chosen:,} chosen go {between:,} more between or beside them."
+def _range_words(chosen: Collection[str], folded: Sequence[Message]) -> str:
+    """Why a fold takes more than was chosen: all from the first message that it takes to the last."""
+    first, last = (shorten(message_words(message), SHOWN) for message in (folded[0], folded[-1]))
+    more = sum(message.id not in chosen for message in folded)
+    return f"A summary replaces a whole range: {more:,} more than chosen, from “{first}” to “{last}”."
 
 
 class ContextEdits:
@@ -142,8 +148,9 @@ class ContextEdits:
         self._view.say("Planning…")
         plan = await edits.plan_fold(ids[0], ids[-1])
         line = f"{plan.line} z: fold · Esc: cancel"
-        if between := len(set(plan.part_ids).difference(ids)):
-            line = f"{_range_words(len(ids), between)} {line}"
+        if not wanted.issuperset(plan.part_ids):
+            folded = [message for message in self._agent.conversation.path if message.id in plan.part_ids]
+            line = f"{_range_words(wanted, folded)} {line}"
         self._ask(line, lambda: edits.fold(ids[0], ids[-1]))
 
     def refused(self) -> set[str]:
