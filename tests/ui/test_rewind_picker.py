@@ -60,7 +60,7 @@ async def test_the_tree_is_to_be_read_at_every_size(tmp_path: Path, size: tuple[
         assert deeper[0] == deeper[1] < deeper[2]
         await run.pilot.press("tab")
         await run.until(lambda: "Branch of 4 messages" in run.shown())
-        assert "Ctrl+R files · Ctrl+F fork · Tab branch" in run.shown()
+        assert "Ctrl+R files · Ctrl+F fork" in run.shown()
         assert "Ctrl+R also restores 1 file: src/a.py." in " ".join(run.shown().replace("│", " ").split())
 
 
