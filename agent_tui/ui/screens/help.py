@@ -172,7 +172,9 @@ class HelpScreen(Picker[HelpRow, str]):
         return entry.doc
 
     def refused(self) -> Container[str]:
-        return () if self.current is not None and self.current.command else ("Tab",)
+        if self.current is None:
+            return ("↑↓", "Tab")
+        return () if self.current.command else ("Tab",)
 
     def chosen(self, entry: HelpRow) -> None:
         """Enter is what one presses to be done with reading, too."""

@@ -76,7 +76,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     PREVIEW_LINES = 2
     NO_MATCH = "No session matches."
     EMPTY = "No sessions yet."
-    LEAVE = "Ctrl+A all projects · Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
     @dataclass
