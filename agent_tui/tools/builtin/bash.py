@@ -270,7 +270,8 @@ class _Found:
         """``stopped`` without what is let be written, and with what the command has already ``written``."""
         begun = _names(sorted(written), root)
         begun = f" (it has already written in {begun} and would start over)" if begun else ""
-        return replace(stopped, what=f"{(self.rest or stopped).what}{begun}", rules=self.rules)
+        left = self.rest or stopped
+        return replace(stopped, what=f"{left.what}{begun}", rules=self.rules, writes=left.writes, ports=left.ports)
 
 
 def _names(places: Iterable[Path], root: Path) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,6 +99,12 @@ class SessionReach:
         self._read: list[str] = []
         self._granted: dict[str, list[str]] = {}
 
+    def scratch(self) -> SessionReach:
+        """A copy, with grants of its own."""
+        other = copy(self)
+        other._granted = dict(self._granted)
+        return other
+
     def name(self, own_words: str) -> None:
         """The user wrote this themselves: hosts named in it are known from now on."""
         self._hosts = list(dict.fromkeys([*self._hosts, *hosts_in(own_words)]))[-_KEPT:]
@@ -148,7 +155,7 @@ class SessionReach:
         why = f"after {since}" if known else "which neither you nor the project's files mention"
         why += f", after {since}" if since and not known else ""
         reason = f"fetches from {host}, {why}"
-        return Decision("ask", reason, patterns=[rule], grants=rule)
+        return Decision("ask", reason, patterns=[rule], session=[rule])
 
     def search(self, url: Url) -> Decision:
         """Decides on a search at the user's own endpoint that no rule speaks of: a query tells it something, too."""
@@ -156,7 +163,7 @@ class SessionReach:
             return ALLOWED
         since = self.since()
         reason = f"sends what is searched to {url.host}{f', after {since}' if since else ''}"
-        return Decision("ask", reason, patterns=[SEARCH_TOOL], grants=SEARCH_TOOL)
+        return Decision("ask", reason, patterns=[SEARCH_TOOL], session=[SEARCH_TOOL])
 
     def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
         """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it.
@@ -175,12 +182,13 @@ class SessionReach:
                 return ALLOWED
             if since:
                 reason = f"a tool of the MCP server {server} that may reach other systems{after}"
-                return Decision("ask", reason, patterns=rules, grants=rule)
-            reason = f"uses the MCP server {server}; yes allows all its read-only tools"
-            return Decision("ask", reason, patterns=[consent] if is_plain(called.server) else [], grants=consent)
-        if self.granted(name, leaves=called.open_world, but=own):
+                return Decision("ask", reason, patterns=rules, session=rules)
+            consents = [consent] if is_plain(called.server) else []
+            return Decision("ask", f"uses the MCP server {server}", patterns=consents, session=consents)
+        rule = rule if rules else name
+        if self.granted(rule, leaves=called.open_world, but=own):
             return ALLOWED
-        return Decision("ask", f"a tool of the MCP server {server}{after}", patterns=rules or [name], session=[name])
+        return Decision("ask", f"a tool of the MCP server {server}{after}", patterns=[rule], session=[rule])
 
     def passed(self, intent: Intent, outside: Iterable[Path], left_sandbox: bool) -> None:
         """A call may run: notes what it reads of outside the project."""

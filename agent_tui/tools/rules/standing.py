@@ -76,6 +76,14 @@ class SessionRules:
         self._begun: Configuration | None = None
         self._bound: dict[Rule, Configuration] = {}
 
+    def scratch(self) -> SessionRules:
+        """A copy, of which nothing is stored."""
+        other = copy(self)
+        other._save = lambda rule, which: None
+        other._deny, other._ask, other._allow = [*self._deny], [*self._ask], [*self._allow]
+        other._session, other._bound = [*self._session], dict(self._bound)
+        return other
+
     # What is added and taken away
 
     def remember(self, texts: Iterable[str], which: Which = "allow") -> None:
@@ -101,6 +109,7 @@ class SessionRules:
     def allow_for_session(self, text: str) -> None:
         """Allows what a rule says until the program ends."""
         rule = parse_rule(text)
+        self._bound[rule] = configuration(self._root)
         if rule not in self._session:
             self._session.append(rule)
 
@@ -138,8 +147,9 @@ class SessionRules:
         return {"deny": self._deny, "ask": self._ask, "allow": self._allow}[which]
 
     def for_tool(self, which: Which, tool: str, matches: Callable[[Rule], bool]) -> Rule | None:
-        """The first that names ``tool`` and satisfies ``matches``."""
-        return next((rule for rule in self.of(which) if rule.names(tool) and matches(rule)), None)
+        """The first that names ``tool`` and satisfies ``matches``; what allows may be a rule of the session's."""
+        rules = self._granted if which == "allow" else self.of(which)
+        return next((rule for rule in rules if rule.names(tool) and matches(rule)), None)
 
     def for_every_call(self, which: Which, tool: str) -> Rule | None:
         """The first that names ``tool`` and nothing in particular."""

@@ -229,14 +229,17 @@ _A_SOCKET = "to open a socket"
 @dataclass(slots=True, frozen=True)
 class Stopped:
     """``what`` it wants, in words that follow "wants": ``to write build/``. ``network``: it needs to reach out;
-    ``hosts`` are those it named. ``socket``: a unix socket is all it wants. ``rules`` would let commands write there
-    until the program ends."""
+    ``hosts`` are those it named. ``socket``: a unix socket is all it wants. ``writes``, ``ports``: it
+    wants to write, to open or reach a port or a socket; ``rules`` would let commands write there until the program
+    ends."""
 
     what: str
     network: bool = False
     hosts: tuple[str, ...] = ()
     socket: bool = False
     rules: tuple[str, ...] = ()
+    writes: bool = False
+    ports: bool = False
 
 
 def stopped(
@@ -251,6 +254,7 @@ def stopped(
         _written(attempts, root, _refusals(tail, succeeded)) if attempts is not None else _said(tail, succeeded)
     ):
         wanted.append(f"to write {written}")
+    ports = False
     unreached = [line for line in tail.split("\n") if _UNREACHED.search(line)]
     hosts = tuple(dict.fromkeys(host for line in unreached for host in _hosts(line)))[:3]
     if unreached:
@@ -258,10 +262,15 @@ def stopped(
     elif not succeeded and (line := _socket_line(tail)):
         port = _PORT.search(line)
         wanted.append(f"to open port {port.group(1) or port.group(2)}" if port else _A_SOCKET)
+        ports = True
     elif not succeeded and serving and (line := next(filter(_NOBODY.search, tail.split("\n")), "")):
         port = _PORT.search(line)
         wanted.append(f"to reach port {port.group(1) or port.group(2)}" if port else "to reach a port")
-    return Stopped(" and ".join(wanted), bool(unreached), hosts, wanted == [_A_SOCKET]) if wanted else None
+        ports = True
+    if not wanted:
+        return None
+    alone = wanted == [_A_SOCKET]
+    return Stopped(" and ".join(wanted), bool(unreached), hosts, alone, writes=bool(written), ports=ports)
 
 
 def _refusals(tail: str, succeeded: bool) -> list[str] | None:
