@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
+from agent_tui.tools.mcp_names import is_mcp_name, split_tool_name
 
 if TYPE_CHECKING:
     from agent_tui.models.events import ApprovedMode, PermissionAsked, QuestionAsked
@@ -72,8 +73,8 @@ def _for_session(rule: str, tool: str) -> str:
     where = where.removesuffix("/**").removeprefix("./")
     if tool == "bash" and where not in (".", ""):
         return f"Yes, and let commands write in {shorten(spelled(where, line=True), 100)} for this session"
-    if what.startswith("mcp__"):
-        server, _, called = what.removeprefix("mcp__").partition("__")
+    if is_mcp_name(what):
+        server, called = split_tool_name(what)
         return f"Yes, {shorten(spelled(f'{server}: {called}', line=True), 100)} for this session"
     verb = "edits" if what == "edit" else "reading"
     if where in (".", ""):

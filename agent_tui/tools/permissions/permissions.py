@@ -20,6 +20,7 @@ from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_within
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import starts_when_fetched
+from agent_tui.tools.mcp_names import is_mcp_name
 from agent_tui.tools.permissions.reach import SessionReach
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, RULE_ASKS, Decision, denied_by, worst
 from agent_tui.tools.rules.rule import Rule, parse_rule, plain_start, url_matches
@@ -68,7 +69,7 @@ class Permissions(Standing):
     def allow_for_session(self, text: str) -> None:
         """Allows what a rule says until the program ends: edits, folders outside the project, hosts, tools."""
         tool = parse_rule(text).tool
-        if tool.startswith("mcp__"):
+        if is_mcp_name(tool):
             self.reach.grant(tool)
         else:
             self.rules.allow_for_session(text)
