@@ -21,6 +21,7 @@ from agent_tui.models.events import (
     PermissionAnswered,
     PermissionAsked,
     RetryWaiting,
+    RuleOffer,
     TurnEnded,
     TurnStarted,
 )
@@ -335,7 +336,9 @@ def test_a_command_breaks_between_words() -> None:
 
 
 def _asked(*patterns: str, **display: Any) -> PermissionAsked:
-    return PermissionAsked("r1", "c1", "edit", "edit long.py", {**display}, list(patterns))
+    return PermissionAsked(
+        "r1", "c1", "edit", "edit long.py", {**display}, [RuleOffer((pattern,)) for pattern in patterns]
+    )
 
 
 async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
         await chat.shows("Done again.")
         assert not [event for event in chat.seen.events if isinstance(event, PermissionAsked)]
         await chat.say("/permissions")
-        await chat.shows(asked.patterns[0])
+        await chat.shows(asked.offers[0].rules[0])
     assert (home.project / "a.txt").read_text() == "b\n"
 
 

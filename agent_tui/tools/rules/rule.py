@@ -22,6 +22,7 @@ from agent_tui.errors import ConfigError, ToolError
 from agent_tui.records import dataclass
 from agent_tui.tools.files.walk import Glob
 from agent_tui.tools.git.repository import find_repository
+from agent_tui.tools.mcp_names import is_mcp_name, short_name
 from agent_tui.tools.urls import parse_url
 from agent_tui.tools.word_sets import word_set
 
@@ -40,7 +41,7 @@ class Rule:
         with."""
         if fnmatch.fnmatchcase(tool, self.tool):
             return True
-        return "__" in self.tool and tool.startswith("mcp__") and fnmatch.fnmatchcase(tool[len("mcp__") :], self.tool)
+        return is_mcp_name(tool) and "__" in self.tool and fnmatch.fnmatchcase(short_name(tool), self.tool)
 
 
 def parse_rule(text: str) -> Rule:

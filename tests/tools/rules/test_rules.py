@@ -13,8 +13,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.builtin.conversation import SkillTool
-from agent_tui.tools.mcp.names import tool_name
-from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH, tool_name
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.rule import KNOWN, checked_rules
 from tests.support.cli import REPOSITORY
