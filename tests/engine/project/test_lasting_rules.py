@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,10 @@ def refuse(desk: PermissionDesk, asked: PermissionAsked) -> None:
     desk.answer(asked.request_id, False)
 
 
+def accept(offer: RuleOffer, desk: PermissionDesk, asked: PermissionAsked) -> None:
+    desk.answer(asked.request_id, True, offer)
+
+
 def standing(root: Path, mode: PermissionMode = "ask", held: bool = False, **more: object) -> Permissions:
     config = PermissionsConfig(mode, **more)  # type: ignore[arg-type]
     return permissions_of(root, config, holds=lambda domain: held or domain == "free", save=lambda rule: None)
@@ -107,7 +112,7 @@ async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path
     for offer in first[0].offers if first else ():
         assert len(set(offer.rules)) == len(offer.rules)
         permissions = standing(root, held=held)
-        accepting, asked = desk_of(permissions, lambda desk, each, o=offer: desk.answer(each.request_id, True, o))
+        accepting, asked = desk_of(permissions, partial(accept, offer))
         assert (await judged(accepting, command)).allowed and len(asked) == 1
         none, again = desk_of(permissions, refuse)
         assert (await judged(none, command)).allowed and not again, "the rules hold from now on"
@@ -207,7 +212,7 @@ async def test_one_call_of_another_tool_is_once_too(tmp_path: Path, tool: str) -
     root = make_project(tmp_path)
     permissions = standing(root)
     if tool == "edit":
-        intent = Intent("edit", "edit a", paths=(root / "src" / "a",))
+        intent = Intent("edit", "edit a", paths=[root / "src" / "a"])
     else:
         intent = Intent("network", "fetch", url="https://example.org/x")
     decisions = [permissions.decide(tool, intent)]

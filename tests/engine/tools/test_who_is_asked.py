@@ -51,7 +51,7 @@ async def test_accepted_edits_still_ask_about_commands_and_rule_files(tmp_path: 
             "write .agent-tui/config.toml",
             f"write {tmp_path}/outside",
         ]
-        assert not any(a.offers for a in asked[1:])
+        assert not any(offer.lasts == "project" for a in asked[1:] for offer in a.offers)
         assert "make does that" in results(agent)[2].text
         assert (project / "notes.md").exists() and not (project / "made").exists()
         assert not (tmp_path / "outside").exists() and not (project / ".agent-tui").exists()
