@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from agent_tui.config import Settings
 from agent_tui.ui.app import AgentApp
-from agent_tui.ui.keys import ALONE
+from agent_tui.ui.keys import ALONE, PAUSE
 from tests.support.fake_agent import FakeAgent
 from tests.support.waiting import PATIENCE
 
@@ -77,6 +77,7 @@ async def press_alone(app: AgentApp, pilot: Pilot[Any], clock: Clock, keys: Iter
                 await pilot.pause()
                 await asyncio.sleep(0)
         await pilot.pause()
+        clock.now += 2 * PAUSE
 
 
 def shown(app: App[Any]) -> str:

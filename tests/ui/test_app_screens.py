@@ -46,7 +46,7 @@ def asked(**more: Any) -> PermissionAsked:
         "tool": "bash",
         "summary": "make test",
         "display": {"kind": "command", "text": "make test && echo \x1b[31mdone"},
-        "patterns": ["bash(make test*)"],
+        "offers": [RuleOffer(("bash(make test*)",))],
     }
     return PermissionAsked(**{**facts, **more})
 

@@ -204,7 +204,7 @@ async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(t
 
 
 async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) -> None:
-    asked = question(tool="edit", summary="edit a\nb", display=None, patterns=["bash(a\n\tb)"])
+    asked = question(tool="edit", summary="edit a\nb", display=None, offers=[RuleOffer(("bash(a\n\tb)",))])
     async with running(tmp_path) as run:
         await shown(run, asked)
         assert "a␊b" in run.shown() and "bash(a␊␉b)" in run.shown()
@@ -261,7 +261,7 @@ async def test_a_file_outside_the_project_is_attached_when_allowed(tmp_path: Pat
     async with running(tmp_path) as run:
         secret = await asking_to_attach(run, tmp_path)
         assert "No, and say" not in run.shown()
-        await run.pilot.press(key)
+        await run.answer(key)
         await run.until(lambda: run.agent.called("submit"))
         ((text, attachments),) = run.agent.called("submit")
         assert text == f"see @{secret}"

@@ -297,12 +297,13 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
             self._written_key(event)
             return
         action = None if event.key in UNGUARDED else action_of(self, event.key)
-        if event.key in UNGUARDED or (action is None and not event.is_printable):
+        takes_back = event.key == "backspace" and self._letters != ""
+        if event.key in UNGUARDED or (action is None and not event.is_printable and not takes_back):
             return
         event.stop()
         event.prevent_default()
         letter = event.character or "" if event.is_printable else ""
-        if event.key == "backspace" and self._letters:
+        if takes_back:
             self._take_back()
         elif self._done or self.guard.accidental() or action is None:
             self._take_for_words(letter)
