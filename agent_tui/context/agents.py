@@ -114,7 +114,7 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
     these."""
     from agent_tui.tools.aliases import own_name  # most sessions have no such list
     from agent_tui.tools.mcp.tool import READ_RESOURCE
-    from agent_tui.tools.mcp_names import is_mcp_name, with_all_tools
+    from agent_tui.tools.mcp_names import is_mcp_name, name_pattern, with_all_tools
     from agent_tui.tools.rules.foreign import parts_of
     from agent_tui.tools.rules.rule import KNOWN
 
@@ -126,7 +126,9 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
             return ("*",) if taken else None, strange
         if part == "-":
             continue
-        if is_mcp_name(name):
+        if name == "mcp":
+            own, bracket = name_pattern(part[len("mcp(") : -1] if bracket else "*"), ""
+        elif is_mcp_name(name):
             own = with_all_tools(name)
         elif (own := own_name(name)) not in KNOWN:
             strange.append(f"tool {part}")

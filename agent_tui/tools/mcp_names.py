@@ -60,5 +60,12 @@ def with_all_tools(name: str) -> str:
     return name if split_tool_name(name)[1] else f"{name.removesuffix(_BETWEEN)}{_BETWEEN}*"
 
 
+def name_pattern(named: str) -> str:
+    """The pattern of the names that ``mcp(…)`` means in a list of tools: ``server``, ``server.tool`` or ``*``."""
+    server, _, tool = named.strip().partition(".")
+    start = f"{_PREFIX}{server}{_BETWEEN}" if "*" in server else tool_prefix(server)
+    return tool_name(server, tool) if tool and "*" not in named else f"{start}{tool or '*'}"
+
+
 def _digest(text: str, length: int) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()[:length]

@@ -37,6 +37,10 @@ async def typed(run: Running, keys: str, apart: float) -> None:
     await run.pilot.pause(0.12)
 
 
+async def in_prompt(run: Running, text: str) -> None:
+    await run.until(lambda: run.app.prompt.text == text)
+
+
 def letters(text: str) -> str:
     return "|".join(text)
 
@@ -68,7 +72,7 @@ async def test_words_answer_nothing_and_are_all_in_the_prompt(tmp_path: Path) ->
         for number, (text, apart) in enumerate(WORDS):
             await shown(run, permission(str(number)))
             await typed(run, letters(text), apart)
-            await run.until(lambda text=text: run.app.prompt.text == text)
+            await in_prompt(run, text)
             panel = run.app.chat.questions.panel
             assert panel is not None and panel.asked.request_id == str(number), text
             assert not run.agent.called("answer_permission"), text
@@ -110,7 +114,7 @@ async def test_keys_answer_alone(tmp_path: Path) -> None:
             await typed(run, keys, apart)
             said = [call[1:] for call in run.agent.called("answer_permission") if call[0] == str(number)]
             assert said == ([answer] if answer else []), (keys, said)
-            await run.until(lambda prompt=prompt: run.app.prompt.text == prompt)
+            await in_prompt(run, prompt)
             run.agent.publish(PermissionAnswered(str(number), False))
             run.app.prompt.clear_text()
             await run.until(lambda: run.app.chat.questions.panel is None)
@@ -181,7 +185,7 @@ async def test_other_questions_hear_words_as_words(tmp_path: Path, asked: Event)
         await shown(run, asked)
         for text in ("yes but", "no", "and", "edit it", "1st", "so", "other", "can you"):
             await typed(run, letters(text), SLOW)
-            await run.until(lambda text=text: run.app.prompt.text == text)
+            await in_prompt(run, text)
             run.app.prompt.clear_text()
             await run.pilot.press("tab")
             run.clock.now += 2

@@ -39,7 +39,7 @@ from agent_tui.tools.mcp.protocol import (
     Told,
     ToolAnswer,
 )
-from agent_tui.tools.mcp.tool import IMAGES, McpCallTool, McpReadTool, ToolSearchTool, images
+from agent_tui.tools.mcp.tool import IMAGES, READ_RESOURCE, McpCallTool, McpReadTool, ToolSearchTool, images
 from agent_tui.tools.mcp_names import CALL, READ, SEARCH, server_part, short_name, tool_prefix
 
 DEFAULT_WINDOW = 128_000
@@ -137,6 +137,13 @@ class McpManager:
     def servers(self) -> list[tuple[str, ServerState, str]]:
         """Name, state and one line about it, of every server there is."""
         return [(s.name, s.state, s.detail) for s in self._servers.values()]
+
+    def known_tools(self) -> dict[str, set[str] | None]:
+        """The tools of every server; None as long as it is not connected."""
+        return {
+            s.name: {tool.tool for tool in s.offer.tools} | {READ_RESOURCE} if s.state == "connected" else None
+            for s in self._servers.values()
+        }
 
     def start(self, changed: Callable[[], None]) -> None:
         """Begins to start the servers, in the background. Needs a running event loop."""

@@ -81,6 +81,15 @@ class Permissions(Standing):
             else:  # a host or a server: what is read from outside later calls such a yes into question
                 self.reach.grant(text)
 
+    @property
+    def for_session(self) -> list[str]:
+        """The rules that hold until the program, or the session, ends."""
+        return [*self.rules.for_session, *self.reach.grants]
+
+    def forget_for_session(self, text: str) -> bool:
+        """Takes such a rule out of force; False when there is none like it."""
+        return self.reach.revoke(text) or self.rules.forget_for_session(text)
+
     def after(self, offer: RuleOffer) -> Permissions:
         """A copy that judges as if an offer had been accepted; nothing is stored."""
         other = copy(self)
@@ -169,9 +178,9 @@ class Permissions(Standing):
             return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
         if asks:
             return Decision("ask", RULE_ASKS, patterns=[])
-        if declared or rules.for_every_call("allow", tool) or rules.for_server("allow", called, whole=False):
+        if declared or rules.for_every_call("allow", tool) or rules.for_server("allow", called):
             return ALLOWED
-        return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), rules.has_consent(called.server))
+        return self.reach.call(tool, called)
 
     def passed(self, tool: str, intent: Intent, decision: Decision) -> None:
         """A call may run now, the user's yes included."""

@@ -127,6 +127,15 @@ class SessionReach:
         """The user said yes to this, for as long as the session lasts."""
         self._granted[key] = list(self._read)
 
+    @property
+    def grants(self) -> list[str]:
+        """What the user said yes to."""
+        return list(self._granted)
+
+    def revoke(self, key: str) -> bool:
+        """Takes such a yes back; False where there is none."""
+        return self._granted.pop(key, None) is not None
+
     def granted(self, key: str, *, leaves: bool = False, but: str = "") -> bool:
         """Returns whether the user said yes to this; where something ``leaves`` the machine, after all that was read
         but ``but``."""
@@ -165,30 +174,18 @@ class SessionReach:
         reason = f"sends what is searched to {url.host}{f', after {since}' if since else ''}"
         return Decision("ask", reason, patterns=[SEARCH_TOOL], session=[SEARCH_TOOL])
 
-    def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
-        """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it.
-        ``reads_unasked``: in this mode tools that only look need no question of their own; ``has_consent``: a rule says
-        the server may be used."""
-        server, own = pictured_line(called.server), _answer_of(called)
+    def call(self, name: str, called: ServerTool) -> Decision:
+        """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it."""
+        own = _answer_of(called)
         since = self.since(own) if called.open_world else ""
-        rule = rule_of(called)
-        rules = [rule] if is_plain(called.server, called.tool) else []
-        after = f", after {since}" if since else ""
-        if called.only_looks and reads_unasked:
-            consent = f"mcp({called.server})"
-            if not since and (has_consent or self.granted(consent)):
-                return ALLOWED
-            if self.granted(rule, leaves=True, but=own):
-                return ALLOWED
-            if since:
-                reason = f"a tool of the MCP server {server} that may reach other systems{after}"
-                return Decision("ask", reason, patterns=rules, session=rules)
-            consents = [consent] if is_plain(called.server) else []
-            return Decision("ask", f"uses the MCP server {server}", patterns=consents, session=consents)
-        rule = rule if rules else name
-        if self.granted(rule, leaves=called.open_world, but=own):
+        rule = rule_of(called) if is_plain(called.server, called.tool) else name
+        rules = [rule, *([f"mcp({called.server})"] if is_plain(called.server) else [])]
+        if any(self.granted(each, leaves=called.open_world, but=own) for each in rules):
             return ALLOWED
-        return Decision("ask", f"a tool of the MCP server {server}{after}", patterns=[rule], session=[rule])
+        reason = f"a tool of the MCP server {pictured_line(called.server)}"
+        if since:
+            reason += f" that may reach other systems, after {since}" if called.only_looks else f", after {since}"
+        return Decision("ask", reason, patterns=[rule], session=rules)
 
     def passed(self, intent: Intent, outside: Iterable[Path], left_sandbox: bool) -> None:
         """A call may run: notes what it reads of outside the project."""

@@ -93,7 +93,7 @@ def _asked(asked: Sequence[Decision], together: Decision) -> Decision:
 
 
 def denied_by(rule: Rule) -> Decision:
-    text = rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})"
+    text = rule.written
     return Decision(
         "deny", f"the rule {text} denies it", f"Refused: the user's rule {text} denies this. Do not retry it."
     )
