@@ -430,7 +430,7 @@ class _Run:
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.environment import missed
-        from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, refused, stopped, undone
+        from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, not_kept, refused, stopped, undone
 
         notes += undone(self._group.kept)
         found: Stopped | None = None
@@ -443,6 +443,8 @@ class _Run:
                 found = stopped(text, code == 0, tried, self._context.root.resolve(), serving)
             if found is not None:
                 self._attempts.undo()
+            elif not ended:
+                notes += not_kept(tried, self._context.root.resolve())
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)

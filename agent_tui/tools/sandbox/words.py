@@ -273,6 +273,24 @@ def stopped(
     return Stopped(" and ".join(wanted), bool(unreached), hosts, alone, writes=bool(written), ports=ports)
 
 
+_LEAVINGS = re.compile(
+    r"\.benchmarks|\.coverage(\..*)?|\.hypothesis|\.testmondata.*|\.nyc_output|\.stestr|\.phpunit\.result.*|__pycache__"
+)
+"""What test programs keep for their next run, at the end of one that is over by then."""
+
+
+def _is_leaving(path: Path) -> bool:
+    return any(_LEAVINGS.fullmatch(part) for part in path.parts)
+
+
+def not_kept(attempts: Mapping[Path, bool], root: Path) -> list[str]:
+    """A line for what a test program that did its work could not keep for its next run."""
+    found = [path.relative_to(root) for path in attempts if path.is_relative_to(root) and _is_leaving(path)]
+    names = sorted({next(part for part in path.parts if _LEAVINGS.fullmatch(part)) for path in found})
+    names = [name for name in names if name != "__pycache__"]
+    return [f"[sandbox: {', '.join(names)} not kept: this ran only looking, and is complete]"] if names else []
+
+
 def _refusals(tail: str, succeeded: bool) -> list[str] | None:
     """The lines that say why a program failed: a cache that is named there it could not do without. None where it ended
     well."""
@@ -282,13 +300,13 @@ def _refusals(tail: str, succeeded: bool) -> list[str] | None:
 
 
 def _written(attempts: Mapping[Path, bool], root: Path, refusals: Sequence[str] | None) -> str:
-    """The paths as the user is told of them. Caches that could not be written stop few programs, and what a program
-    that ended well only tried to lock stops none."""
+    """The paths as the user is told of them. Caches and what is kept of a test run stop few programs that could not
+    write them, and what a program that ended well only tried to lock stops none."""
     by_first: dict[str, list[str]] = {}
     for path, folder in attempts.items():
         inside = path.is_relative_to(root)
         name = path.relative_to(root).as_posix() if inside else str(path)
-        if _CACHE.search(name) and not any(name in line for line in refusals or ()):
+        if (_CACHE.search(name) or _is_leaving(path)) and not any(name in line for line in refusals or ()):
             continue
         if refusals is None and path.name == "index.lock":
             continue
