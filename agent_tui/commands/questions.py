@@ -78,8 +78,8 @@ class PermissionDialog:
         if self.offer is None:
             return permission_choices(self._asked)
         return [
-            PermissionChoice("y", "Yes, add this and allow the call", True, self.offer),
-            PermissionChoice("b", "Back: nothing is added", back=True),
+            PermissionChoice("y", "Yes, and allow this call", True, self.offer),
+            PermissionChoice("b", "No, back to the question", back=True),
         ]
 
     @property
@@ -87,7 +87,7 @@ class PermissionDialog:
         """What the second step asks."""
         assert self.offer is not None
         what = "this rule" if len(self.offer.rules) == 1 else f"these {len(self.offer.rules)} rules"
-        return f"Allow {what} in this project?" if self.offer.lasts == "project" else f"Allow {what} for this session?"
+        return f"Add {what} for this {self.offer.lasts}?"
 
     @property
     def text(self) -> str:
@@ -134,6 +134,8 @@ def _opened(rule: str, tool: str, most: int) -> str:
     what, _, where = rule.removesuffix(")").partition("(")
     if what == "network":
         return "package registries" if where == "registries" else shorten(spelled(where, line=True), most)
+    if what == "mcp" and "." not in where:
+        return f"all tools of the MCP server {shorten(spelled(where, line=True), most)}"
     if not where.endswith("/**") or what not in ("edit", "read"):
         return shorten(spelled(rule, line=True), most)
     folder = where.removesuffix("/**").removeprefix("./")

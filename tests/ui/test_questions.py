@@ -310,7 +310,7 @@ async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: P
         assert "Allow mcp(trips.plan) for this session" in run.shown()
         run.clock.now += 1
         await run.answer("s")
-        assert "Allow this rule for this session?" in run.shown() and "edit(./**)" in run.shown()
+        assert "Add this rule for this session?" in run.shown() and "edit(./**)" in run.shown()
         assert not run.agent.called("answer_permission")
         await run.answer("enter")
         await run.until(lambda: run.agent.called("answer_permission"))

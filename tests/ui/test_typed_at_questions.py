@@ -124,7 +124,7 @@ async def test_a_lasting_rule_is_confirmed_in_a_step_of_its_own(tmp_path: Path) 
     async with running(tmp_path, size=(60, 20)) as run:
         await shown(run, permission("r"))
         await run.answer("a")
-        assert "Allow these 2 rules in this project?" in run.shown()
+        assert "Add these 2 rules for this project?" in run.shown()
         assert "bash(touch *)" in run.shown() and "bash(rm -rf tests)" in run.shown() and "/permissions" in run.shown()
         await typed(run, letters("yes"), SLOW)
         await run.until(lambda: run.app.prompt.text == "yes")
@@ -141,7 +141,7 @@ async def test_a_lasting_rule_is_confirmed_in_a_step_of_its_own(tmp_path: Path) 
         for _ in range(20):  # held down
             run.clock.now += 0.03
             await run.pilot.press("enter")
-        assert not run.agent.called("answer_permission") and "Allow these 2 rules" in run.shown()
+        assert not run.agent.called("answer_permission") and "Add these 2 rules" in run.shown()
         run.clock.now += PAUSE + 0.1
         await run.answer("enter")
         await run.until(lambda: run.agent.called("answer_permission"))
