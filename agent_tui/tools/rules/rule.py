@@ -68,8 +68,7 @@ class Rule:
         return any(fnmatchcase(name, split_tool_name(self.tool)[0]) for name in (server, server_part(server)))
 
     def names_call(self, server: str, tool: str) -> bool:
-        """Returns whether it is about a tool of a server: ``mcp``, ``mcp(*)``, ``mcp(server)``, ``mcp(server.tool)``,
-        ``mcp__server``, ``mcp__server__tool`` and ``server__tool`` say what they mean."""
+        """Returns whether it is about a tool of a server, whichever of their names it is written with."""
         if self.tool == "mcp":
             return any(fnmatchcase(name, self.pattern or "*") for name in (server, f"{server}.{tool}"))
         if self.names(tool_name(server, tool)):
