@@ -64,6 +64,10 @@ def test_files_are_read_again_when_they_change(tmp_path: Path) -> None:
         ("Read, SlashCommand, Nonsense", "read", "bash", ("tool SlashCommand", "tool Nonsense")),
         ("Bash(git diff:*), Read", "read", "bash", ("tool Bash(git diff:*)",)),
         ("mcp__github__search, mcp__linear", "mcp__github__search mcp__linear__any", "mcp__github__other read", ()),
+        ("mcp(github), mcp(linear.any)", "mcp__github__search mcp__linear__any", "mcp__linear__other read", ()),
+        ("mcp(*)", "mcp__github__search mcp__linear__any", "read", ()),
+        ("mcp, read", "mcp__github__search read", "bash", ()),
+        ("mcp(git*), mcp(linear.get_*)", "mcp__github__search mcp__linear__get_x", "mcp__linear__put_x", ()),
         ("*", "read bash mcp__github__search", "", ()),
         ("Nonsense", "", "read bash edit", ("tool Nonsense",)),
     ],
@@ -89,6 +93,7 @@ def test_what_is_taken_away_is_taken_whole(tmp_path: Path) -> None:
         ("mcp__github", "mcp__github__search mcp__github__read_resource mcp_read", "mcp__linear__search"),
         ("mcp__github__read_resource", "mcp__github__read_resource mcp_read", "mcp__github__search"),
         ("mcp__github__search", "mcp__github__search", "mcp__github__read_resource mcp_read"),
+        ("mcp(github)", "mcp__github__search mcp_read", "mcp__linear__search"),
     ],
 )
 def test_what_does_the_same_by_another_name_is_taken_with_it(

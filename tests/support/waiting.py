@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-PATIENCE = 8.0
+PATIENCE = 60.0
 """Seconds after which a wait has failed. Generous: only a broken program makes anybody wait for it."""
 
 

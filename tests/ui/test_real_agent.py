@@ -209,7 +209,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
         asked = await chat.seen.next(PermissionAsked)
         await chat.shows("Always allow")
         await chat.look()
-        await chat.answer("a")
+        await chat.answer("a", "y")
         await chat.seen.next(TurnEnded)
     (home.project / "a.txt").unlink()
     home.script(calls("write", path="a.txt", content="b\n") + says("Done again."))

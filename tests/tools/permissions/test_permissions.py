@@ -67,7 +67,7 @@ def test_fetching(make: Make, url: str, auto: str, rule: str) -> None:
 def test_mcp_and_internal_tools(make: Make) -> None:
     intent = Intent("mcp", "call", server=ServerTool("github", "push"))
     asked = make().decide("mcp__github__push", intent)
-    assert (asked.patterns, asked.session) == (["mcp(github.push)"], ["mcp(github.push)"])
+    assert (asked.patterns, asked.session) == (["mcp(github.push)"], ["mcp(github.push)", "mcp(github)"])
     assert make(allow=["github__*"]).decide("github__push", intent).action == "allow"
     assert make("auto", deny=["github__*"]).decide("github__push", intent).action == "deny"
     assert make("plan").decide("todo", Intent("internal", "todo")).action == "allow"
