@@ -79,7 +79,7 @@ class PermissionDialog:
             return permission_choices(self._asked)
         return [
             PermissionChoice("y", "Yes, and allow this call", True, self.offer),
-            PermissionChoice("b", "No, back to the question", back=True),
+            PermissionChoice("n", "No, back to the question", back=True),
         ]
 
     @property

@@ -143,7 +143,7 @@ class _Open:
     future: asyncio.Future[_Answer | Decision]
     tool: str
     intent: Intent
-    offers: Sequence[RuleOffer]
+    offers: Sequence[RuleOffer] = ()
     again: bool = False
     """It is about a command that has run in ``look``."""
     deciding: asyncio.Task[None] | None = None
@@ -277,24 +277,17 @@ class PermissionDesk:
                 return Verdict(False, f"Blocked by the user's PermissionRequest hook: {why}")
             if choice == "allow" and RULE_ASKS not in decision.reason:
                 return self._allowed(call, name, intent, decision, asker)
-        offers = await self._offers(name, intent, decision, stopped)
         request_id = new_id("ask")
         future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
-        self._open[request_id] = _Open(future, name, intent, offers, again=stopped is not None)
+        question = self._open[request_id] = _Open(future, name, intent, again=stopped is not None)
         display = intent.display or {"kind": "text", "text": intent.summary}
         reason = decision.reason + self._where(intent, decision, stopped is not None)
-        self._publish(
-            PermissionAsked(
-                request_id,
-                call.call_id,
-                name,
-                intent.summary,
-                display,
-                offers,
-                f"{asker}: {reason}" if asker else reason,
-            )
-        )
+        reason = f"{asker}: {reason}" if asker else reason
         try:
+            question.offers = await self._offers(name, intent, decision, stopped)
+            if not future.done():  # a change of the mode may have answered it meanwhile
+                offers = question.offers
+                self._publish(PermissionAsked(request_id, call.call_id, name, intent.summary, display, offers, reason))
             answer = await future
         except BaseException:
             self._publish(PermissionAnswered(request_id, False))

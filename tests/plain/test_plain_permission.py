@@ -69,7 +69,7 @@ def test_words_are_a_message(line: str) -> None:
         (["a", "also"], None),
         (["a", "y"], (True, RULES, "")),
         (["2", "1"], (True, RULES, "")),
-        (["a", "b", "y"], (True, None, "")),
+        (["a", "n", "y"], (True, None, "")),
         (["s", "2", "n"], (False, None, "")),
         (["s", "yes"], (True, SESSION, "")),
         (["f", "use tox"], (False, None, "use tox")),

@@ -134,7 +134,7 @@ async def test_a_lasting_rule_is_confirmed_in_a_step_of_its_own(tmp_path: Path) 
         await run.answer("escape")
         assert "Yes, this once" in run.shown() and not run.agent.called("answer_permission")
         run.clock.now += 2
-        await run.answer("s", "b")
+        await run.answer("s", "n")
         assert "Yes, this once" in run.shown() and not run.agent.called("answer_permission")
         run.clock.now += 2
         await run.pilot.press("down", "enter")

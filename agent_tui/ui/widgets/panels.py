@@ -37,7 +37,7 @@ PARTS = " · "
 """What stands between the parts of a reason."""
 REASON, SHORT_REASON = 3, 2
 """Lines of the reason that are shown, and on low screens."""
-PERMISSION_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…", "b": "back"}
+PERMISSION_WORDS = {"y": "yes", "a": "always", "s": "session", "n": "no", "f": "no, because…"}
 SHORT_RULE = 18
 """Cells of a rule that tells answers apart where several are remembered."""
 
@@ -116,7 +116,7 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('y')", "Yes", show=False, id="allow"),
         Binding("a", "answer('a')", "Always", show=False, id="always"),
-        *(Binding(key, f"answer('{key}')", "Always, or back", show=False) for key in PROJECT_KEYS[1:]),
+        *(Binding(key, f"answer('{key}')", "Always", show=False) for key in PROJECT_KEYS[1:]),
         *(Binding(key, f"answer('{key}')", "This session", show=False) for key in SESSION_KEYS),
         Binding("n", "answer('n')", "No", show=False, id="deny"),
         Binding("f", "answer('f')", "No, and say why", show=False, id="feedback"),
