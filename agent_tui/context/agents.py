@@ -28,7 +28,7 @@ _USED = frozenset({"name", "description", "tools", "disallowedTools", "model"})
 
 @dataclass(slots=True, frozen=True)
 class AgentType:
-    """``tools`` are those it may have, by our names (``server__*`` for all of an MCP server), None for all there are;
+    """``tools`` are those it may have, by our names (with ``*`` for all of an MCP server), None for all there are;
     ``without`` are taken from these. ``model`` is empty for the session's own. ``unused`` is what of its head means
     nothing here."""
 
@@ -114,6 +114,7 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
     these."""
     from agent_tui.tools.aliases import own_name  # most sessions have no such list
     from agent_tui.tools.mcp.tool import READ_RESOURCE
+    from agent_tui.tools.mcp_names import is_mcp_name, name_pattern, with_all_tools
     from agent_tui.tools.rules.foreign import parts_of
     from agent_tui.tools.rules.rule import KNOWN
 
@@ -125,9 +126,10 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
             return ("*",) if taken else None, strange
         if part == "-":
             continue
-        if name.startswith("mcp__"):
-            own = name.removeprefix("mcp__")
-            own = own if "__" in own else f"{own}__*"
+        if name == "mcp":
+            own, bracket = name_pattern(part[len("mcp(") : -1] if bracket else "*"), ""
+        elif is_mcp_name(name):
+            own = with_all_tools(name)
         elif (own := own_name(name)) not in KNOWN:
             strange.append(f"tool {part}")
             continue
@@ -137,7 +139,7 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
         found[own] = None
         if own == "edit" or (taken and own == "write"):
             found["apply_patch"] = None  # it creates files, too
-        if taken and "__" in own and own.endswith(("*", f"__{READ_RESOURCE}")):
+        if taken and is_mcp_name(own) and own.endswith(("*", f"__{READ_RESOURCE}")):
             found["mcp_read"] = None  # it reads from every server
     return tuple(found), strange
 

@@ -39,6 +39,9 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.arguments import parse_arguments
 
+WHOLE = 1_000_000
+"""Cells of a rule that an option names: who answers by an option sees no other step."""
+
 QuestionKind = Literal["permission", "plan", "choice", "stop", "server"]
 OptionKind = Literal["allow_once", "allow_always", "reject", "choice"]
 
@@ -314,22 +317,23 @@ class Control:
             raise
 
     def _permission(self, asked: PermissionAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
-        choices = {choice.key: choice for choice in permission_choices(asked) if not choice.feedback}
+        found = permission_choices(asked, most=WHOLE)
+        choices = {choice.key: choice for choice in found if not choice.feedback}
 
         def answer(chosen: Sequence[str], text: str) -> None:
             choice = choices[chosen[0] if chosen else "n"]
-            self._agent.permissions.answer(asked.request_id, choice.allow, choice.pattern, text)
+            self._agent.permissions.answer(asked.request_id, choice.allow, choice.offer, text)
 
         options = tuple(
             Option(
                 choice.key,
                 choice.label,
-                ("allow_always" if choice.pattern or asked.lasts else "allow_once") if choice.allow else "reject",
+                ("allow_always" if choice.offer is not None else "allow_once") if choice.allow else "reject",
                 text=not choice.allow and bool(asked.call_id),
             )
             for choice in choices.values()
         )
-        found = Question(
+        question = Question(
             asked.request_id,
             "permission",
             asked.summary,
@@ -341,7 +345,7 @@ class Control:
             reason=asked.reason,
             _settle=self._settle,
         )
-        return found, answer
+        return question, answer
 
     def _input_of(self, call_id: str) -> Metadata:
         """The arguments of a call as the model wrote them; empty where it is not of this session."""

@@ -101,7 +101,7 @@ class Project:
         known = {(which, rule) for which, rule, _ in rules}
         foreign = [row for row in parts.foreign.rules if row[:2] not in known]
         rules += [(which, rule, place) for which, rule, place in foreign if which != "allow"]
-        rules += [("allow", rule, SESSION) for rule in session.for_session]
+        rules += [("allow", rule, SESSION) for rule in parts.permissions.for_session]
         return rules + [("offered", rule, f"{OFFERED}{place}") for which, rule, place in foreign if which == "allow"]
 
     def add_permission_rule(self, which: Which, rule: str) -> None:
@@ -118,7 +118,7 @@ class Project:
         stored = self._parts.store.rules.remove(self._parts.root, rule)
         for which in (which for which, text in given if text == rule):
             self._parts.permissions.rules.forget(rule, which)
-        return self._parts.permissions.rules.forget_for_session(rule) or stored
+        return self._parts.permissions.forget_for_session(rule) or stored
 
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Literal
 
 from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
@@ -34,6 +35,9 @@ from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.models.messages import Message, ToolCallPart
 from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
+
+if TYPE_CHECKING:
+    from agent_tui.tools.mcp.manager import McpManager
 
 
 class Agent:
@@ -138,6 +142,8 @@ class Agent:
             parts.extensions.run_commands_with(self._output_of)
         if parts.extra_tools is not None:
             parts.extra_tools.start(self.context.tools_changed)
+        if parts.extensions is not None:
+            self.events.spawn(self._tell_idle_rules(parts.extensions.mcp), "rules")
         self.sessions.tell_standing()
         self._binder.tell_model_gone()
         for notice in parts.notices:
@@ -145,6 +151,20 @@ class Agent:
         self.mode.tell_reach()
         self._state.hooks.begin("resume" if conversation.path else "startup")
         self.turns.opened()
+
+    async def _tell_idle_rules(self, mcp: McpManager) -> None:
+        """Says which rules are about no MCP server that there is, or no tool of one that is connected."""
+        rules = self.parts.permissions.rules
+        told = rules.idle(mcp.known_tools())
+        self._tell_rules("warning", told)
+        await mcp.settled()
+        known = mcp.known_tools()
+        self._tell_rules("warning", [line for line in rules.idle(known) if line not in told])
+        self._tell_rules("info", rules.waiting([name for name, tools in known.items() if tools is None]))
+
+    def _tell_rules(self, level: Literal["info", "warning"], lines: Iterable[str]) -> None:
+        for line in lines:
+            self.events.publish(Notice(level, f"Permissions: {one_line(line, 300)}.", "rules"))
 
     async def inspect(self, *, editing: bool = False) -> ContextUsage:
         """Opens the session asked for without changing it, or ``editing`` what of it is sent, and returns what its next

@@ -17,7 +17,7 @@ from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, Syste
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
-from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH
 
 FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
 """Rows whose parts are files: others may write them while the session runs."""

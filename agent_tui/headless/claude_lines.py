@@ -17,7 +17,7 @@ from agent_tui.models.events import StopReason
 from agent_tui.models.messages import Message, Metadata, new_id
 from agent_tui.models.steps import Step
 from agent_tui.tools.arguments import parse_arguments
-from agent_tui.tools.hooks import told_input, tool_names
+from agent_tui.tools.hooks import told_call, tool_names
 
 _ENDS: dict[StopReason, str] = {
     "step_limit": "error_max_turns",
@@ -80,7 +80,7 @@ class ClaudePrinter(Printer):
             "cwd": str(agent.cwd),
             "model": agent.models.spec.key,
             "permissionMode": MODES_OF_HOOKS.get(agent.mode.now, agent.mode.now),
-            "tools": [told_name(offered.schema.name) for offered in agent.toolbox.offered(agent.runtime.info)],
+            "tools": [tool_names(offered.schema.name)[0] for offered in agent.toolbox.offered(agent.runtime.info)],
             "mcp_servers": [],
             "slash_commands": [own.name for own in agent.project.user_commands()],
         }
@@ -93,8 +93,8 @@ class ClaudePrinter(Printer):
         if message.text:
             content.append({"type": "text", "text": message.text})
         for call in message.tool_calls:
-            used = {"type": "tool_use", "id": call.call_id, "name": told_name(call.name)}
-            content.append({**used, "input": _told(call.name, call.arguments, self._agent.cwd)})
+            name, told = _told(call.name, call.arguments, self._agent.cwd)
+            content.append({"type": "tool_use", "id": call.call_id, "name": name, "input": told})
         if content:
             whole: Metadata = {
                 "id": message.id,
@@ -110,7 +110,7 @@ class ClaudePrinter(Printer):
         """As a control request that the SDK answers: a permission by the name of its tool, a plan and a question as the
         tools that they are there. It has nothing for a turn that stopped or for what an MCP server asks: those come as
         in our own lines, and the SDK answers that it does not know them, which is a no."""
-        tool, told = told_name(question.tool), _told(question.tool, question.input, self._agent.cwd)
+        tool, told = _told(question.tool, question.input, self._agent.cwd)
         if question.kind == "plan":
             tool, told = "ExitPlanMode", {"plan": question.text}
         elif question.kind == "choice":
@@ -143,7 +143,7 @@ class ClaudePrinter(Printer):
             labels = [text] if text in by_label or not question.several else text.split(", ")
             known = [by_label[label] for label in labels if label in by_label]
             return Answer(question.id, tuple(known), "" if len(known) == len(labels) else text)
-        as_asked = _told(question.tool, question.input, self._agent.cwd)
+        _, as_asked = _told(question.tool, question.input, self._agent.cwd)
         if question.kind == "permission" and changed not in (None, as_asked):
             return answer_of(question, {"behavior": "deny", "message": "A call runs as you made it, or not at all."})
         return answer_of(question, {"behavior": "allow"})
@@ -170,17 +170,14 @@ class ClaudePrinter(Printer):
         return {**found, **({"structured_output": entry["output"]} if "output" in entry else {})}
 
 
-def told_name(tool: str) -> str:
-    """What scripts that were written for Claude Code know a tool as."""
-    return tool_names(tool, "mcp:" if "__" in tool else "")[0]
-
-
-def _told(tool: str, arguments: str | Metadata, cwd: Path) -> Metadata:
+def _told(tool: str, arguments: str | Metadata, cwd: Path) -> tuple[str, Metadata]:
+    """The name and the input of a call, as scripts for Claude Code know them."""
     try:
         made = parse_arguments(arguments) if isinstance(arguments, str) else arguments
     except ToolError:
-        return {"arguments": arguments}
-    return told_input(tool, made, cwd)
+        return tool_names(tool)[0], {"arguments": arguments}
+    names, told = told_call(tool, made, cwd)
+    return names[0], told
 
 
 def _usage(steps: Sequence[Step]) -> Metadata:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
@@ -180,12 +181,20 @@ class ToolOutput:
 
 
 @dataclass(slots=True, frozen=True)
+class RuleOffer:
+    """Rules that an answer may add. Together they cover all of a call: none of them alone need do so."""
+
+    rules: tuple[str, ...]
+    lasts: Literal["project", "session"] = "project"
+    """``project``: remembered for it; ``session``: in force until the program ends, and stored nowhere."""
+
+
+@dataclass(slots=True, frozen=True)
 class PermissionAsked:
     """A tool waits for the user's word; answer with ``agent.permissions.answer(request_id, …)``.
 
-    ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``;
-    ``patterns`` are what "always" would allow from now on in this project, ``session`` what may be allowed until the
-    program ends; an answer names one of either. ``lasts``: a plain yes holds until the session ends, too.
+    ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``. A plain yes allows
+    this call once; with one of the ``offers`` it adds those rules, too.
     """
 
     request_id: str
@@ -193,10 +202,8 @@ class PermissionAsked:
     tool: str
     summary: str
     display: Metadata
-    patterns: list[str] = field(default_factory=list)
+    offers: Sequence[RuleOffer] = ()
     reason: str = ""
-    session: list[str] = field(default_factory=list)
-    lasts: bool = False
 
 
 @dataclass(slots=True, frozen=True)

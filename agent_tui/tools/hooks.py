@@ -26,9 +26,11 @@ from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import duration, size
+from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import GENERAL
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.files.access import BadFile, FileAccess
+from agent_tui.tools.mcp_names import CALL, is_mcp_name, short_name
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import as_file
 
@@ -91,11 +93,21 @@ class Hook:
 _LIST = re.compile(r"[\w\-, |]+", re.ASCII)
 
 
-def tool_names(tool: str, group: str) -> list[str]:
-    """The names by which matchers know a tool; the first is what hooks are told."""
-    if group.startswith("mcp:"):
-        return [f"mcp__{tool}", tool]
-    return [*_NAMES.get(tool, "").split(), tool]
+def tool_names(tool: str) -> list[str]:
+    """The names by which matchers know a tool; the first is what hooks and scripts for Claude Code are told."""
+    return [*_NAMES.get(tool, "").split(), tool, *([short_name(tool)] if is_mcp_name(tool) else [])]
+
+
+def told_call(tool: str, arguments: Metadata, cwd: Path) -> tuple[list[str], Metadata]:
+    """The names and the input of a call in the words that scripts know; those of the server's tool where one is called
+    by way of ``mcp_call``."""
+    name, inner = arguments.get("name"), arguments.get("arguments")
+    if tool == CALL and isinstance(name, str) and is_mcp_name(name):
+        with contextlib.suppress(ToolError):
+            return tool_names(name), parse_arguments(inner) if isinstance(inner, str) else inner if isinstance(
+                inner, dict
+            ) else {}
+    return tool_names(tool), told_input(tool, arguments, cwd)
 
 
 def told_input(tool: str, arguments: Metadata, cwd: Path) -> Metadata:
@@ -112,8 +124,10 @@ def told_input(tool: str, arguments: Metadata, cwd: Path) -> Metadata:
     return told
 
 
-def changed_input(tool: str, told: Metadata) -> Metadata:
-    """A changed input, so that the tool understands it as it was told."""
+def changed_input(tool: str, arguments: Metadata, told: Metadata) -> Metadata:
+    """The arguments of a call whose input was changed to ``told``, so that the tool understands them."""
+    if tool == CALL:
+        return {**arguments, "arguments": told}
     return {"timeout_ms" if tool == "bash" and name == "timeout" else name: value for name, value in told.items()}
 
 

@@ -37,6 +37,7 @@ from agent_tui.models.events import (
     JobsChanged,
     MessageAdded,
     QueueChanged,
+    RuleOffer,
     ServerAction,
     SessionChanged,
     WaitingKind,
@@ -615,8 +616,8 @@ class FakeMode(ModeControl):
 
 
 class FakePermissions(Part, PermissionDesk):
-    def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
-        self._agent.calls.append(("answer_permission", (request_id, allow, pattern, feedback)))
+    def answer(self, request_id: str, allow: bool, offer: RuleOffer | None = None, feedback: str = "") -> None:
+        self._agent.calls.append(("answer_permission", (request_id, allow, offer, feedback)))
 
 
 class FakeQuestions(Part, QuestionDesk):

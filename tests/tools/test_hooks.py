@@ -18,9 +18,11 @@ from agent_tui.tools.hooks import (
     changed_input,
     run_hook,
     settings_hooks,
+    told_call,
     told_input,
     tool_names,
 )
+from agent_tui.tools.mcp_names import tool_name
 
 
 def hook(command: str = "true", event: str = "PreToolUse", matcher: str = "", timeout: float | None = None) -> Hook:
@@ -52,13 +54,28 @@ async def ran(tmp_path: Path, command: str, timeout: float | None = 30.0, payloa
     ],
 )
 def test_matchers_know_tools_by_both_names(matcher: str, tool: str, fits: bool) -> None:
-    assert hook(matcher=matcher).concerns(tool_names(tool, "builtin")) is fits
+    assert hook(matcher=matcher).concerns(tool_names(tool)) is fits
 
 
 def test_tools_of_servers_have_the_names_they_have_elsewhere() -> None:
-    names = tool_names("github__get_issue", "mcp:github")
-    assert names[0] == "mcp__github__get_issue"
+    names = tool_names(tool_name("github", "get_issue"))
+    assert names == ["mcp__github__get_issue", "github__get_issue"]
     assert hook(matcher="mcp__github__.*").concerns(names) and not hook(matcher="mcp__git").concerns(names)
+
+
+@pytest.mark.parametrize("inner", [{"n": 1}, '{"n": 1}'])
+def test_a_call_by_way_of_another_tool_is_told_as_the_tool_it_calls(inner: object) -> None:
+    call = {"name": "mcp__github__get_issue", "arguments": inner}
+    names, told = told_call("mcp_call", call, Path("/work"))
+    assert (names[0], told) == ("mcp__github__get_issue", {"n": 1})
+    assert changed_input("mcp_call", call, {"n": 2}) == {"name": "mcp__github__get_issue", "arguments": {"n": 2}}
+
+
+@pytest.mark.parametrize(
+    "call", [{}, {"name": 3}, {"name": "bash", "arguments": {}}, {"name": "mcp__a__b", "arguments": "{"}]
+)
+def test_a_call_that_names_no_tool_is_told_as_it_is(call: dict[str, object]) -> None:
+    assert told_call("mcp_call", call, Path("/work")) == (["mcp_call"], call)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +99,7 @@ def test_an_input_is_told_in_known_words_and_understood_again(
     tool: str, arguments: dict[str, object], told: dict[str, object]
 ) -> None:
     assert told_input(tool, arguments, Path("/work")) == told
-    name, again = understood(tool, changed_input(tool, told), Path("/work"))
+    name, again = understood(tool, changed_input(tool, arguments, told), Path("/work"))
     assert name == tool and told_input(tool, again, Path("/work")) == told
 
 

@@ -45,7 +45,7 @@ from agent_tui.tools.base import GENERAL, Intent, Task, Tool, ToolContext, ToolM
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.children.job import StoppedBy, Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
-from agent_tui.tools.mcp.tool import CALL, SEARCH
+from agent_tui.tools.mcp_names import CALL, SEARCH
 from agent_tui.tools.output import cap
 from agent_tui.tools.registry import ToolRegistry
 

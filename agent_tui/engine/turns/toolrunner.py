@@ -215,11 +215,10 @@ class ToolRunner:
 
     def _told(self, job: _Job) -> tuple[list[str], Metadata]:
         """The names and the input of a call, as hooks know them."""
-        from agent_tui.tools.hooks import told_input, tool_names
+        from agent_tui.tools.hooks import told_call
 
         assert job.tool is not None
-        name = job.tool.schema.name
-        return tool_names(name, job.tool.group), told_input(name, job.arguments or {}, self._context().cwd)
+        return told_call(job.tool.schema.name, job.arguments or {}, self._context().cwd)
 
     async def _before(self, job: _Job, hooks: Hooks) -> tuple[_Job, Answer]:
         """A call as it is once hooks were asked about it, and what they said."""
@@ -227,7 +226,7 @@ class ToolRunner:
 
         answer = await hooks.before_tool(*self._told(job), job.call.call_id)
         if answer.changed is not None and job.tool is not None:
-            changed = json.dumps(changed_input(job.tool.schema.name, answer.changed))
+            changed = json.dumps(changed_input(job.tool.schema.name, job.arguments or {}, answer.changed))
             job = self._job(replace(job.call, arguments=changed), cut_off=False)
             job.note = "\n".join(filter(None, [job.note, f"[A hook changed the input to {cut(changed, 1_000)}]"]))
         why = answer.blocked if answer.blocked is not None else answer.ends

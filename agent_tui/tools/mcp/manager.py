@@ -20,7 +20,7 @@ from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import Ask, HostClient
 from agent_tui.tools.mcp.config import Plan, may_sign_in, plan_servers
-from agent_tui.tools.mcp.names import PREFIX, no_server, server_group, server_part
+from agent_tui.tools.mcp.names import no_server, server_group
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.protocol import (
     CallTool,
@@ -39,16 +39,8 @@ from agent_tui.tools.mcp.protocol import (
     Told,
     ToolAnswer,
 )
-from agent_tui.tools.mcp.tool import (
-    CALL,
-    IMAGES,
-    READ,
-    SEARCH,
-    McpCallTool,
-    McpReadTool,
-    ToolSearchTool,
-    images,
-)
+from agent_tui.tools.mcp.tool import IMAGES, READ_RESOURCE, McpCallTool, McpReadTool, ToolSearchTool, images
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH, server_part, short_name, tool_prefix
 
 DEFAULT_WINDOW = 128_000
 """Tokens taken for the window when it is not known."""
@@ -145,6 +137,13 @@ class McpManager:
     def servers(self) -> list[tuple[str, ServerState, str]]:
         """Name, state and one line about it, of every server there is."""
         return [(s.name, s.state, s.detail) for s in self._servers.values()]
+
+    def known_tools(self) -> dict[str, set[str] | None]:
+        """The tools of every server; None as long as it is not connected."""
+        return {
+            s.name: {tool.tool for tool in s.offer.tools} | {READ_RESOURCE} if s.state == "connected" else None
+            for s in self._servers.values()
+        }
 
     def start(self, changed: Callable[[], None]) -> None:
         """Begins to start the servers, in the background. Needs a running event loop."""
@@ -319,7 +318,7 @@ class McpManager:
 
     def _named(self, name: str) -> _Server:
         """The server that is called so, also as the names of its tools have it. Raises ToolError."""
-        called = name.removeprefix(PREFIX)
+        called = short_name(name)
         found = (s for s in self._servers.values() if called in (s.key, s.name, server_part(s.name)))
         if (server := next(found, None)) is None:
             raise ToolError(no_server(name))
@@ -337,7 +336,7 @@ class McpManager:
     def coming(self, tool: str) -> str:
         """Returns the server that a tool called so would be of, while that is still starting; else an empty text."""
         names = (s.name for s in self._servers.values() if s.state == "starting")
-        return next((name for name in names if tool.startswith(f"{PREFIX}{server_part(name)}__")), "")
+        return next((name for name in names if tool.startswith(tool_prefix(name))), "")
 
     def tools(self) -> list[Tool]:
         """Every tool that can be called, deferred ones and those that reach them and resources included."""

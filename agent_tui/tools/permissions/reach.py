@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,6 +99,12 @@ class SessionReach:
         self._read: list[str] = []
         self._granted: dict[str, list[str]] = {}
 
+    def scratch(self) -> SessionReach:
+        """A copy, with grants of its own."""
+        other = copy(self)
+        other._granted = dict(self._granted)
+        return other
+
     def name(self, own_words: str) -> None:
         """The user wrote this themselves: hosts named in it are known from now on."""
         self._hosts = list(dict.fromkeys([*self._hosts, *hosts_in(own_words)]))[-_KEPT:]
@@ -119,6 +126,15 @@ class SessionReach:
     def grant(self, key: str) -> None:
         """The user said yes to this, for as long as the session lasts."""
         self._granted[key] = list(self._read)
+
+    @property
+    def grants(self) -> list[str]:
+        """What the user said yes to."""
+        return list(self._granted)
+
+    def revoke(self, key: str) -> bool:
+        """Takes such a yes back; False where there is none."""
+        return self._granted.pop(key, None) is not None
 
     def granted(self, key: str, *, leaves: bool = False, but: str = "") -> bool:
         """Returns whether the user said yes to this; where something ``leaves`` the machine, after all that was read
@@ -148,7 +164,7 @@ class SessionReach:
         why = f"after {since}" if known else "which neither you nor the project's files mention"
         why += f", after {since}" if since and not known else ""
         reason = f"fetches from {host}, {why}"
-        return Decision("ask", reason, patterns=[rule], grants=rule)
+        return Decision("ask", reason, patterns=[rule], session=[rule])
 
     def search(self, url: Url) -> Decision:
         """Decides on a search at the user's own endpoint that no rule speaks of: a query tells it something, too."""
@@ -156,31 +172,20 @@ class SessionReach:
             return ALLOWED
         since = self.since()
         reason = f"sends what is searched to {url.host}{f', after {since}' if since else ''}"
-        return Decision("ask", reason, patterns=[SEARCH_TOOL], grants=SEARCH_TOOL)
+        return Decision("ask", reason, patterns=[SEARCH_TOOL], session=[SEARCH_TOOL])
 
-    def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
-        """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it.
-        ``reads_unasked``: in this mode tools that only look need no question of their own; ``has_consent``: a rule says
-        the server may be used."""
-        server, own = pictured_line(called.server), _answer_of(called)
+    def call(self, name: str, called: ServerTool) -> Decision:
+        """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it."""
+        own = _answer_of(called)
         since = self.since(own) if called.open_world else ""
-        rule = rule_of(called)
-        rules = [rule] if is_plain(called.server, called.tool) else []
-        after = f", after {since}" if since else ""
-        if called.only_looks and reads_unasked:
-            consent = f"mcp({called.server})"
-            if not since and (has_consent or self.granted(consent)):
-                return ALLOWED
-            if self.granted(rule, leaves=True, but=own):
-                return ALLOWED
-            if since:
-                reason = f"a tool of the MCP server {server} that may reach other systems{after}"
-                return Decision("ask", reason, patterns=rules, grants=rule)
-            reason = f"uses the MCP server {server}; yes allows all its read-only tools"
-            return Decision("ask", reason, patterns=[consent] if is_plain(called.server) else [], grants=consent)
-        if self.granted(name, leaves=called.open_world, but=own):
+        rule = rule_of(called) if is_plain(called.server, called.tool) else name
+        rules = [rule, *([f"mcp({called.server})"] if is_plain(called.server) else [])]
+        if any(self.granted(each, leaves=called.open_world, but=own) for each in rules):
             return ALLOWED
-        return Decision("ask", f"a tool of the MCP server {server}{after}", patterns=rules or [name], session=[name])
+        reason = f"a tool of the MCP server {pictured_line(called.server)}"
+        if since:
+            reason += f" that may reach other systems, after {since}" if called.only_looks else f", after {since}"
+        return Decision("ask", reason, patterns=[rule], session=rules)
 
     def passed(self, intent: Intent, outside: Iterable[Path], left_sandbox: bool) -> None:
         """A call may run: notes what it reads of outside the project."""

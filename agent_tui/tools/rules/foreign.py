@@ -13,6 +13,7 @@ from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.beneath import read_bounded
+from agent_tui.tools.mcp_names import is_mcp_name, with_all_tools
 from agent_tui.tools.rules.standing import Which
 
 _NOT_HERE = frozenset({"notebookedit", "slashcommand", "toolsearch", "lsp"})
@@ -124,8 +125,8 @@ def _own_rule(name: str, pattern: str | None) -> str | None:
 
     if re.sub(r"[^a-z]", "", name.lower()) in _NOT_HERE:
         return None
-    if name.startswith("mcp__"):
-        return name if name.count("__") > 1 else f"{name}__*"
+    if is_mcp_name(name):
+        return with_all_tools(name)
     tool = own_name(name)
     if pattern is None or pattern in ("", "*"):
         return tool

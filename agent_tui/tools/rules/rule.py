@@ -23,6 +23,14 @@ from agent_tui.errors import ConfigError, ToolError
 from agent_tui.records import dataclass
 from agent_tui.tools.files.walk import Glob
 from agent_tui.tools.git.repository import find_repository
+from agent_tui.tools.mcp_names import (
+    is_mcp_name,
+    server_part,
+    short_name,
+    split_tool_name,
+    tool_name,
+    with_all_tools,
+)
 from agent_tui.tools.urls import parse_url
 from agent_tui.tools.word_sets import word_set
 
@@ -39,9 +47,34 @@ class Rule:
     def names(self, tool: str) -> bool:
         """Returns whether the rule is about ``tool``. Those of MCP servers may be named without what they begin
         with."""
-        if fnmatch.fnmatchcase(tool, self.tool):
+        if fnmatch.fnmatchcase(tool, with_all_tools(self.tool) if is_mcp_name(self.tool) else self.tool):
             return True
-        return "__" in self.tool and tool.startswith("mcp__") and fnmatch.fnmatchcase(tool[len("mcp__") :], self.tool)
+        return is_mcp_name(tool) and "__" in self.tool and fnmatch.fnmatchcase(short_name(tool), self.tool)
+
+    @property
+    def of_servers(self) -> bool:
+        """True for a rule about tools of MCP servers and about nothing else."""
+        return self.tool == "mcp" or "__" in self.tool
+
+    @property
+    def written(self) -> str:
+        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
+
+    def names_server(self, server: str) -> bool:
+        """Returns whether it is about a server, or tools of it, whatever those are."""
+        if self.tool == "mcp":
+            parts = (self.pattern or "*").split(".")
+            starts = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+            return any(fnmatchcase(server, start) for start in starts)
+        return any(fnmatchcase(name, split_tool_name(self.tool)[0]) for name in (server, server_part(server)))
+
+    def names_call(self, server: str, tool: str) -> bool:
+        """Returns whether it is about a tool of a server, whichever of their names it is written with."""
+        if self.tool == "mcp":
+            return any(fnmatchcase(name, self.pattern or "*") for name in (server, f"{server}.{tool}"))
+        if self.names(tool_name(server, tool)):
+            return True
+        return self.of_servers and self.names_server(server) and fnmatchcase(tool, split_tool_name(self.tool)[1] or "*")
 
 
 def parse_rule(text: str) -> Rule:
@@ -159,7 +192,7 @@ PATH_TOOLS = word_set("read write edit apply_patch list glob grep")
 PATTERNED = PATH_TOOLS | word_set("bash outside fetch network mcp")
 """Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox, ``network`` are
 hosts that commands in it may reach: a name, or ``registries`` for where packages come from; ``mcp`` the tools of MCP
-servers: ``mcp(server.tool)``, ``mcp(server.*)``."""
+servers: ``mcp(server)``, ``mcp(server.tool)``, ``mcp(server.*)``."""
 
 KNOWN = PATTERNED | word_set(
     "todo subagent skill jobs ask present_plan recall web_search tool_search mcp_call mcp_read"

@@ -56,7 +56,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
     ServerPanel { border: round $primary; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "choose", "Choose", show=False),
+        Binding("space", "mark", "Mark", show=False),
         *(Binding(key, f"answer('{key}')", f"Choose {key}", show=False) for key in "ysonb"),
     ]
 
@@ -106,6 +106,13 @@ class ServerPanel(QuestionPanel[ServerAsked]):
             self._chosen(self._field, choice.value)
         else:
             self._back()
+
+    def action_mark(self) -> None:
+        """Takes one of several values, or not; what cannot be undone by another press is no matter of a blank."""
+        here = self.here
+        assert isinstance(here, Row)
+        if here.value is not None or (here.field is not None and here.field.kind == "boolean"):
+            self.choose(here)
 
     def _send(self, row: Row) -> None:
         problem = problem_of(self.asked.fields, self._values) if row.action == "accept" else ""

@@ -19,7 +19,7 @@ from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
 from agent_tui.tools.files.access import FileAccess
-from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH
 from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.contexts import leaves
 from tests.support.mcp_managers import known

@@ -107,7 +107,7 @@ async def test_always_allowing_a_deferred_call_allows_that_tool_alone(tmp_path: 
     def answer(event: Event) -> None:
         if isinstance(event, PermissionAsked):
             asked.append(event)
-            desk.answer(event.request_id, True, event.patterns[0], "")
+            desk.answer(event.request_id, True, event.offers[0], "")
 
     saved: list[str] = []
     permissions = permissions_of(tmp_path, replace(settings.permissions), save=saved.append)

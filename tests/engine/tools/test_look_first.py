@@ -13,7 +13,7 @@ import pytest
 
 from agent_tui.commands.tool_words import result_facts
 from agent_tui.config import PermissionsConfig, SandboxConfig
-from agent_tui.models.events import Event, MessageAdded, PermissionAsked, ToolOutput
+from agent_tui.models.events import Event, MessageAdded, PermissionAsked, RuleOffer, ToolOutput
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import LOOKS_ON
 from agent_tui.tools.permissions.permissions import Permissions
@@ -134,6 +134,9 @@ async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
             "mkdir -p src; rm -f nothing; echo x > $TMPDIR/x",
             "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
             "touch .pytest_cache 2>/dev/null; true",
+            "echo 1 passed; mkdir .benchmarks 2>/dev/null; true",
+            "echo 1 failed; python3 -c 'import os; os.mkdir(\".benchmarks\")' 2>/dev/null; exit 1",
+            "echo 3 passed; touch .coverage .testmondata 2>/dev/null; true",
             "mkdir .tool_cache 2>/dev/null; echo 'Warning: .tool_cache: Read-only file system'; exit 1",
             "grep -rn nothing src | tail -1; exit 3",
             "echo 'touch: cannot touch x: Read-only file system'",
@@ -261,7 +264,8 @@ async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
         assert asked[0].reason == (
             "wants the network (pypi.org) · runs again, with the network: any host, as hosts cannot be told apart here"
         )
-        assert asked[0].session == ["network(registries)"] and asked[0].patterns[0] == "network(registries)"
+        assert RuleOffer(("network(registries)",)) in asked[0].offers
+        assert asked[0].offers[-1] == RuleOffer(("network(registries)",), "session")
 
 
 def test_a_file_that_the_user_cannot_write_is_not_what_stopped_it(tmp_path: Path) -> None:
@@ -297,7 +301,7 @@ async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
 
         def grant(event: Event) -> None:
             if isinstance(event, PermissionAsked):
-                agent.permissions.answer(event.request_id, True, event.session[0], "")
+                agent.permissions.answer(event.request_id, True, event.offers[-1], "")
 
         agent.subscribe(grant)
         await say(agent, "go")

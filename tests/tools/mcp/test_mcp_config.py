@@ -13,9 +13,10 @@ from agent_tui.config import McpServer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import plain
 from agent_tui.tools.mcp.config import Plan, plan_servers
-from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema, server_part, tool_name
+from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema
 from agent_tui.tools.mcp.protocol import ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.tool import McpTool, rank
+from agent_tui.tools.mcp_names import server_part, tool_name
 
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:
