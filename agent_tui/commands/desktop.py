@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
+
+from agent_tui.urls import is_loopback, page_address
 
 IMAGE_LIMIT = 40_000_000
 """Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
 _TIMEOUT = 5.0
-_CLICKED = ("http", "mailto")
 
 
 def _run(command: Sequence[str], data: bytes | None = None) -> bytes | None:
@@ -70,9 +70,8 @@ def open_address(address: str, clicked: bool = False) -> bool:
     """Has the user's browser open an address; False where there is none, or none that shows a page: over ssh, on a
     machine without a screen. Opens nothing but https, and http on this machine; of what was ``clicked``, any page
     and mail."""
-    parts = urlsplit(address)
-    here = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if not (parts.scheme == "https" or (parts.scheme == "http" and here) or (clicked and parts.scheme in _CLICKED)):
+    page = page_address(address)
+    if page is None or not (clicked or page.startswith("https:") or is_loopback(page)):
         return False
     own = [shlex.split(os.environ["BROWSER"].split(os.pathsep)[0])] if os.environ.get("BROWSER") else []
     screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -84,7 +83,7 @@ def open_address(address: str, clicked: bool = False) -> bool:
         if command and shutil.which(command[0]):
             try:
                 subprocess.Popen(
-                    [*command, address],
+                    [*command, page],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,

@@ -26,7 +26,8 @@ from agent_tui.tools.files.encodings import decoded
 from agent_tui.tools.files.pictures import PICTURE_BYTES
 from agent_tui.tools.files.text import as_read
 from agent_tui.tools.git.repository import find_repository, own_git
-from agent_tui.tools.permissions.reach import hosts_in, without_hosts
+from agent_tui.tools.permissions.reach import without_hosts
+from agent_tui.urls import hosts_in
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

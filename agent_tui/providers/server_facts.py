@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Counting, ModelInfo, ModelSpec, Target
@@ -25,6 +25,7 @@ from agent_tui.providers.limits import ServerFacts, table_limits
 from agent_tui.providers.local_servers import MOST_BYTES, TIMEOUT, entries
 from agent_tui.providers.net import BoundError, is_nearby, is_of_httpx, origin
 from agent_tui.providers.request import fields_of
+from agent_tui.urls import read_address
 
 log = logging.getLogger(__name__)
 
@@ -82,25 +83,21 @@ class Server:
             target, resolve_key(spec, target.provider).value, fields_of(dict(spec.extra)).extra_headers
         )
         try:
-            url = url_of(spec, target)
+            url = read_address(url_of(spec, target))
         except NoAddressError:
-            url = spec.api_base or ""
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            # The call says what is wrong with the address.
-            url, parts = "", urlsplit("")
-        self.answered = not url
+            # If there is one, the call says what is wrong with it.
+            url = read_address(spec.api_base)
+        self.answered = url is None
         """It said something, be it that it does not know; not that it is not ready yet."""
         self.unreachable = False
         """No connection came about."""
         self.late = False
         """Its time was over before it had said all."""
         self._until = asyncio.get_running_loop().time() + TIMEOUT
-        path = _CALL_PATH.sub("", parts.path).rstrip("/")
-        self.base = urlunsplit(parts._replace(path=path, query="", fragment=""))
+        path = _CALL_PATH.sub("", url.path).rstrip("/") if url is not None else ""
+        self.base = replace(url, path=path, query="", fragment="").text if url is not None else ""
         """What the paths of the API come behind."""
-        self.root = urlunsplit(parts._replace(path=re.sub(r"/v1$", "", path), query="", fragment=""))
+        self.root = self.base.removesuffix("/v1")
         """The same without the API's version."""
 
     async def json(self, url: str, body: Metadata | None = None) -> Any:
@@ -118,7 +115,7 @@ class Server:
             self.late = True
         except HttpError as error:
             self.answered = self.answered or error.status_code < 500
-            log.info("No facts at %s: HTTP %s", urlsplit(url).path, error.status_code)
+            log.info("No facts at %s: HTTP %s", url.removeprefix(self.root), error.status_code)
         except (BoundError, NetworkSettingsError, ValueError, RecursionError):
             self.answered = True
         except Exception as error:

@@ -15,6 +15,7 @@ from agent_tui import terminal_output
 from agent_tui.errors import EXIT_ERROR, EXIT_USAGE
 from agent_tui.options import SERVED
 from agent_tui.text.clean import clean
+from agent_tui.urls import page_address
 
 log = logging.getLogger(__name__)
 
@@ -149,12 +150,8 @@ class ServedChat:
         match facts:
             case {"type": "session", "id": str(name)}:
                 self._session = name
-            case {"type": "open_url", "url": str(url)} if self._viewer is not None and _is_page(url):
-                self._viewer.open_url(url)
-
-
-def _is_page(url: str) -> bool:
-    return url.lower().startswith(("https://", "http://", "mailto:"))
+            case {"type": "open_url", "url": str(url)} if self._viewer is not None and (page := page_address(url)):
+                self._viewer.open_url(page)
 
 
 def _last_words(said: str) -> bytes:

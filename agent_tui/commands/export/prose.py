@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_tui.text.code import coloured
 from agent_tui.text.diff import Spans, spans_apart
+from agent_tui.urls import page_address
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -22,7 +23,6 @@ MOST_MARKDOWN = 200_000
 """Characters of one text that are read as Markdown; longer ones are shown as they are."""
 MOST_COLOURED = 1_000_000
 """Characters of code in one page that are coloured: it takes most of the time."""
-_WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _TASK = re.compile(r"\[([ xX])\][ \t]+")
 
 
@@ -126,8 +126,8 @@ def _link_close(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[
 
 def _link(target: str) -> tuple[str, str]:
     """The beginning and end of a link. A path in the project leads nowhere where the page is read."""
-    if _WEB.match(target):
-        return f'<a href="{escape(target)}" rel="noopener noreferrer nofollow">', "</a>"
+    if page := page_address(target):
+        return f'<a href="{escape(page)}" rel="noopener noreferrer nofollow">', "</a>"
     return f'<span title="{escape(target)}">', "</span>"
 
 

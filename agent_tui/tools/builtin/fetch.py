@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from urllib.parse import urljoin
 
 from agent_tui import __version__
 from agent_tui.errors import ToolError
@@ -17,7 +16,7 @@ from agent_tui.tools.arguments import TEXT, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.output import cap
-from agent_tui.tools.urls import Url, parse_url
+from agent_tui.urls import Url, parse_url
 
 TIMEOUT = 30.0
 MAX_REDIRECTS = 5
@@ -55,7 +54,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         location = response.headers.get("location")
         if response.status not in (301, 302, 303, 307, 308) or not location:
             break
-        following = parse_url(urljoin(url.text, location))
+        following = url.joined(location)
         if following.host != url.host or (following.port != url.port and (url.port, following.port) != (80, 443)):
             text = f"{url.text} redirects to {following.text}. Fetch that URL if you want it."
             return ToolOutcome(text, display={"kind": "text", "summary": "redirect"})

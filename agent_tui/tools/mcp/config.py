@@ -16,6 +16,7 @@ from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import read_bounded
 from agent_tui.tools.mcp.protocol import ServerState
+from agent_tui.urls import AddressError, parse_url
 
 FILE = ".mcp.json"
 MAX_FILE = 1_000_000
@@ -95,7 +96,8 @@ def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -
     if problem := _contradiction(ready):
         return Plan(name, "failed", problem, required=server.required)
     folder = root / with_home(ready.cwd) if ready.cwd else root
-    return Plan(name, "starting", "", replace(ready, cwd=str(folder)), server.required)
+    url = parse_url(ready.url).text if ready.url else ""
+    return Plan(name, "starting", "", replace(ready, cwd=str(folder), url=url), server.required)
 
 
 def may_sign_in(server: McpServer) -> bool:
@@ -109,8 +111,10 @@ def _contradiction(server: McpServer) -> str:
         return "needs command or url"
     if server.command and server.url:
         return "has both command and url"
-    if server.url and not server.url.startswith(("http://", "https://")):
-        return "its url must begin with http:// or https://"
+    try:
+        parse_url(server.url or "https://none")
+    except AddressError as error:
+        return f"its url is not used. {error}"
     if server.type and (server.type == "stdio") != bool(server.command):
         return f"its type {server.type} needs a {'command' if server.type == 'stdio' else 'url'}"
     return ""

@@ -331,7 +331,7 @@ class Permissions(Standing):
         return all(is_within(path, [*self.folders, *self._readable]) for path in paths)
 
     def _network(self, tool: str, url: str) -> Decision:
-        from agent_tui.tools.urls import parse_url
+        from agent_tui.urls import parse_url
 
         def matching(which: Which) -> Rule | None:
             return self.rules.for_tool(which, tool, lambda rule: url_matches(rule.pattern, url))

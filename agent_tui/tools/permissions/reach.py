@@ -19,7 +19,7 @@ from agent_tui.models.session import SessionState
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.rules.decision import ALLOWED, Decision
-from agent_tui.tools.urls import Url
+from agent_tui.urls import BARE_HOST, Url, hosts_in, urls_in
 
 PLAIN_TARGET = 200
 """Characters of a path on a host that the project's files name; what is longer has to stand there itself."""
@@ -28,19 +28,9 @@ _SEARCH_SECONDS = 3.0
 _KEPT = 200
 """Hosts, and things that were read, that a session keeps."""
 
-_URL_HOST = re.compile(r"https?://([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])", re.IGNORECASE)
-# Without a scheme only with an ending that no file has: `setup.py` and `README.md` are hosts, too.
-_BARE_HOST = re.compile(
-    r"(?<![\w@./:-])((?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|app))(?![\w-]|\.\w)", re.IGNORECASE
-)
+_HOST = re.compile(r"(?<![\w@./:-])((?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|app))(?![\w-]|\.\w)", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9.-]+")
 _PLAIN = re.compile(r"[\w.-]+")
-
-
-def hosts_in(text: str) -> list[str]:
-    """The hosts that a text names, in small letters, each once."""
-    found = [match[1].lower() for pattern in (_URL_HOST, _BARE_HOST) for match in pattern.finditer(text)]
-    return list(dict.fromkeys(host.removeprefix("www.") for host in found))
 
 
 def without_hosts(text: str, known: Container[str]) -> str:
@@ -49,9 +39,16 @@ def without_hosts(text: str, known: Container[str]) -> str:
     def disarmed(match: re.Match[str]) -> str:
         if match[1].lower().removeprefix("www.") in known:
             return match[0]
-        return re.sub("^http", "hxxp", match[0], flags=re.IGNORECASE).replace(".", "[.]")
+        return match[0].replace(".", "[.]")
 
-    return _BARE_HOST.sub(disarmed, _URL_HOST.sub(disarmed, text))
+    pieces: list[str] = []
+    end = 0
+    for start, stop, url in urls_in(text):
+        if url.login or url.host.removeprefix("www.") not in known:
+            written = re.sub("^http", "hxxp", text[start:stop], flags=re.IGNORECASE)
+            pieces += [text[end:start], written.replace(".", "[.]")]
+            end = stop
+    return re.sub(BARE_HOST, disarmed, "".join([*pieces, text[end:]]), flags=re.IGNORECASE)
 
 
 class ProjectHosts:

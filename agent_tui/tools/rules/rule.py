@@ -31,8 +31,8 @@ from agent_tui.tools.mcp_names import (
     tool_name,
     with_all_tools,
 )
-from agent_tui.tools.urls import parse_url
 from agent_tui.tools.word_sets import word_set
+from agent_tui.urls import parse_place, parse_url
 
 _RULE = re.compile(r"([A-Za-z_*][\w.*:-]*)(?:\((.*)\))?", re.DOTALL)
 
@@ -172,6 +172,17 @@ def plain_start(pattern: str) -> str:
     return "/".join(plain)
 
 
+@lru_cache(512)
+def host_pattern(written: str) -> tuple[str, int | None]:
+    """The pattern of a host as hosts are spelled where they are judged, and the port it is for."""
+    wild = "*." if written.startswith("*.") else ""
+    try:
+        place = parse_place(written.removeprefix(wild))
+    except ToolError:
+        return written.lower(), None
+    return wild + place.host, place.written_port
+
+
 def url_matches(pattern: str | None, url: str) -> bool:
     """Returns whether a URL is on the host of the pattern: ``docs.python.org``, ``*.python.org``,
     ``docs.python.org/3/*``. A scheme in front is taken and must match then."""
@@ -182,8 +193,11 @@ def url_matches(pattern: str | None, url: str) -> bool:
     except ToolError:
         return False
     scheme, separator, rest = pattern.rpartition("://")
-    host, slash, path = rest.partition("/")
-    if (separator and scheme != parsed.scheme) or not fnmatch.fnmatchcase(parsed.host, host.lower().strip()):
+    place, slash, path = rest.partition("/")
+    host, port = host_pattern(place.strip())
+    if (separator and scheme.lower() != parsed.scheme) or port not in (None, parsed.port):
+        return False
+    if not fnmatch.fnmatchcase(parsed.host, host):
         return False
     return not slash or path in ("", "*") or fnmatch.fnmatchcase(parsed.target, "/" + path)
 

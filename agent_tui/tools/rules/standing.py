@@ -35,6 +35,7 @@ from agent_tui.tools.rules.rule import (
     checked_servers_tools,
     configuration,
     covers,
+    host_pattern,
     parse_rule,
     path_matches,
 )
@@ -220,7 +221,7 @@ class SessionRules:
 
     def for_host(self, host: str) -> bool | None:
         """Returns whether commands may reach a host; None where no rule names it."""
-        return self._of_network(lambda pattern: bool(pattern) and fnmatch.fnmatchcase(host, pattern.lower()))
+        return self._of_network(lambda pattern: bool(pattern) and fnmatch.fnmatchcase(host, host_pattern(pattern)[0]))
 
     def for_registries(self) -> bool | None:
         """The same of where packages come from."""

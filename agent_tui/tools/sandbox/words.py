@@ -11,6 +11,7 @@ from pathlib import Path
 from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.policy import Domain, Loopback, Network, network_words
+from agent_tui.urls import urls_in
 
 _WORDS = r"permission denied|operation not permitted|read-only file system"
 _CODES = r"\b(?:EACCES|EPERM|EROFS)\b"
@@ -218,7 +219,6 @@ _SOCKET = re.compile(
 _IN_PYTHON = re.compile(r"socket\.socket|create_server|_socket\.")
 _PORT = re.compile(r":(\d{2,5})\b(?![:.]\d)|\bport:? (\d{2,5})\b")
 _HOST = re.compile(r"(?<![\w.@<-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}(?![\w.(-])", re.IGNORECASE)
-_URL_HOST = re.compile(r"https?://(?:[^@/\s'\"]*@)?([A-Za-z0-9.-]+)")
 _NO_HOSTS = re.compile(
     r"\.(?:py|js|mjs|cjs|ts|rs|go|rb|java|c|h|log|json|toml|lock|txt|md|sh|so)$|^node\.|^pip\._", re.I
 )
@@ -338,5 +338,5 @@ def _socket_line(tail: str) -> str:
 
 
 def _hosts(line: str) -> list[str]:
-    found = [*_URL_HOST.findall(line), *_HOST.findall(line)]
+    found = [*(url.host for _, _, url in urls_in(line)), *_HOST.findall(line)]
     return [host.lower() for host in found if "." in host and not _NO_HOSTS.search(host)][:1]

@@ -14,7 +14,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin import markdown
 from agent_tui.tools.builtin.fetch import FetchTool
 from agent_tui.tools.builtin.markdown import to_markdown
-from agent_tui.tools.urls import is_local_name, parse_url
+from agent_tui.urls import is_local_name, parse_url
 from tests.support.tool_context import make_context
 
 PAGE = """<!doctype html><html><head><title>A  page</title><style>x{}</style><script>evil()</script></head><body>

@@ -16,7 +16,7 @@ from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach, hosts_in
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.rule import checked_rules
-from agent_tui.tools.urls import parse_url
+from agent_tui.urls import parse_url
 from tests.support.tool_context import Make
 
 LOOKS = ServerTool("docs", "search", only_looks=True)
