@@ -23,7 +23,7 @@ from agent_tui.engine.conversation import patiently
 from agent_tui.engine.edit_targets import EditTargets
 from agent_tui.engine.runner import Runner
 from agent_tui.engine.state import AgentState, RunState
-from agent_tui.engine.toolbox import told
+from agent_tui.engine.toolbox import mode_told
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
@@ -332,7 +332,7 @@ class Edits:
 
     def _told_again(self, usage: ContextUsage, view: Sequence[SentMessage]) -> int:
         """Tokens of the note on the permission mode, where a view without what is dropped has none any more."""
-        if told(view) is not None or told(self._state.conversation.view()) is None:
+        if mode_told(view) is not None or mode_told(self._state.conversation.view()) is None:
             return 0
         rows = (leaf for row in usage.rows for leaf in row.leaves() if leaf.attachment is not None)
         return sum(leaf.tokens for leaf in rows if leaf.label == TOLD_MODE)

@@ -26,7 +26,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return commands
 
 
-@pytest.mark.parametrize("address", ["https://a.example/?x=1", "http://127.0.0.1:80/", "http://localhost:1/"])
+@pytest.mark.parametrize("address", ["https://a.example/?x=1", "http://127.0.0.1:81/", "http://localhost:1/"])
 def test_pages_are_opened(opened: list[list[str]], address: str) -> None:
     assert open_address(address)
     assert opened == [["xdg-open", address]]

@@ -98,7 +98,8 @@ def test_the_configuration_wins_and_an_untrusted_file_is_only_named(tmp_path: Pa
         ({"type": ["sse"], "url": "http://x"}, "is not supported"),
         ({"type": "sse", "command": "x"}, "its type sse needs a url"),
         ({"type": "stdio", "url": "http://x"}, "its type stdio needs a command"),
-        ({"url": "file:///etc/passwd"}, "must begin with http"),
+        ({"url": "file:///etc/passwd"}, "Only http:// and https://"),
+        ({"url": "https://user:hunter2@x.org/"}, "user name or password"),
         ({"command": "x\0y"}, "NUL"),
     ],
 )
