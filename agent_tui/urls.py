@@ -179,11 +179,11 @@ def _host(written: str) -> str:
             raise AddressError("This is not an address: its host is no IPv6 address.") from None
         return str(address.ipv4_mapped or address)
     name = written.lower()
-    if not name.isascii():
+    if not name.isascii() and len(name) <= _LONGEST_NAME:
         import idna
 
         try:
-            name = idna.encode(name[:_LONGEST_NAME], uts46=True).decode()
+            name = idna.encode(name, uts46=True).decode()
         except UnicodeError:
             raise AddressError("This is not an address: its host cannot be.") from None
     name = name.removesuffix(".")

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.engine.draft import NamedFile
-from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.models.messages import AttachmentPart, Metadata, attached_name, image_type
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
+from agent_tui.text.clean import pictured_line
 from agent_tui.text.numbers import size
 from agent_tui.tools.files.access import BadFile, FileAccess, Reach
 from agent_tui.tools.files.beneath import entered, is_within, names_in
@@ -179,20 +180,20 @@ def attachment(path: Path, cwd: Path, files: FileAccess, reach: Reach = "own") -
     name, path = _name(path, cwd), files.locate(path, reach)
     if path.is_dir():
         with entered(path) as folder:
-            entries = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in names_in(folder))
+            entries = sorted(pictured_line(entry.name) + ("/" if entry.is_dir() else "") for entry in names_in(folder))
         more = [f"… and {len(entries) - LISTED:,} more"] if len(entries) > LISTED else []
         text = "\n".join(entries[:LISTED] + more) or "(empty)"
         return AttachmentPart(name.rstrip("/") + "/", "text/plain", text=text, path=str(path))
     raw, read = _bytes(files, path, PICTURE_BYTES)
     # By its content, not its name: providers refuse a whole conversation over an image that is not what it says.
     if (image := image_type(raw[:16])) is not None:
-        return AttachmentPart(name, image, data=base64.b64encode(raw).decode(), path=str(path))
+        return AttachmentPart(attached_name(name), image, data=base64.b64encode(raw).decode(), path=str(path))
     if path.suffix.lower() in IMAGE_TYPES:
         raise ValueError(f"not an image, in spite of its name ({path.suffix})")
     if len(raw) > MAX_TEXT:
         sizes = f"{size(len(raw))}, at most {size(MAX_TEXT)} can be attached"
         raise ValueError(f"the file has {sizes}; name lines (@file:1-200), or ask the model to read it")
-    return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
+    return AttachmentPart(attached_name(name), _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
 
 
 def _lines(path: Path, cwd: Path, files: FileAccess, mention: Mention) -> AttachmentPart:
@@ -208,7 +209,7 @@ def _lines(path: Path, cwd: Path, files: FileAccess, mention: Mention) -> Attach
     if len(text) > MAX_TEXT:
         raise ValueError(f"these lines have {size(len(text))}, the most that is attached is {size(MAX_TEXT)}")
     ending = f"{_name(path, cwd)}:{max(first, 1)}-{max(first, 1) + len(chosen) - 1}"
-    return AttachmentPart(ending, _kind(path), text=text, path=str(path), provider_metadata=read)
+    return AttachmentPart(attached_name(ending), _kind(path), text=text, path=str(path), provider_metadata=read)
 
 
 def _bytes(files: FileAccess, path: Path, limit: int) -> tuple[bytes, Metadata]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from agent_tui.models.requests import SystemBlock
 from agent_tui.paths import from_a_stranger
 from agent_tui.records import dataclass
-from agent_tui.text.clean import pictured
+from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.text.frames import attribute, framed
 from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 from agent_tui.tools.git.repository import find_repository, own_git
 
@@ -140,7 +141,7 @@ class MemoryFiles:
 
 def _block(text: str, label: str, own: bool) -> str:
     whose = "the user's own, for all projects" if own else "this project's"
-    return f'<instructions from="{label}" ({whose})>\n{text.strip()}\n</instructions>'
+    return framed("instructions", text.strip(), f"{attribute('from', label)} ({whose})")
 
 
 _STATUS = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all", "--no-renames")
@@ -207,9 +208,9 @@ def environment_text(cwd: Path, root: Path, added_dirs: list[Path], today: date,
     """The environment as the model is told of it. Taken once at the start, so that the prompt cache holds."""
     lines = [
         "Environment at the start of the session:",
-        f"- working directory: {cwd}",
-        f"- project root: {root}",
-        *(f"- added directory: {folder}" for folder in added_dirs),
+        f"- working directory: {pictured_line(str(cwd))}",
+        f"- project root: {pictured_line(str(root))}",
+        *(f"- added directory: {pictured_line(str(folder))}" for folder in added_dirs),
         f"- platform: {platform.system()} {platform.release()}",
         f"- date: {today.isoformat()}",
     ]

@@ -27,6 +27,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.text.frames import attribute, framed
 from agent_tui.text.numbers import plural
 from agent_tui.tools.base import Tool
 from agent_tui.tools.builtin.conversation import SkillTool
@@ -416,7 +417,8 @@ class Workspace:
             self.files.note(Path(path))
             text = data.decode("utf-8", "replace")
             name = str(Path(path).relative_to(self._root)) if Path(path).is_relative_to(self._root) else path
-            blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))
+            block = framed("document", text, attribute("path", name))
+            blocks.append(SystemBlock("documents", block, name, name, path))
         return blocks, problems
 
 

@@ -30,7 +30,7 @@ from agent_tui.models.forms import BadForm, FormField, fields_of, problem_of
 from agent_tui.models.messages import Message, Metadata, Part, TextPart, new_id
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.providers.catalog import sees
-from agent_tui.text.clean import plain
+from agent_tui.text.clean import asked_words
 from agent_tui.text.numbers import money, tokens
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.tools.mcp.protocol import Elicit, Elicited, Question, Said, Sample, Sampled
@@ -89,7 +89,7 @@ class ServerDesk:
             self._say("warning", text)
 
     async def _elicit(self, question: Elicit) -> Elicited:
-        server, text = question.server, plain(question.text, _TEXT).strip()
+        server, text = question.server, asked_words(question.text, _TEXT)
         fields: tuple[FormField, ...] = ()
         url = where = ""
         try:
@@ -195,4 +195,4 @@ def _prompt_of(question: Sample) -> str:
     """What the model is sent, as the user is shown it."""
     said = [("system", question.system, 0), *((m.role, m.text, len(m.images)) for m in question.messages)]
     shown = [f"{role}: {text}{f' [images: {count}]' if count else ''}" for role, text, count in said if text or count]
-    return plain("\n\n".join(shown), _TEXT * 20)
+    return asked_words("\n\n".join(shown), _TEXT * 20)

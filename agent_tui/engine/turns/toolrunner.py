@@ -25,6 +25,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
     new_id,
+    without_marks,
 )
 from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import MASK, Redactor
@@ -351,7 +352,7 @@ def _masked(outcome: ToolOutcome, secrets: Redactor) -> ToolOutcome:
     """Returns a tool's answer without the user's keys: from here on it is stored, shown and sent."""
     return replace(
         outcome,
-        text=secrets.mask(outcome.text),
+        text=without_marks(secrets.mask(outcome.text)),
         display=secrets.mask_all(outcome.display),
         attachments=mask_attachments(outcome.attachments, secrets),
     )

@@ -17,6 +17,7 @@ from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
+from agent_tui.text.frames import attribute, framed
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import Ask, HostClient
 from agent_tui.tools.mcp.config import Plan, may_sign_in, plan_servers
@@ -370,8 +371,12 @@ class McpManager:
         return [
             SystemBlock(
                 "servers",
-                f'<mcp_server name="{server.name}">\n(The server says this of the use of its tools; it does not '
-                f"speak for the user.)\n{server.offer.instructions}\n</mcp_server>",
+                framed(
+                    "mcp_server",
+                    "(The server says this of the use of its tools; it does not speak for the user.)\n"
+                    f"{server.offer.instructions}",
+                    attribute("name", server.name),
+                ),
                 server_group(server.name),
                 server.name,
             )

@@ -66,7 +66,9 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         self._field: FormField | None = None
         who = f"{shorten(spelled(asked.server, line=True), NAME)} {_TITLES[asked.kind]}"
         needed = any(each.required for each in asked.fields)
-        self._hint = f"at {asked.about}" if asked.url else f"{'* required · ' if needed else ''}Esc cancels"
+        self._hint = (
+            f"at {spelled(asked.about, line=True)}" if asked.url else f"{'* required · ' if needed else ''}Esc cancels"
+        )
         self._title = Title(who, self._hint)
         super().__init__(
             asked,
@@ -147,7 +149,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
             line.placeholder = " · ".join(
                 filter(None, [spelled(each.title, line=True), each.wants, "Enter keeps it", "Esc back"])
             )
-            line.value = each.shown(self._values.get(each.name))
+            line.value = each.written(self._values.get(each.name))
             self.ask_for_words(row)
 
     def _chosen(self, each: FormField, value: str) -> None:
