@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from acp import RequestError, helpers, schema
 
@@ -114,8 +114,8 @@ def _image(data: str, number: int) -> AttachmentPart:
 
 
 def _place(uri: str) -> str:
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
+    match = re.fullmatch(r"file://[^/]*(/[^?#]*).*", uri, re.IGNORECASE | re.DOTALL)
+    return unquote(match[1]) if match is not None else uri
 
 
 def server_entry(server: Any) -> Metadata:

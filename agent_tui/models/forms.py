@@ -49,7 +49,7 @@ class Choice:
 
 @dataclass(slots=True, frozen=True)
 class FormField:
-    """``name`` is the server's own; in ``title``, ``about`` and labels nothing is hidden. ``least`` and ``most`` bound a
+    """``name`` is the server's own; nothing is hidden in the other words. ``least`` and ``most`` bound a
     number, the length of a text, or how many are chosen. ``format`` is what a text has to be, such as ``email``."""
 
     name: str
@@ -140,7 +140,7 @@ class FormField:
 
     def written(self, value: Any) -> str:
         """A value as it may be typed; empty where there is none."""
-        return "" if value is None else plain_line(self.shown(value) if value in (True, False) else value, 200)
+        return "" if value is None else plain_line(self.shown(value) if isinstance(value, bool) else value, 200)
 
     def schema(self) -> Metadata:
         """The field as JSON Schema, made anew of what is understood of it."""
