@@ -39,7 +39,7 @@ from agent_tui.paths import (
 )
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.keys import key_in_keyring
-from agent_tui.providers.secrets import Redactor, names_secret
+from agent_tui.providers.secrets import Redactor
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
@@ -409,7 +409,7 @@ def settings_secrets(settings: Settings) -> list[str]:
     for server in settings.mcp.values():
         values = [*server.env.items(), *server.headers.items()]
         found.append(server.client_secret)
-        found += [value.removeprefix("Bearer ") for name, value in values if names_secret(name)]
+        found += [value.removeprefix("Bearer ") for name, value in values if names_value(name, value)]
     return [value for value in map(str.strip, found) if value]
 
 

@@ -11,56 +11,27 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from agent_tui.providers.catalog import KEY_VARIABLES
-
-MASK = "[secret]"
-MIN_LENGTH = 8
-"""Shorter values are not treated as secrets: replacing them would garble ordinary words."""
-
-_NAME = re.compile(r"(?i)(api[_-]?key|token|secret|password|credential)")
-_KEY_BEGINNINGS = "sk|pk|rk|gsk|xai|csk|nvapi|pplx|hf|r8|fw|tgp|ghp|gho|ghs|github_pat|glpat"
-_PATTERNS = (
-    (
-        [f"{name}{mark}" for name in _KEY_BEGINNINGS.split("|") for mark in "-_"],
-        re.compile(rf"\b(?:{_KEY_BEGINNINGS})[-_][A-Za-z0-9_\-.]{{12,}}"),
-    ),
-    (["aiza"], re.compile(r"\bAIza[0-9A-Za-z_\-]{20,}")),
-    (["akia", "asia"], re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
-    (["eyj"], re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
-    (["bearer "], re.compile(r"(?i)(?<=bearer )[A-Za-z0-9._~+/=\-]{8,}")),
-    (["key="], re.compile(r"(?i)(?<=[?&]key=)[^&\s\"']{6,}")),
-    (["://"], re.compile(r"(?i)(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")),
-)
-"""What looks like a key, each behind texts (in small letters) without one of which it is not looked for: to search for
-a text is cheap."""
-_FIELDS = ("api", "authorization", "token", "secret")
-_FIELD = re.compile(
-    r"(?i)((?:x-api-key|api[-_]?key|x-goog-api-key|authorization|access[-_]?token|secret[-_]?key)"
-    r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?)([^\s\"',;}\]]{6,})"
-)
+from agent_tui.text.secrets import MASK, MIN_LENGTH, names_secret, without_keys
 
 
 def environment_secrets() -> list[str]:
     """Values of environment variables whose names say that they are secret."""
-    return [
-        value
-        for name, value in os.environ.items()
-        if len(value) >= MIN_LENGTH and not value.isdigit() and _NAME.search(name)
-    ]
+    return [value for name, value in os.environ.items() if len(value) >= MIN_LENGTH and names_value(name, value)]
 
 
-_CLOUD = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "AZURE_API_KEY")
-_KEYS = frozenset((*(name for names in KEY_VARIABLES.values() for name in names), *_CLOUD))
+def names_value(name: str, value: str) -> bool:
+    """Returns whether a name says that its value is secret, and the value is no place or number."""
+    return names_secret(name) and _ORDINARY.match(value) is None
+
+
+_PROVIDERS = re.compile(r"\w*API_?KEY\w*|AWS_(?:SECRET_ACCESS_KEY|SESSION_TOKEN|BEARER_TOKEN_BEDROCK)")
+"""Names of the variables that hold providers' keys: nothing else is in them, so that shorter values count, too."""
 _WORD = re.compile(r"[a-z-]+|[A-Z_]+|[\d.]+|.*\s.*", re.DOTALL)
-_PLACE = re.compile(r"[~./]|\w+://")
+_ORDINARY = re.compile(r"[~./]|\w+://|[\d.]+\Z")
+"""Places and numbers: what a variable may hold whose name only sounds secret."""
 _LONG = 16
 """From this length on the value of any variable with a telling name is a secret of its own: a shorter one may be an
 ordinary word, which must not be masked everywhere."""
-
-
-def names_secret(name: str) -> bool:
-    """Returns whether a variable's or a header's name says that its value is a key."""
-    return _NAME.search(name) is not None or name.lower() == "authorization"
 
 
 def is_secret(value: str) -> bool:
@@ -73,8 +44,8 @@ def configured_secrets(environ: Mapping[str, str] | None = None) -> set[str]:
     """The values of the variables that hold providers' keys, and of others whose names say that they are secret."""
     found: set[str] = set()
     for name, value in (os.environ if environ is None else environ).items():
-        telling = len(value) >= _LONG and _NAME.search(name) and re.search(r"\d", value) and not _PLACE.match(value)
-        if is_secret(value) and (name in _KEYS or telling):
+        telling = len(value) >= _LONG and re.search(r"\d", value) and names_value(name, value)
+        if is_secret(value) and (_PROVIDERS.fullmatch(name) or telling):
             found.add(value)
     return found
 
@@ -113,15 +84,7 @@ def redactor(known: Iterable[str] = ()) -> Callable[[str], str]:
     """``redact`` for many texts: the environment is read once."""
     values = frozenset((*known, *environment_secrets()))
 
-    def hide(text: str) -> str:
-        text = mask(text, values)
-        small = text.lower()
-        for beginnings, pattern in _PATTERNS:
-            if any(beginning in small for beginning in beginnings):
-                text = pattern.sub(MASK, text)
-        return _FIELD.sub(lambda m: m.group(1) + MASK, text) if any(word in small for word in _FIELDS) else text
-
-    return hide
+    return lambda text: without_keys(mask(text, values))
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
@@ -159,16 +122,21 @@ class Redactor:
         return mask(text, self.values)
 
     def mask_all(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.mask(value)
-        if isinstance(value, dict):
-            return {key: self.mask_all(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return type(value)(self.mask_all(entry) for entry in value)
-        return value
+        return each_text(value, self.mask)
 
     def stream(self) -> MaskedStream:
         return MaskedStream(self.values)
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """A value as JSON has it, with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: each_text(entry, change) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(each_text(entry, change) for entry in value)
+    return value
 
 
 class MaskedStream:

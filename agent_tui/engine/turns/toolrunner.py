@@ -28,9 +28,10 @@ from agent_tui.models.messages import (
     without_marks,
 )
 from agent_tui.providers.dialects.record import ImageLimits
-from agent_tui.providers.secrets import MASK, Redactor
+from agent_tui.providers.secrets import Redactor
 from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, pictured, pictured_line
+from agent_tui.text.secrets import MASK
 from agent_tui.tools.aliases import read_call, understood
 from agent_tui.tools.arguments import read_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
