@@ -39,7 +39,7 @@ from agent_tui.paths import (
 )
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.keys import key_in_keyring
-from agent_tui.providers.secrets import Redactor
+from agent_tui.providers.secrets import Redactor, names_value
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -134,7 +134,8 @@ class Binding:
 class Hub:
     """Events go to all subscribers, in the order they subscribed; background work that fails is told as one."""
 
-    def __init__(self) -> None:
+    def __init__(self, hide: Callable[[str], str] = str) -> None:
+        self._hide = hide
         self._subscribers: list[Callable[[Event], None]] = []
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -144,7 +145,10 @@ class Hub:
         return lambda: self._subscribers.remove(callback) if callback in self._subscribers else None
 
     def publish(self, event: Event) -> None:
-        """Tells everybody; one subscriber's failure is in the log and keeps nothing from the others."""
+        """Tells everybody, without the user's keys in a line for him; one subscriber's failure is in the log and keeps
+        nothing from the others."""
+        if isinstance(event, Notice):
+            event = replace(event, text=self._hide(event.text))
         for callback in tuple(self._subscribers):
             try:
                 callback(event)
@@ -244,7 +248,7 @@ class AgentState:
 
     def __init__(self, parts: AgentParts) -> None:
         self.parts = parts
-        self.events = Hub()
+        self.events = Hub(parts.secrets.mask)
         self.run = RunStates()
         self._binding: Binding | None = None
         self.hooks = Hooks(parts.hooks, self.events.publish, self.events.keep, self.events.subscribe, self._facts)

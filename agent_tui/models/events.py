@@ -15,6 +15,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Cost
 from agent_tui.records import dataclass
+from agent_tui.text.secrets import without_keys
 
 ApprovedMode = Literal["ask", "accept-edits", "auto"]
 """The permission mode that a plan is carried out in."""
@@ -355,6 +356,9 @@ class Notice:
     level: NoticeLevel
     text: str
     code: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", without_keys(self.text, fields=False))
 
 
 @dataclass(slots=True, frozen=True)

@@ -33,6 +33,7 @@ _CLOUD = (
 )
 """How the variables of services begin, which say who somebody is there."""
 
+_BEGINNINGS = ("sk", "pk", "rk", "gsk", "xai", "csk", "nvapi", "pplx", "hf", "r8", "fw", "tgp")
 _FORMS = (
     # Behind texts (in small letters) without one of which a pattern is not looked for: to search for a text is cheap.
     (
@@ -41,7 +42,7 @@ _FORMS = (
             for name in ["sk", "pk", "rk", "gsk", "xai", "csk", "nvapi", "pplx", "hf", "r8", "fw", "tgp"]
             for mark in "-_"
         ),
-        r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|pplx|hf|r8|fw|tgp)[-_][A-Za-z0-9_\-.]{12,}",
+        rf"\b(?:{'|'.join(_BEGINNINGS)})[-_][A-Za-z0-9_\-.]{{12,}}",
     ),
     (("gh", "glpat"), r"\b(?:gh[pousr]_|github_pat_|glpat[-_])[A-Za-z0-9_\-.]{12,}"),
     (("npm_", "pypi-", "xox"), r"\b(?:npm_[A-Za-z0-9]{20,}|pypi-[\w-]{30,}|xox[abprs]-[A-Za-z0-9-]{10,})"),
@@ -87,14 +88,14 @@ def holds_secret(value: str) -> bool:
     return any(re.match(pattern, value, re.DOTALL) for _, pattern in _FORMS)
 
 
-def without_keys(text: str) -> str:
+def without_keys(text: str, *, fields: bool = True) -> str:
     """A text with the mask in place of all that looks like a key or a login, and of the values of
     fields whose names say that they are secret."""
     small = text.lower()
     for beginnings, pattern in (*_FORMS, *_PLACES):
         if any(beginning in small for beginning in beginnings):
             text = re.sub(pattern, _masked, text, flags=re.DOTALL)
-    if any(word in small for word in _FIELDS):
+    if fields and any(word in small for word in _FIELDS):
         text = re.sub(_FIELD, rf"\g<1>{MASK}", text)
     return text
 

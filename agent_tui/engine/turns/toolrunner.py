@@ -28,7 +28,7 @@ from agent_tui.models.messages import (
     without_marks,
 )
 from agent_tui.providers.dialects.record import ImageLimits
-from agent_tui.providers.secrets import Redactor
+from agent_tui.providers.secrets import Redactor, redact
 from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, pictured, pictured_line
 from agent_tui.text.secrets import MASK
@@ -143,7 +143,7 @@ class ToolRunner:
             job.intent = job.tool.intent(job.arguments, self._context())
             job.versions = _versions(job.intent)
         except ToolError as error:
-            job.error = str(error)
+            job.error = self._context().secrets(str(error))
         except Exception as error:
             job.error = _unexpected(call, error)
         return job
@@ -309,7 +309,7 @@ class ToolRunner:
                 emit(ToolOutput(call.call_id, rest))
             return outcome
         except AgentError as error:
-            return ToolOutcome(str(error), is_error=True)
+            return ToolOutcome(context.secrets(str(error)), is_error=True)
         except Exception as error:
             return ToolOutcome(_unexpected(call, error), is_error=True)
 
@@ -333,7 +333,7 @@ def _passed_over(tool: Tool, arguments: Metadata) -> str:
 
 def _unexpected(call: ToolCallPart, error: Exception) -> str:
     log.exception("Tool %s failed", call.name)
-    return pictured(f"{call.name} failed: {type(error).__name__}: {error}")[:2_000]
+    return pictured(redact(f"{call.name} failed: {type(error).__name__}: {error}"))[:2_000]
 
 
 async def _fitted(outcome: ToolOutcome, limits: ImageLimits) -> ToolOutcome:
