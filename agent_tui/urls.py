@@ -91,6 +91,10 @@ class Url:
     def joined(self, reference: str) -> Url:
         """The address that a reference leads to from here, such as that of a redirect. Raises AddressError."""
         _check_characters(reference)
+        if re.match(r"[a-z][a-z0-9+.-]*:", reference, re.IGNORECASE):
+            return parse_url(reference)
+        if reference.startswith("//"):
+            return parse_url(f"{self.scheme}:{reference}")
         return parse_url(urljoin(f"{self.origin}{self.target}", reference))
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from agent_tui.text.secrets import MASK, MIN_LENGTH, names_secret, without_keys
+from agent_tui.text.secrets import MASK, MIN_LENGTH, PROVIDERS_KEYS, names_secret, without_keys
 
 
 def environment_secrets() -> list[str]:
@@ -24,8 +24,6 @@ def names_value(name: str, value: str) -> bool:
     return names_secret(name) and _ORDINARY.match(value) is None
 
 
-_PROVIDERS = re.compile(r"\w*API_?KEY\w*|AWS_(?:SECRET_ACCESS_KEY|SESSION_TOKEN|BEARER_TOKEN_BEDROCK)")
-"""Names of the variables that hold providers' keys: nothing else is in them, so that shorter values count, too."""
 _WORD = re.compile(r"[a-z-]+|[A-Z_]+|[\d.]+|.*\s.*", re.DOTALL)
 _ORDINARY = re.compile(r"[~./]|\w+://|[\d.]+\Z")
 """Places and numbers: what a variable may hold whose name only sounds secret."""
@@ -45,7 +43,7 @@ def configured_secrets(environ: Mapping[str, str] | None = None) -> set[str]:
     found: set[str] = set()
     for name, value in (os.environ if environ is None else environ).items():
         telling = len(value) >= _LONG and re.search(r"\d", value) and names_value(name, value)
-        if is_secret(value) and (_PROVIDERS.fullmatch(name) or telling):
+        if is_secret(value) and (re.fullmatch(PROVIDERS_KEYS, name) or telling):
             found.add(value)
     return found
 

@@ -21,7 +21,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from agent_tui.errors import AgentError
 from agent_tui.serve.chat import ServedChat
-from agent_tui.urls import AddressError, Url, parse_place, parse_url, read_address
+from agent_tui.urls import AddressError, Url, parse_place, parse_url
 
 TOKEN_BYTES = 32
 
@@ -59,10 +59,7 @@ class Gate:
             return "This address is incomplete or out of date. Open the one that agent-tui serve printed."
         if origin is None:
             return "Only pages of this server may connect." if needs_origin else None
-        page = read_address(origin)
-        if page is None or page.text != page.origin or page.origin != parse_url(f"{page.scheme}://{host}").origin:
-            return "Only pages of this server may connect."
-        return None
+        return None if _is_page_of(host, origin) else "Only pages of this server may connect."
 
     def _knows(self, host: str) -> bool:
         """Returns whether a Host header names this server. Its port may be that of a tunnel; an address of numbers
@@ -89,6 +86,15 @@ def is_loopback(host: str) -> bool:
     """Returns whether nobody but this machine reaches a server that listens at ``host``."""
     found = listening_host(host)
     return found.loopback and found.host not in ("0.0.0.0", "::")
+
+
+def _is_page_of(host: str, origin: str) -> bool:
+    scheme, _, place = origin.lower().partition("://")
+    try:
+        parse_place(place)  # nothing but a host and its port
+        return parse_url(f"{scheme}://{place}").origin == parse_url(f"{scheme}://{host}").origin
+    except AddressError:
+        return False
 
 
 def _is_number(name: str) -> bool:

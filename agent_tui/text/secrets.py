@@ -18,6 +18,8 @@ _WORDS = frozenset(
         *("netrc", "pgpass"),
     )
 )
+PROVIDERS_KEYS = r"\w*API_?KEY\w*|AWS_(?:SECRET_ACCESS_KEY|SESSION_TOKEN|BEARER_TOKEN_BEDROCK)"
+"""Names of the variables that hold providers' keys: nothing else is in them, so that shorter values count, too."""
 _KNOWN = frozenset(
     (
         *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PAGER", "GOOGLE_CLOUD_PROJECT", "CLOUDSDK_PYTHON", "GPG_TTY"),
@@ -45,7 +47,7 @@ _FORMS = (
         rf"\b(?:{'|'.join(_BEGINNINGS)})[-_][A-Za-z0-9_\-.]{{12,}}",
     ),
     (("gh", "glpat"), r"\b(?:gh[pousr]_|github_pat_|glpat[-_])[A-Za-z0-9_\-.]{12,}"),
-    (("npm_", "pypi-", "xox"), r"\b(?:npm_[A-Za-z0-9]{20,}|pypi-[\w-]{30,}|xox[abprs]-[A-Za-z0-9-]{10,})"),
+    (("npm_", "pypi-", "xox"), r"\b(?:npm_[A-Za-z0-9]{20,}|pypi-[\w-]{30,}|xox[abprs]-[\w-]{10,})"),
     (("aiza",), r"\bAIza[0-9A-Za-z_\-]{20,}"),
     (("akia", "asia"), r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     (("eyj",), r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
