@@ -17,10 +17,10 @@ from urllib.parse import unquote
 
 from agent_tui.records import dataclass
 from agent_tui.tools.git.repository import Repository, find_repository, outside_path, read_config, read_small
+from agent_tui.urls import read_address
 
 _USER = r"[A-Za-z0-9_][\w.+-]*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])"
-_WEB = re.compile(rf"https?://(?:[^\s/@\\]*@)?{_HOST}(?::\d{{1,5}})?(?:/[^\s\\]*)?", re.IGNORECASE)
 _SSH = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://((?:{_USER}@)?{_HOST})(?::(\d{{1,5}}))?(/[^\s]+)")
 _SHORT = re.compile(rf"((?:{_USER}@)?{_HOST}):([^-:\s][^\s]*)")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]|%[01][0-9a-f]|%7f", re.IGNORECASE)
@@ -48,8 +48,8 @@ def parse_address(text: str, folder: Path) -> Address | None:
     A path is taken from ``folder`` on."""
     if not text or text.startswith("-") or _UNSEEN.search(text) or "::" in text.partition("/")[0].replace("[::", "["):
         return None
-    if _WEB.fullmatch(text):
-        return Address("web", text)
+    if (web := read_address(text)) is not None:
+        return Address("web", web.text)
     if match := _SSH.fullmatch(text):
         host, port, path = match[1], match[2], unquote(match[3])
         return Address("ssh", text, host.replace("[", "").replace("]", ""), port or "", path[path.startswith("/~") :])
