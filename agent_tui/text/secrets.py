@@ -35,16 +35,12 @@ _CLOUD = (
 )
 """How the variables of services begin, which say who somebody is there."""
 
-_BEGINNINGS = ("sk", "pk", "rk", "gsk", "xai", "csk", "nvapi", "pplx", "hf", "r8", "fw", "tgp")
+_BEGINNINGS = "sk|pk|rk|gsk|xai|csk|nvapi|pplx|hf|r8|fw|tgp"
 _FORMS = (
     # Behind texts (in small letters) without one of which a pattern is not looked for: to search for a text is cheap.
     (
-        tuple(
-            f"{name}{mark}"
-            for name in ["sk", "pk", "rk", "gsk", "xai", "csk", "nvapi", "pplx", "hf", "r8", "fw", "tgp"]
-            for mark in "-_"
-        ),
-        rf"\b(?:{'|'.join(_BEGINNINGS)})[-_][A-Za-z0-9_\-.]{{12,}}",
+        tuple(f"{name}{mark}" for name in _BEGINNINGS.split("|") for mark in "-_"),
+        rf"\b(?:{_BEGINNINGS})[-_][A-Za-z0-9_\-.]{{12,}}",
     ),
     (("gh", "glpat"), r"\b(?:gh[pousr]_|github_pat_|glpat[-_])[A-Za-z0-9_\-.]{12,}"),
     (("npm_", "pypi-", "xox"), r"\b(?:npm_[A-Za-z0-9]{20,}|pypi-[\w-]{30,}|xox[abprs]-[\w-]{10,})"),
