@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.accounting import tally
+from agent_tui.engine import toolbox
 from agent_tui.engine.turns import executor, step
 from agent_tui.engine.turns.executor import MORE_CALLS, ChangedNumbers
 from agent_tui.models.events import Notice
-from agent_tui.models.requests import Delta, Finished, ModelRequest, Started, StreamItem
+from agent_tui.models.requests import Counter, Delta, Finished, ModelRequest, Started, StreamItem
 from agent_tui.providers.demo import DemoProvider
-from tests.support.agents import Counter, parts_for, running
+from tests.support.agents import parts_for, running
 from tests.support.waiting import PATIENCE
 
 
@@ -67,7 +68,7 @@ async def test_no_more_than_so_many_calls_are_run_and_both_are_told(
 @pytest.mark.parametrize("calls", [40, 80])
 async def test_each_result_costs_the_same(calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked, read = 0, 0
-    search, told = tally._calls_before, executor.mode_told
+    search, told = tally._calls_before, toolbox.mode_told
 
     def counted(*given: object) -> object:
         nonlocal looked
