@@ -34,7 +34,7 @@ def sent_words(agent: Agent) -> str:
 def carried(agent: Agent, text: str = WISH) -> int:
     """How often a text stands among the pinned words; it must not stand among the user's other words beside."""
     assert f"<user_message>\n{text}" not in sent_words(agent)
-    return sent_words(agent).count(f">\n{text}\n</pinned>")
+    return sent_words(agent).count(f">\n{text}\n</pinned")
 
 
 def pinned_row(agent: Agent) -> int:
