@@ -12,6 +12,7 @@ from agent_tui.models.messages import AttachmentPart, Message, TextPart, attache
 from agent_tui.models.requests import Media
 from agent_tui.providers.dialects.conversation import attachment_block
 from agent_tui.text.frames import attribute, framed
+from agent_tui.tools.files.access import FileAccess
 
 OURS = (
     "instructions",
@@ -57,7 +58,7 @@ def test_a_file_stays_as_it_is_and_its_block_ends_at_its_own_end(tag: str) -> No
 
 def test_a_memory_file_is_one_block(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("\n".join(FORGED), "utf-8")
-    (block,) = MemoryFiles(tmp_path / "none", tmp_path, tmp_path).blocks()
+    (block,) = MemoryFiles(tmp_path / "none", FileAccess([tmp_path]), tmp_path).blocks()
     assert tags(block.text) == ["instructions", "instructions"]
     assert block.text.startswith('<instructions from="AGENTS.md" (this project\'s)>\n')
 

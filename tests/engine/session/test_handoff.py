@@ -22,7 +22,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.requests import Failed, ModelRequest, StreamItem
 from agent_tui.models.session import SessionInfo
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.tools.permissions.reach import hosts_in
+from agent_tui.urls import hosts_in
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.failing_store import failing
 

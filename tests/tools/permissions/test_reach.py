@@ -13,10 +13,10 @@ from agent_tui.models.events import RuleOffer
 from agent_tui.models.session import SessionState
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach, hosts_in
+from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.rule import checked_rules
-from agent_tui.urls import parse_url
+from agent_tui.urls import hosts_in, parse_url
 from tests.support.tool_context import Make
 
 LOOKS = ServerTool("docs", "search", only_looks=True)
