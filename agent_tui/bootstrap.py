@@ -179,11 +179,8 @@ def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Setting
     return find
 
 
-def _own_commands(options: Options, paths: Paths, root: Path, settings: Settings) -> list[str | list[str]]:
-    """The commands of the user's own configuration that run by themselves."""
-    if not (settings.hooks or settings.mcp or settings.ui.status_command):
-        return []
-    own = _settings_of_run(options, paths, root, False)
+def _commands_of(own: Settings) -> list[str | list[str]]:
+    """The commands of the user's ``own`` configuration that run by themselves."""
     found: list[str | list[str]] = [own.ui.status_command] if own.ui.status_command else []
     found += [hook.command for hooks in own.hooks.values() for hook in hooks]
     return found + [[one.command, *one.args, *one.env.values()] for one in own.mcp.values() if one.command]
@@ -300,11 +297,13 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
     keep_out_of((root, cwd))
     trust = FolderTrust(root, store.trust)
+    own = await asyncio.to_thread(_settings_of_run, options, paths, root, False)
+    if commands := _commands_of(own):
+        trust.commands = commands
     if options.trust and not trust.trusted:
         trust.accept()
     trusted = trust.trusted
-    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, trusted)
-    trust.commands = await asyncio.to_thread(_own_commands, options, paths, root, settings)
+    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, True) if trusted else own
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
