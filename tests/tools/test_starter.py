@@ -60,7 +60,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     stand_alone(monkeypatch, tmp_path)
     made = World(tmp_path.resolve())
     monkeypatch.chdir(made.base)
-    monkeypatch.setattr("agent_tui.pipes.programs.written_folders", lambda: [str(made.root)])
     keep_out_of([made.root])
     return made
 

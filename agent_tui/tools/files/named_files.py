@@ -43,7 +43,7 @@ _RUNS = frozenset(
 _IMPORTED = (".py", ".pyc", ".so")
 _WORD = re.compile(r"[\w./~@%+*?-]+")
 _INTERPRETED = re.compile(
-    r"(?:^|[\s;&|(`/])(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|ruby|perl|php|deno(?: run)?|bun(?: run)?|exec)"
+    r"(?:^|[\s;&|(`/])(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|ruby|perl|php|(?:deno|bun)(?: run)?|exec)"
     r"\s+(?:-\S+\s+)*[\"']?([^\s;&|\"']+)"
 )
 _SOURCED = re.compile(r"(?:^|[\s;&|(])(?:source|\.)\s+([^\n;&|]+)")
@@ -67,9 +67,9 @@ _BYTECODE = re.compile(
 
 @dataclass(slots=True, frozen=True)
 class NamedFiles:
-    """``files`` lie where commands may write, ``trees`` are environments of packages there; ``missing`` are scripts that
-    are named and not there. ``imports``: modules beside a script are wanted. ``problem`` says why it cannot be told
-    what would run; else empty."""
+    """``files`` lie where commands may write, ``trees`` are environments of packages there; ``missing`` are scripts
+    that are named and not there. ``imports``: modules beside a script are wanted. ``problem`` says why it cannot be
+    told what would run; else empty."""
 
     files: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
