@@ -24,6 +24,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
 from agent_tui.tools.base import GENERAL
+from agent_tui.tools.files.access import BadFile, FileAccess
 from agent_tui.tools.starter import Ran
 
 TIMEOUT, LAST_TIMEOUT = 60.0, 1.5
@@ -296,16 +297,14 @@ def _of_settings(root: Path, place: Path) -> tuple[list[Hook], list[str]]:
     if not path.is_file():
         return [], ["not read: no file"] if path.is_symlink() or path.exists() else []
     try:
-        if not path.resolve().is_relative_to(root.resolve()):
-            return [], ["not read: it leads outside the project"]
-        with path.open("rb") as file:
-            data = file.read(_MOST_SETTINGS + 1)
+        data = FileAccess([root]).read(path, _MOST_SETTINGS, "project").data
         if len(data) > _MOST_SETTINGS:
             return [], [f"not read: larger than {size(_MOST_SETTINGS)}"]
         settings = json.loads(data)
-    except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not valid JSON"
-        return [], [f"not read: {why}"]
+    except BadFile as error:
+        return [], [f"not read: it {error}"]
+    except (ValueError, RecursionError):
+        return [], ["not read: not valid JSON"]
     groups = settings.get("hooks") if isinstance(settings, dict) else None
     if not groups:
         return [], []
