@@ -37,6 +37,7 @@ from agent_tui.paths import (
     user_paths,
     with_home,
 )
+from agent_tui.pipes.programs import keep_out_of
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.keys import key_in_keyring
 from agent_tui.providers.secrets import Redactor, names_value
@@ -180,6 +181,13 @@ def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Setting
     return find
 
 
+def _commands_of(own: Settings) -> list[str | list[str]]:
+    """The commands of the user's ``own`` configuration that run by themselves."""
+    found: list[str | list[str]] = [own.ui.status_command] if own.ui.status_command else []
+    found += [hook.command for hooks in own.hooks.values() for hook in hooks]
+    return found + [[one.command, *one.args, *one.env.values()] for one in own.mcp.values() if one.command]
+
+
 def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:
     """The JSON of ``agent-tui context --json`` as hooks get it: without the single messages."""
     from agent_tui.commands.report import ContextReport
@@ -289,11 +297,15 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
+    keep_out_of((root, cwd))
     trust = FolderTrust(root, store.trust)
+    own = await asyncio.to_thread(_settings_of_run, options, paths, root, False)
+    if commands := _commands_of(own):
+        trust.commands = commands
     if options.trust and not trust.trusted:
         trust.accept()
     trusted = trust.trusted
-    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, trusted)
+    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, True) if trusted else own
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")

@@ -8,8 +8,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import plural, size
+from agent_tui.tools.files.named_files import changed_files, fingerprint, named_files
 
 READ = (
     (Path(".agent-tui") / "config.toml", "configuration"),
@@ -232,6 +233,23 @@ def _origin(config: Path) -> str:
     return "\n".join(found)
 
 
+Command = str | Sequence[str]
+
+
+def _named(root: Path, own: Sequence[Command]) -> dict[str, str]:
+    """What is in the files that the commands of a folder, and the user's ``own``, name in it."""
+    from agent_tui.tools.hooks import project_hooks
+    from agent_tui.tools.mcp.config import plan_servers
+
+    commands = [*own, *(hook.command for hook in project_hooks(root)[0])]
+    servers = [plan.server for plan in plan_servers({}, root, True) if plan.server is not None]
+    commands += [[one.command, *one.args, *one.env.values()] for one in servers if one.command]
+    found: dict[str, str] = {}
+    for command in commands:
+        found |= fingerprint(named_files(command, root, root), root)
+    return found
+
+
 def _digest(*texts: str) -> str:
     return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -251,8 +269,9 @@ class FolderTrust:
     def __init__(self, root: Path, stored: Trust) -> None:
         self.root = root
         self._stored = stored
+        self._commands: Sequence[Command] = ()
         self._stamps = stamps(root)
-        self.content = read_content(root)
+        self.content = self._read()
         self.identity = self.content.identity
         self._trusted: Content | None = None
         row = stored.get(root)
@@ -260,6 +279,27 @@ class FolderTrust:
             self._trusted = Content.loads(row.identity, row.content)
         self._known = row is not None
         self.state: State = self._judge()
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """The user's own commands that run by themselves, and may name files of the folder."""
+        return self._commands
+
+    @commands.setter
+    def commands(self, commands: Sequence[Command]) -> None:
+        self._commands = commands
+        self.content = self._read()
+        self.state = self._judge()
+
+    def _read(self) -> Content:
+        content = read_content(self.root)
+        return replace(content, files={**content.files, **_named(self.root, self._commands)})
+
+    def changed_since_accepted(self, files: Mapping[str, str]) -> list[str]:
+        """The paths among the ``fingerprint`` of a command's files that are not as the user accepted them; all of them
+        where the folder was never trusted."""
+        known = self._trusted.files if self.trusted and self._trusted is not None else {}
+        return changed_files(known, files)
 
     @property
     def trusted(self) -> bool:
@@ -280,7 +320,7 @@ class FolderTrust:
             return False
         now = stamps(self.root)
         if now != self._stamps:
-            self._stamps, self.content = now, read_content(self.root)
+            self._stamps, self.content = now, self._read()
             self.state = self._judge()
         return self.trusted
 
@@ -292,7 +332,7 @@ class FolderTrust:
     def accept(self) -> bool:
         """Trusts what the folder brings along, if it is what ``content`` says, which is what the user was shown.
         Otherwise ``content`` is brought up to date, to be shown, and nothing is trusted: False."""
-        now = read_content(self.root)
+        now = self._read()
         same = now == self.content and not now.problem
         self.content, self._stamps = now, stamps(self.root)
         if same:

@@ -38,6 +38,7 @@ from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
 
 if TYPE_CHECKING:
     from agent_tui.tools.mcp.manager import McpManager
+    from agent_tui.tools.starter import Ran
 
 
 class Agent:
@@ -211,6 +212,10 @@ class Agent:
         parts.store.close()
         if opened.lost is not None:
             raise opened.lost
+
+    async def run_beside(self, line: str, told: bytes, seconds: float) -> Ran:
+        """Runs a line of shell of the user's configuration, with all that their own commands have."""
+        return await self._state.starter.run(line, told, self.cwd, self._state.environment(True), seconds)
 
     async def shell(self, command: str) -> None:
         """Runs the user's own command; command and output join the conversation."""

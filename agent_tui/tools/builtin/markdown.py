@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin
 
 from agent_tui.errors import ToolError
-from agent_tui.pipes.start import isolated
+from agent_tui.pipes.start import isolated, run
 from agent_tui.text.charsets import decoded_page
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.word_sets import word_set
@@ -44,15 +44,15 @@ def read_page(body: bytes, base: str, content_type: str) -> str:
     from agent_tui.tools.sandbox.environment import child_env
 
     try:
-        done = subprocess.run(
+        done = run(
             isolated(__name__, base, content_type[:_LONGEST_TYPE], str(SECONDS), bare=True),
+            child_env(os.environ),
             input=body,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=child_env(os.environ),
             timeout=SECONDS,
-            check=True,
         )
+        done.check_returncode()
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         if getattr(error, "returncode", 0) == _BINARY:
             kind = pictured_line(content_type[:_LONGEST_TYPE]) or "no type given"
