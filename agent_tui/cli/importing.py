@@ -49,7 +49,7 @@ def _import(values: argparse.Namespace) -> None:
 
     paths, root = user_paths(), project_root(Path.cwd())
     found = list(_copies(paths, root, Path.home()))
-    rules = foreign_rules([root])
+    rules = foreign_rules(root)
     new = [copy for copy in found if not copy.target.exists()]
     for copy in found:
         state = "" if copy in new else "  (is there already, kept)"

@@ -15,7 +15,8 @@ from agent_tui.config import Settings
 from agent_tui.context.agents import AgentType, AgentTypes
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
-from agent_tui.context.trust import FolderTrust, places
+from agent_tui.context.brought import TrustItem
+from agent_tui.context.trust import FolderTrust, Shown, counted
 from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
@@ -83,16 +84,15 @@ class Extensions:
     ) -> None:
         self._root = root
         self._trust = trust
-        trusted = trust.trusted
         self.memory = MemoryFiles(paths.config, root, cwd, home or Path.home())
-        self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
-        self.agents = AgentTypes(paths.config, home or Path.home(), root, trusted, trust.holds)
+        self.skills = Skills(paths.config, home or Path.home(), root, trust.files)
+        self.agents = AgentTypes(paths.config, home or Path.home(), root, trust.files)
         self.mcp = McpManager(
-            settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers, added=added
+            settings.mcp, settings.tools, root, trust.servers(), log_file=paths.log_file, remembered=offers, added=added
         )
         self._shell: Shell | None = None
         self.commands = UserCommands(
-            paths.config, home or Path.home(), root, trusted, self._prompts, trust.holds, self._output_of
+            paths.config, home or Path.home(), root, trust.files, self._prompts, self._output_of
         )
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
@@ -104,16 +104,9 @@ class Extensions:
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
-    def trusted(self, settings: Settings) -> str:
-        """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
-        returns a line saying what."""
-        self.skills.trust()
-        self.agents.trust()
-        self.commands.trust()
-        self.mcp.reload(settings.mcp, True)
-        self.skills.refresh()
-        read = ", ".join(places(self._root))
-        return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "Nothing was ignored.")
+    def reload_servers(self, settings: Settings) -> None:
+        """Something else of the project is accepted now: servers start, and end, as the settings have it."""
+        self.mcp.reload(settings.mcp, self._trust.servers())
 
     async def ready(self) -> None:
         """Waits for the MCP servers that a run cannot do without; others never delay a request. Raises
@@ -283,30 +276,36 @@ def tool_rows(
 
 
 class Trusting:
-    """Follows a folder's trust: what changes in the folder ends it, and that is told once."""
+    """Follows a folder's trust: what changes in the folder waits for the user, and that is told once."""
 
-    def __init__(self, folder: FolderTrust, trusted: bool) -> None:
+    def __init__(self, folder: FolderTrust) -> None:
         self.folder = folder
-        self.trusted = trusted
+        self._asked: tuple[TrustItem, ...] | None = None
 
-    def lapsed(self) -> str | None:
-        """Looks at the folder; the line for the user when it is no longer as it was trusted."""
-        if not self.trusted or self.folder.holds():
-            return None
-        self.trusted = False
-        return self.folder.line()
-
-    def accept(self, sure: bool) -> str | None:
-        """Trusts what was shown; None when that is done, else what the user has to see first."""
+    def look(self) -> tuple[bool, str]:
+        """Looks at the folder: whether something else is accepted now, and the line for the user where something waits
+        that did not before."""
         folder = self.folder
-        if not sure and folder.state != "never":
-            first = folder.line() or "This folder is not trusted."
-        elif not folder.accept():
-            first = "It has just changed; nothing is trusted yet. Review it again."
-        else:
-            self.trusted = True
-            return None
-        return f"{first}\n{folder.details()}\nRun /trust yes to trust exactly this."
+        before = {(item.key, item.digest) for item in folder.waiting} | {(one.key, "") for one in folder.gone}
+        changed = folder.look()
+        now = {(item.key, item.digest) for item in folder.waiting} | {(one.key, "") for one in folder.gone}
+        return changed, folder.line() if folder.trusted and now - before else ""
+
+    def question(self) -> list[Shown]:
+        """Returns what is to be shown before it is accepted."""
+        shown = self.folder.question()
+        self._asked = self.folder.brought.items
+        return shown
+
+    def accept(self) -> str:
+        """Trusts what was shown; one line on what that was. Empty where it was not shown, or is no longer that."""
+        folder = self.folder
+        if self._asked != folder.brought.items:
+            return ""
+        waited = [*folder.waiting]
+        if not folder.accept():
+            return ""
+        return f"Trusted: {counted(waited)}." if waited else f"{folder.root} is trusted."
 
 
 MAX_DOCUMENT_BYTES = 2_000_000

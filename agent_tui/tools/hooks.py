@@ -367,27 +367,36 @@ def settings_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:
     hooks: list[Hook] = []
     problems: list[tuple[str, str]] = []
     for place in CLAUDE_SETTINGS:
-        found, wrong = _of_settings(root, place)
+        text, why = _settings_text(root, place)
+        found, wrong = hooks_of_settings(root, place, text) if not why else ([], [why])
         hooks += found
         problems += [(place.as_posix(), one_line(line, 300)) for line in wrong]
     return list(dict.fromkeys(hooks)), problems
 
 
-def _of_settings(root: Path, place: Path) -> tuple[list[Hook], list[str]]:
+def _settings_text(root: Path, place: Path) -> tuple[str, str]:
+    """What such a file says, ``{}`` where there is none; or why it is not read."""
     path = root / place
     if not path.is_file():
-        return [], ["not read: no file"] if path.is_symlink() or path.exists() else []
+        return "{}", "not read: no file" if path.is_symlink() or path.exists() else ""
     try:
         if not path.resolve().is_relative_to(root.resolve()):
-            return [], ["not read: it leads outside the project"]
+            return "", "not read: it leads outside the project"
         with path.open("rb") as file:
             data = file.read(_MOST_SETTINGS + 1)
-        if len(data) > _MOST_SETTINGS:
-            return [], [f"not read: larger than {size(_MOST_SETTINGS)}"]
-        settings = json.loads(data)
-    except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not valid JSON"
-        return [], [f"not read: {why}"]
+        return data.decode("utf-8", "replace"), (
+            f"not read: larger than {size(_MOST_SETTINGS)}" if len(data) > _MOST_SETTINGS else ""
+        )
+    except OSError as error:
+        return "", f"not read: {error.strerror}"
+
+
+def hooks_of_settings(root: Path, place: Path, text: str) -> tuple[list[Hook], list[str]]:
+    """The hooks of the text of such a file, and a line for each thing there that cannot be used."""
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return [], ["not read: not valid JSON"]
     groups = settings.get("hooks") if isinstance(settings, dict) else None
     if not groups:
         return [], []
@@ -439,7 +448,12 @@ def _handler(root: Path, event: str, entry: Any, handler: Any, place: Path, prob
 def configured_hooks(layer: Layer, source: str, *, own: bool) -> list[Hook]:
     """The hooks of a checked layer of the configuration."""
     events = (layer.values.get("hooks") or {}).items()
-    return [Hook(event, **entry, source=source, own=own) for event, entries in events for entry in entries]
+    return [entry_hook(event, entry, source, own=own) for event, entries in events for entry in entries]
+
+
+def entry_hook(event: str, entry: Mapping[str, Any], source: str, *, own: bool = False) -> Hook:
+    """The hook of a checked entry of the configuration."""
+    return Hook(event, **entry, source=source, own=own)
 
 
 def project_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
@@ -44,18 +44,27 @@ class Plan:
     required: bool = False
 
 
+class ProjectServers(NamedTuple):
+    """What a project's ``.mcp.json`` says. ``waits`` are those that the user has not accepted, with why they cannot,
+    where that is so; ``problem`` is what is wrong with the file."""
+
+    entries: Mapping[str, Any] = {}
+    waits: Mapping[str, str] = {}
+    problem: str = ""
+
+
 def plan_servers(
-    configured: Mapping[str, McpServer], root: Path, trusted: bool, values: Mapping[str, str] = os.environ
+    configured: Mapping[str, McpServer], root: Path, brought: ProjectServers, values: Mapping[str, str] = os.environ
 ) -> list[Plan]:
-    """All servers by name; the configuration wins over ``.mcp.json``. Servers of a folder that is not trusted are
-    named and left alone. What is wrong with an entry is its plan's detail; nothing is raised."""
+    """All servers by name; the configuration wins over ``.mcp.json``. Servers that were not accepted are named and left
+    alone. What is wrong with an entry is its plan's detail; nothing is raised."""
     plans: dict[str, Plan] = {}
-    entries, problem = _read_file(root / FILE)
-    if problem:
-        plans[FILE] = Plan(FILE, "failed", problem)
-    for name, entry in entries.items():
-        if not trusted:
-            plans[name] = Plan(name, "untrusted", f"from {FILE} of an untrusted folder; run /trust to start it")
+    if brought.problem:
+        plans[FILE] = Plan(FILE, "failed", brought.problem)
+    for name, entry in brought.entries.items():
+        if name in brought.waits:
+            why = brought.waits[name] or "you have not accepted it; run /trust to see and start it"
+            plans[name] = Plan(name, "untrusted", f"from {FILE}: {why}")
             continue
         try:
             plans[name] = _plan(name, _parse(entry), values, root)
@@ -119,11 +128,19 @@ def _read_file(path: Path) -> tuple[dict[str, Any], str]:
     try:
         if path.stat().st_size > MAX_FILE:
             return {}, "larger than 1 MB"
-        data = json.loads(path.read_text("utf-8"))
+        return servers_in(path.read_text("utf-8"))
     except FileNotFoundError:
         return {}, ""
     except OSError as error:
         return {}, f"cannot be read: {error.strerror or error}"
+    except UnicodeDecodeError as error:
+        return {}, f"not valid JSON: {error}"
+
+
+def servers_in(text: str) -> tuple[dict[str, Any], str]:
+    """The entries of a text in the format of ``.mcp.json``, or what is wrong with it."""
+    try:
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         return {}, f"not valid JSON: {error}"
     servers = data.get("mcpServers") if isinstance(data, dict) else None

@@ -109,7 +109,7 @@ class McpManager:
         servers: Mapping[str, McpServer],
         config: ToolsConfig,
         root: Path,
-        trusted: bool,
+        brought: ProjectServers,
         *,
         log_file: Path | None = None,
         remembered: RememberedOffers | None = None,
@@ -126,7 +126,7 @@ class McpManager:
         self._search: list[Tool] = [ToolSearchTool(self._mcp_tools, self._coming, self.settled)]
         self._search.append(McpCallTool(self._mcp_tools))
         self._read = McpReadTool(lambda name: self._named(name).name, self._contents)
-        self._plan(plan_servers(servers, root, trusted))
+        self._plan(plan_servers(servers, root, brought))
 
     def answers_by(self, ask: Ask) -> None:
         """``ask`` answers what servers ask, by their shown names."""
@@ -164,9 +164,9 @@ class McpManager:
                 server.offer = read_offer(server.name, offer or Entries(), self._call)
         return known
 
-    def reload(self, servers: Mapping[str, McpServer], trusted: bool) -> None:
-        """Takes another configuration: the folder became trusted, or a file changed."""
-        self._plan(plan_servers(servers, self._root, trusted))
+    def reload(self, servers: Mapping[str, McpServer], brought: ProjectServers) -> None:
+        """Takes another configuration: something else of the project is accepted now."""
+        self._plan(plan_servers(servers, self._root, brought))
         if self._started:
             self._serve()
             self._changed()
