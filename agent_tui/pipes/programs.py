@@ -1,0 +1,160 @@
+"""Finds every program that agent-tui starts by itself, and makes the environment they get: nothing that a command of
+the model may have put there is found, loaded or read. Imports next to nothing, as ``start`` does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+_MOST_LINKS = 40
+_written: set[str] = set()
+
+
+def keep_out_of(folders: Iterable[Path]) -> None:
+    """Says that commands may write in these folders: as long as this process lives no program is taken from there.
+    Where the project is the whole machine no place of it is better than another."""
+    _written.update({os.path.realpath(folder) for folder in folders} - {"/"})
+
+
+def written_folders() -> list[str]:
+    """The folders that are known to be written by commands; where we stand is one of them."""
+    try:
+        return sorted(_written | ({os.getcwd()} - {"/"}))
+    except FileNotFoundError:  # it was removed
+        return sorted(_written)
+
+
+def may_be_written(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a command may have put there what an absolute path leads to, or a link on its way: it lies where
+    commands write, or where everybody may. What is not absolute depends on where we stand, and they stand there too."""
+    try:
+        return any(_is_open(place) for place in _way(os.fspath(path)))
+    except (OSError, ValueError):
+        return True
+
+
+def _way(path: str) -> Iterator[str]:
+    """Every place that is passed on the way to a file, those that links lead over too. Raises OSError for what cannot
+    be followed, ValueError for what is not absolute."""
+    if not path.startswith("/"):
+        raise ValueError("not an absolute path")
+    todo, at, links = path.split("/"), "/", 0
+    while todo:
+        name = todo.pop(0)
+        if name in ("", "."):
+            continue
+        if name == "..":
+            at = os.path.dirname(at)
+            continue
+        here = os.path.join(at, name)
+        yield here
+        if not stat.S_ISLNK(os.lstat(here).st_mode):
+            at = here
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError("too many links")
+        target = os.readlink(here)
+        todo[:0] = target.split("/")
+        if target.startswith("/"):
+            at = "/"
+
+
+def _is_open(place: str) -> bool:
+    info = os.lstat(place)
+    if _anyone_writes(info):
+        return True
+    return any(_is_within(place, folder) for folder in written_folders()) and (
+        info.st_uid == os.geteuid() or os.access(place, os.W_OK)
+    )
+
+
+def _anyone_writes(info: os.stat_result) -> bool:
+    # Where a folder is sticky others can still add to it, and the sandbox gives commands /tmp.
+    return bool(info.st_mode & stat.S_IWOTH) and not stat.S_ISLNK(info.st_mode)
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def safe_path(environ: Mapping[str, str] = os.environ) -> str:
+    """The folders of PATH in which no command of the model can put a program; those of the system where none is."""
+    entries = (environ.get("PATH") or os.defpath).split(os.pathsep)
+    return os.pathsep.join(e for e in dict.fromkeys(entries) if e and not may_be_written(e)) or os.defpath
+
+
+def find_program(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The absolute path of a program that the user's PATH, or an absolute ``name``, leads to; None where there is none
+    that no command can have put there or changed."""
+    if "/" in name:
+        candidates = [os.path.expanduser(name)]
+    else:
+        candidates = [f"{folder}/{name}" for folder in safe_path(environ).split(os.pathsep)] if name else []
+    return next((one for one in candidates if _is_program(one) and not may_be_written(one)), None)
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def why_not_found(name: str, environ: Mapping[str, str] = os.environ) -> str:
+    """One line for the user on a program that ``find_program`` does not find."""
+    entries = (environ.get("PATH") or os.defpath).split(os.pathsep)
+    places = [name] if "/" in name else [os.path.join(entry or ".", name) for entry in entries]
+    there = next((place for place in places if _is_program(os.path.expanduser(place))), None)
+    if there is None:
+        return f"{name} is not installed, or not on PATH"
+    return f"{name} is not started: commands may write where it is found ({there})"
+
+
+_LOADS = re.compile(
+    r"LD_\w+|DYLD_\w+|PYTHON(?:PATH|HOME|STARTUP|PLATLIBDIR|BREAKPOINT|WARNINGS|USERBASE|PYCACHEPREFIX|EXECUTABLE)"
+    r"|NODE_(?:PATH|OPTIONS|EXTRA_CA_CERTS)|PERL(?:5LIB|LIB|5OPT|5DB)|RUBY(?:LIB|OPT)|GEM_(?:PATH|HOME)|BUNDLE_GEMFILE"
+    r"|(?:_?JAVA|JDK_JAVA|JAVA_TOOL)_OPTIONS|CLASSPATH|LUA_(?:C?PATH|INIT)\w*|PHPRC|PHP_INI_SCAN_DIR|DOTNET_STARTUP_HOOKS"
+    r"|BASH_ENV|ENV|ZDOTDIR|CDPATH|FPATH|GCONV_PATH|LOCPATH|NLSPATH|TERMINFO\w*|OPENSSL_(?:CONF|MODULES|ENGINES)"
+    r"|GIT_(?:DIR|WORK_TREE|COMMON_DIR|INDEX_FILE|OBJECT_DIRECTORY|EXEC_PATH|TEMPLATE_DIR|CONFIG\w*|EXTERNAL_DIFF|PAGER"
+    r"|EDITOR|SEQUENCE_EDITOR|ASKPASS|SSH|SSH_COMMAND|PROXY_COMMAND)|PAGER|EDITOR|VISUAL|SSH_ASKPASS|LESSOPEN|LESSCLOSE"
+)
+"""Variables by which loaders, interpreters, shells and git find what they run."""
+
+
+_BY_NAME = re.compile(r"(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b|::\w+\.")
+"""Of options, what loads a module by its name, which is looked for where we stand."""
+
+
+def program_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """``environ`` for a program that agent-tui starts by itself: of PATH and of what says what is loaded it has what no
+    command can have written."""
+    kept: dict[str, str] = {}
+    for name, value in environ.items():
+        if name == "PATH":
+            continue
+        if _LOADS.fullmatch(name):
+            value = os.pathsep.join(part for part in value.split(os.pathsep) if not _leads_in(part))
+            if not value:
+                continue
+        kept[name] = value
+    return {**kept, "PATH": safe_path(environ)}
+
+
+def _leads_in(value: str) -> bool:
+    """Returns whether something to load names a place where commands write, or one that depends on where we stand."""
+    if not value or _BY_NAME.search(value):
+        return True
+    words = re.split(r"[\s=,;@]+", value)
+    if any(word.startswith(".") for word in words):
+        return True
+    return any("/" in word and "://" not in word and may_be_written(_existing(word)) for word in words)
+
+
+def _existing(path: str) -> str:
+    """The nearest folder there is on the way to a path: who may write there may make the rest."""
+    path = re.sub(r"^-+[A-Za-z]+(?=/)|^file:(?://)?(?=/)", "", path)
+    while path.startswith("/") and len(path) > 1 and not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
