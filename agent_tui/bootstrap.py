@@ -25,8 +25,6 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.steps import Step
 from agent_tui.options import Options
 from agent_tui.paths import (
-    CLAUDE_SETTINGS,
-    PROJECT_CONFIG,
     Paths,
     package_themes,
     private_dir,
@@ -283,7 +281,7 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
-    trust = FolderTrust(root, store.trust)
+    trust = FolderTrust(root, store.trust, cwd)
     if options.trust and not trust.is_settled:
         trust.accept()
     settings = await asyncio.to_thread(_settings_of_run, options, paths, trust.config())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
-from agent_tui.context.skills import SKILL_NAME, BadHead, Source, markdown_files, split_head
+from agent_tui.context.skills import SKILL_NAME, Accepted, BadHead, Source, markdown_files, split_head
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 

@@ -6,28 +6,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shlex
 import stat
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from agent_tui.config.files import Layer, file_layer
 from agent_tui.context.agents import AGENTS_FOLDERS, type_files
+from agent_tui.context.folder import git_hooks, identity_of, walk
 from agent_tui.context.skills import COMMANDS_FOLDERS, SKILLS_FOLDERS, markdown_files, skill_files
 from agent_tui.errors import ConfigError
 from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.text.clean import spelled, visible_form
+from agent_tui.text.lookalikes import name_problem
 from agent_tui.text.numbers import size
+from agent_tui.tools.files.named_files import NamedFiles, fingerprint, named_files
 
 MCP_FILE = Path(".mcp.json")
-GIT_HOOKS = (Path(".githooks"), Path(".husky"))
-"""Folders beside ``.git/hooks`` whose programs git runs by itself where it was told to."""
+PLACES = (PROJECT_CONFIG, *CLAUDE_SETTINGS, MCP_FILE, *SKILLS_FOLDERS, *COMMANDS_FOLDERS, *AGENTS_FOLDERS)
+"""What is read of a trusted folder."""
 
 MAX_FILES = 4_000
 MAX_BYTES = 64_000_000
@@ -38,14 +38,31 @@ MAX_SHOWN = 100_000
 """Bytes of one file whose text is shown; of a longer one its size is."""
 
 Kind: TypeAlias = Literal[
-    "hook", "MCP server", "git hook", "rule", "model", "setting", "skill", "command", "subagent type", "file"
+    "hook",
+    "MCP server",
+    "command of yours",
+    "git hook",
+    "rule",
+    "model",
+    "setting",
+    "skill",
+    "command",
+    "subagent type",
+    "file",
 ]
 KINDS: Mapping[Kind, str] = {
-    "hook": "runs by itself", "MCP server": "runs by itself, or is called", "git hook": "is run by git",
-    "rule": "says what is allowed", "model": "says where you send", "setting": "is set",
-    "skill": "is read by the model", "command": "is sent as a command", "subagent type": "is told to subagents",
-    "file": "cannot be read",
-}  # fmt: skip
+    "hook": "Hooks, which run by themselves",
+    "MCP server": "MCP servers, which run by themselves",
+    "command of yours": "Commands of yours that run files of this folder",
+    "git hook": "Programs that git runs by itself",
+    "rule": "Rules on what is allowed",
+    "model": "Models, and where they are",
+    "setting": "Settings",
+    "skill": "Skills",
+    "command": "Commands",
+    "subagent type": "Types of subagents",
+    "file": "Files",
+}
 """The kinds of items in the order in which they are shown: what runs by itself first."""
 
 
@@ -60,9 +77,9 @@ class FileText:
 
 @dataclass(slots=True, frozen=True)
 class TrustItem:
-    """One thing that is accepted or not. ``text`` is what it says, whole; ``value`` what is used of it; ``files`` by path
-    what it runs or is made of. ``problem`` says why it cannot be trusted, whatever the user answers. ``keys`` lead to it
-    in the configuration file, where it is from there."""
+    """One thing that is accepted or not. ``text`` is what it says, whole; ``value`` what is used of it; ``files`` by
+    path what it runs or is made of. ``problem`` says why it cannot be trusted, whatever the user answers. ``keys`` lead
+    to it in the configuration file, where it is from there."""
 
     kind: Kind
     source: str
@@ -90,8 +107,8 @@ class TrustItem:
 
 @dataclass(slots=True, frozen=True)
 class Brought:
-    """``identity`` tells a repository from another one at the same path. ``config`` is the project's configuration file,
-    ``problem`` why it cannot be told what the folder brings; else empty."""
+    """``identity`` tells a repository from another one at the same path. ``config`` is the project's configuration
+    file, ``problem`` why it cannot be told what the folder brings; else empty."""
 
     identity: str
     items: tuple[TrustItem, ...] = ()
@@ -99,13 +116,18 @@ class Brought:
     problem: str = ""
 
 
+Command: TypeAlias = str | Sequence[str]
+"""A line of shell, or a program with its arguments."""
+
+
 class TooMuchError(ValueError):
     """More than can be looked at; the text says what."""
 
 
-def read_brought(root: Path) -> Brought:
-    """Returns what the folder brings along now. Reads files; nothing is raised."""
-    reader = _Reader(root)
+def read_brought(root: Path, cwd: Path, own: Sequence[Command] = ()) -> Brought:
+    """Returns what the folder brings along now. Hooks start in ``cwd``; ``own`` are the commands of the user's that run
+    by themselves, which may name files here. Reads files; nothing is raised."""
+    reader = _Reader(root, cwd, own)
     identity = identity_of(root)
     try:
         items = [*reader.items()]
@@ -123,8 +145,8 @@ def digest_of(*texts: str) -> str:
 class _Reader:
     """Reads one folder once."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, cwd: Path, own: Sequence[Command]) -> None:
+        self._root, self._cwd, self._own = root, cwd, own
         self._real = Path(os.path.realpath(root))
         self._room, self._files = MAX_BYTES, 0
         self._texts: dict[Path, FileText | str] = {}
@@ -136,8 +158,14 @@ class _Reader:
         for place in CLAUDE_SETTINGS:
             yield from self._of_settings(place)
         yield from self._of_servers()
-        for name in git_hooks(self._root):
-            yield self._item("git hook", self._below(name), self._below(name), [name], runs=shlex.quote(str(name)))
+        for command in self._own:
+            words = command if isinstance(command, str) else shlex.join(command)
+            item = self._item("command of yours", "your configuration", words, runs=command)
+            if item.files or item.problem:
+                yield item
+        for file in git_hooks(self._root):
+            runs = shlex.quote(str(file))
+            yield self._item("git hook", self._below(file), self._below(file), [file], runs=runs)
         for folder in SKILLS_FOLDERS:
             for file in skill_files(self._root / folder):
                 yield self._item("skill", f"{folder.as_posix()}", file.parent.name, walk(file.parent), value=file)
@@ -218,20 +246,23 @@ class _Reader:
         self, source: str, event: str, matcher: str, command: str, timeout: float | None, value: Any
     ) -> TrustItem:
         text = command if timeout is None else f"{command}\n(for at most {timeout:g} s)"
-        return self._item("hook", source, f"{event} {matcher}".strip(), [], runs=command, text=text, value=value)
+        return self._item("hook", source, f"{event} {matcher}".strip(), runs=command, text=text, value=value)
 
     def _server(self, source: str, name: str, entry: Any) -> TrustItem:
         if not isinstance(entry, dict):
             return TrustItem("MCP server", source, name, _json(entry), entry)
+        from agent_tui.tools.mcp.config import started_by
+
         words, rest = [entry.get("command"), *(entry.get("args") or [])], dict(entry)
-        runs = ""
+        text = ""
         if all(isinstance(word, str) for word in words):
-            runs = shlex.join(words)
+            text = f"command = {shlex.join(words)}\n"
             del rest["command"]
             rest.pop("args", None)
-        text = "\n".join(filter(None, (runs and f"command = {runs}", _listing(rest))))
-        folder = entry["cwd"] if isinstance(entry.get("cwd"), str) else ""
-        return self._item("MCP server", source, name, [], runs=runs, folder=folder, text=text, value=entry)
+        runs, folder = started_by(entry, self._root)
+        return self._item(
+            "MCP server", source, name, runs=runs, folder=folder, text=(text + _listing(rest)).strip(), value=entry
+        )
 
     def _definitions(self, place: Path) -> str | TrustItem | None:
         """The text of a file that defines items; an item that says why there is none; None without such a file."""
@@ -251,25 +282,32 @@ class _Reader:
         kind: Kind,
         source: str,
         name: str,
-        files: Iterable[Path],
+        files: Iterable[Path] = (),
         *,
-        runs: str = "",
-        folder: str = "",
+        runs: Command = "",
+        folder: Path | None = None,
         text: str = "",
         value: Any = None,
     ) -> TrustItem:
         contents: dict[str, FileText] = {}
-        problem = name_problem(name)
-        named, why = named_files(runs, self._root, folder) if runs else ((), "")
-        for path in dict.fromkeys((*files, *named)):
-            shown = self._below(path)
-            file = self._file(path, kind == "git hook")
-            if isinstance(file, FileText):
-                contents[shown] = file
-                why = why or self._looks_like(path)
+        problem = "" if kind == "command of yours" else name_problem(name)
+        named = named_files(runs, folder or self._cwd, self._root) if runs else NamedFiles()
+        digests = dict.fromkeys(map(self._below, files), "") | fingerprint(named, self._root)
+        problem = problem or named.problem
+        for name_below, digest in digests.items():
+            path = self._root / name_below
+            if digest.startswith("leads to ") or name_below.endswith("/"):
+                file: FileText | str = FileText(digest, 0)
             else:
-                why = why or f"{shown}: {file}"
-        return TrustItem(kind, source, name, text, value, contents, problem or why)
+                file = self._file(path, kind == "git hook")
+            if isinstance(file, FileText):
+                contents[name_below] = file
+                problem = problem or self._looks_like(path)
+                if digest not in ("", file.digest):
+                    problem = problem or f"{name_below} changes while it is read"
+            else:
+                problem = problem or f"{name_below}: {file}"
+        return TrustItem(kind, source, name, text, value, contents, problem)
 
     def _below(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
@@ -301,9 +339,10 @@ class _Reader:
         self._room -= len(data)
         if self._room <= 0:
             raise TooMuchError(f"it brings more than {size(MAX_BYTES)}")
-        link = "" if real == path else str(real)
-        text = None if b"\0" in data or len(data) > MAX_SHOWN else data.decode("utf-8", "surrogateescape")
-        return FileText(hashlib.blake2b(link.encode("utf-8", "surrogateescape") + b"\0" + data, digest_size=20).hexdigest(), len(data), text)
+        text = None if b"\0" in data or len(data) > MAX_SHOWN else data.decode("utf-8", "replace")
+        # As ``fingerprint`` has it, which is asked before each start.
+        link = f"{real} " if path.is_symlink() else ""
+        return FileText(link + hashlib.blake2b(data, digest_size=20).hexdigest(), len(data), text)
 
     def _looks_like(self, path: Path) -> str:
         """Why a file may be taken for another one beside it; empty where it may not."""
@@ -312,32 +351,13 @@ class _Reader:
         names = self._listed.get(path.parent)
         if names is None:
             names = self._listed[path.parent] = {}
-            for entry in os.listdir(path.parent):
-                names.setdefault(visible_form(entry), []).append(entry)
+            for entry in path.parent.iterdir():
+                names.setdefault(visible_form(entry.name), []).append(entry.name)
         other = [name for name in names.get(visible_form(path.name), ()) if name != path.name]
         if other:
             return f"{self._below(path)}: there is {spelled(other[0], line=True)} beside it, which looks the same"
         why = name_problem(path.name)
         return f"{spelled(self._below(path), line=True)}: {why}" if why else ""
-
-
-_LIKE_LATIN = frozenset("асеорхуіјѕһԁԛԝӏвкмнтАВСЕНІЈКМОРЅТХУԚԜοαενρτυχικΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
-"""Letters of other scripts that look like Latin ones."""
-
-
-def name_problem(name: str) -> str:
-    """Why a name may be taken for another one; empty where it may not."""
-    if name.isascii() and name.isprintable():
-        return ""
-    if spelled(name, line=True) != name:
-        return "its name has characters that cannot be seen"
-    for word in re.findall(r"[^\W\d_]+", name):
-        scripts = {unicodedata.name(char, "").partition(" ")[0] for char in word}
-        if ("LATIN" in scripts and len(scripts & {"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})) or (
-            _LIKE_LATIN.issuperset(word)
-        ):
-            return f"its name has letters that look like others ({word.encode('ascii', 'backslashreplace').decode()})"
-    return ""
 
 
 def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -358,10 +378,12 @@ def _is_listed(keys: tuple[str, ...]) -> bool:
 
 
 def layer_of(layer: Layer, accepted: Iterable[TrustItem], gone_rules: Iterable[tuple[str, str]] = ()) -> Layer:
-    """The layer with what was accepted of it alone. Of ``gone_rules`` (``deny``, ``bash(rm *)``), which it had, it keeps
-    those that hold the model back."""
+    """The layer with what was accepted of it alone, and the rules (``deny``, ``bash(rm *)``) that are gone from it."""
     values: dict[str, Any] = {}
-    for keys, value in [*((item.keys, item.value) for item in accepted), *((("permissions", w), r) for w, r in gone_rules)]:
+    for keys, value in [
+        *((item.keys, item.value) for item in accepted),
+        *((("permissions", w), r) for w, r in gone_rules),
+    ]:
         *above, last = keys
         table = values
         for key in above:
@@ -382,110 +404,9 @@ def _listing(values: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for key, value in values.items():
         if isinstance(value, dict):
-            lines += [f"{key}.{name} = {inner if isinstance(inner, str) else _json(inner)}" for name, inner in value.items()]
+            lines += [
+                f"{key}.{name} = {inner if isinstance(inner, str) else _json(inner)}" for name, inner in value.items()
+            ]
         else:
             lines.append(f"{key} = {value if isinstance(value, str) else _json(value)}")
     return "\n".join(lines)
-
-
-# Folders and identity
-
-
-def git_hooks(root: Path) -> list[Path]:
-    """The programs that git runs by itself in a folder: those of the repository, of the folder that its configuration
-    names, and of the usual ones beside it."""
-    from agent_tui.tools.git.repository import git_places
-    from agent_tui.tools.sandbox.protected import led_to
-
-    folders = [root / folder for folder in GIT_HOOKS]
-    if (root / ".git").exists():
-        try:
-            folders.append(git_places(root)[1] / "hooks")
-        except (OSError, ValueError):
-            folders.append(root / ".git" / "hooks")
-        folders += led_to(root)
-    return [*dict.fromkeys(file for folder in folders for file in walk(folder) if file.suffix != ".sample")]
-
-
-def walk(place: Path) -> Iterator[Path]:
-    """The files at or below a place, in order; links are followed, each folder is entered once."""
-    if not place.is_dir():
-        if place.is_symlink() or place.exists():
-            yield place
-        return
-    seen: set[str] = set()
-    for folder, folders, names in os.walk(place, followlinks=True):
-        real = os.path.realpath(folder)
-        if real in seen:
-            folders.clear()
-            continue
-        seen.add(real)
-        # What husky writes itself whenever packages are installed, and what Python does.
-        folders[:] = sorted(f for f in folders if not (f == "_" and Path(folder).name == ".husky") and f != "__pycache__")
-        yield from (Path(folder, name) for name in sorted(names))
-
-
-Stamps: TypeAlias = tuple[tuple[str, int, int, int], ...]
-
-
-def stamps(root: Path, brought: Brought) -> Stamps:
-    """Changes whenever a file of what is brought was written, added or removed; far cheaper than to read it. The time is
-    that of the change of the file's entry, which no program can set."""
-    paths: dict[Path, None] = dict.fromkeys(root / place for place in (PROJECT_CONFIG, *CLAUDE_SETTINGS, MCP_FILE))
-    paths |= dict.fromkeys(git_hooks(root))
-    for folder in (*SKILLS_FOLDERS, *COMMANDS_FOLDERS, *AGENTS_FOLDERS):
-        paths |= dict.fromkeys(walk(root / folder))
-    for item in brought.items:
-        for name in item.files:
-            paths |= {root / name: None, (root / name).parent: None}
-    found: list[tuple[str, int, int, int]] = []
-    for path in islice(paths, 2 * MAX_FILES):
-        try:
-            info = path.stat()
-        except OSError:
-            found.append((str(path), 0, 0, 0))
-        else:
-            found.append((str(path), info.st_ctime_ns, info.st_size, info.st_ino))
-    return tuple(found)
-
-
-def identity_of(root: Path) -> str:
-    """Tells a repository from another one that was put in its place; the same as long as it is the same clone.
-
-    ``.git/description`` is written when a repository is made or cloned and hardly ever again, so its time is that
-    of the clone, and it survives copies and backups that keep times, as inodes would not. The address of its origin
-    counts as well. Where there is no repository, it is the folder itself.
-    """
-    git = root / ".git"
-    try:
-        if git.is_file():
-            return _named("worktree", git.read_text("utf-8", "replace")[:4_096], str(git.stat().st_mtime_ns))
-        if git.is_dir():
-            made = git / "description"
-            when = f"{made.stat().st_mtime_ns}" if made.is_file() else f"inode {git.stat().st_ino}"
-            return _named("repository", when, _origin(git / "config"))
-        return _named("folder", str(root.stat().st_ino))
-    except OSError:
-        return "unreadable"
-
-
-def _origin(config: Path) -> str:
-    """The addresses that a repository's configuration names for its remote ``origin``, read as text."""
-    try:
-        with config.open("rb") as file:
-            data = file.read(200_000)
-    except OSError:
-        return ""
-    found: list[str] = []
-    here = False
-    for line in data.decode("utf-8", "replace").splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            here = text.replace(" ", "").lower().startswith('[remote"origin"]')
-        elif here and text.lower().startswith("url"):
-            found.append(text.partition("=")[2].strip())
-    return "\n".join(found)
-
-
-def _named(*texts: str) -> str:
-    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

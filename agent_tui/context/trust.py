@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import difflib
 import json
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent_tui.config.files import Layer, file_layer
-from agent_tui.context.brought import KINDS, MCP_FILE, Brought, TrustItem, layer_of, read_brought, stamps
+from agent_tui.context.brought import KINDS, MCP_FILE, PLACES, Brought, Command, TrustItem, layer_of, read_brought
+from agent_tui.context.folder import Stamps, stamps
+from agent_tui.errors import ConfigError
 from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
 from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import plural, size
+from agent_tui.tools.files.named_files import changed_files
 
 if TYPE_CHECKING:
     from agent_tui.tools.hooks import Hook
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
 KEPT_TEXT = 20_000
 KEPT_TEXTS = 500_000
 """Characters of one text, and of all, that are kept to show later what changed."""
+
+MOST_LINES = 20_000
+"""Lines that are shown; of files beyond them the size is."""
 
 State = Literal["trusted", "never", "unconfirmed", "changed", "elsewhere", "unknown"]
 """``never``: nobody was asked. ``unconfirmed``: trusted by a version that kept something else. ``elsewhere``: another
@@ -42,8 +50,8 @@ _HOLDS_BACK = frozenset({"hook", "rule", "setting"})
 
 @dataclass(slots=True, frozen=True)
 class AcceptedItem:
-    """One item as it was accepted. ``texts`` are those of its files, and its own under an empty path, as far as they are
-    kept; ``files`` the digests by path."""
+    """One item as it was accepted. ``texts`` are those of its files, and its own under an empty path, as far as they
+    are kept; ``files`` the digests by path."""
 
     key: tuple[str, str, str]
     digest: str
@@ -73,39 +81,66 @@ def loads(data: str) -> list[AcceptedItem] | None:
     """None for what ``dumps`` did not write."""
     try:
         rows = json.loads(data)["items"]
-        return [AcceptedItem((*map(str, key),), str(digest), dict(files), dict(texts)) for key, digest, files, texts in rows]  # type: ignore[arg-type]
+        return [
+            AcceptedItem((str(kind), str(source), str(name)), str(digest), dict(files), dict(texts))
+            for (kind, source, name), digest, files, texts in rows
+        ]
     except (ValueError, KeyError, TypeError):
         return None
 
 
 @dataclass(slots=True, frozen=True)
 class Shown:
-    """One thing as the user is asked about it. ``unshown`` counts its files that have no text to show."""
+    """One thing as the user is asked about it, with others of its ``kind``. ``unshown`` counts its files that have no
+    text to show. Not ``asked``: it is only told."""
 
+    kind: str
     title: str
-    lines: tuple[str, ...]
+    lines: tuple[str, ...] = ()
     unshown: int = 0
+    asked: bool = True
 
 
 class FolderTrust:
     """The trust of one folder. Reads its files when made; ``look`` and ``accept`` look again. ``identity`` tells the
     repository that was there then from others at the same path."""
 
-    def __init__(self, root: Path, stored: Trust) -> None:
+    def __init__(self, root: Path, stored: Trust, cwd: Path | None = None) -> None:
         self.root = root
-        self._stored = stored
+        self._stored, self._cwd = stored, cwd or root
+        self._commands: Sequence[Command] = ()
         self._record: list[AcceptedItem] | None = None
         self._identity = ""
         row = stored.get(root)
         self._was_known = row is not None
         if row is not None and row.content is not None:
             self._record, self._identity = loads(row.content), row.identity
-        self._take(read_brought(root))
+        self._take(self._read())
         self.identity, self._seen = self.brought.identity, self.brought
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """The user's own commands that run by themselves: the files they name in the folder are asked about, too."""
+        return self._commands
+
+    @commands.setter
+    def commands(self, commands: Sequence[Command]) -> None:
+        self._commands = commands
+        self._take(self._read())
+        self._seen = self.brought
+
+    def _now(self) -> Stamps:
+        return stamps(self.root, PLACES, [name for item in self.brought.items for name in item.files])
+
+    def _read(self) -> Brought:
+        self._began = time.time_ns()
+        return read_brought(self.root, self._cwd, self._commands)
 
     def _take(self, brought: Brought) -> None:
         self.brought = brought
-        self._stamps = stamps(self.root, brought)
+        found = self._now()
+        # What was written while it was read, as coarse as a file's time is, may be another now: it is read again.
+        self._stamps = found if all(when < self._began - 50_000_000 for _, when, _, _ in found) else ()
         self.state, left = self._folder_state(), Counter[tuple[tuple[str, str, str], str]]()
         if self.trusted:
             left.update((known.key, known.digest) for known in self._record or ())
@@ -143,16 +178,16 @@ class FolderTrust:
 
     def look(self) -> bool:
         """Looks at the folder again, cheaply while no file was touched. True where something else is accepted now."""
-        if stamps(self.root, self.brought) == self._stamps:
+        if self._stamps and self._now() == self._stamps:
             return False
         before = [(item.key, item.digest) for item in self.accepted]
-        self._take(read_brought(self.root))
+        self._take(self._read())
         return before != [(item.key, item.digest) for item in self.accepted]
 
     def accept(self) -> bool:
-        """Trusts what the folder brings along, if it is what was read first, or what ``question`` showed last. Otherwise
-        nothing is trusted: False, and what is there now is what is to be shown."""
-        now = read_brought(self.root)
+        """Trusts what the folder brings along, if it is what was read first, or what ``question`` showed last.
+        Otherwise nothing is trusted: False, and what is there now is what is to be shown."""
+        now = self._read()
         same = now == self._seen and not now.problem
         if same:
             self._stored.put(self.root, now.identity, dumps(now))
@@ -178,8 +213,8 @@ class FolderTrust:
         found: list[tuple[str, Which, str]] = []
         for kind, source, name in (one.key for one in self.gone):
             which, _, rule = name.partition(" ")
-            if kind == "rule" and (which == "deny" or which == "ask"):
-                found.append((source, which, rule))
+            if kind == "rule" and which in ("deny", "ask"):
+                found.append((source, "deny" if which == "deny" else "ask", rule))
         return found
 
     def foreign_rules(self) -> ForeignRules:
@@ -193,14 +228,17 @@ class FolderTrust:
         return here.joined(foreign_rules(Path.home()))
 
     def hooks(self) -> list[Hook]:
-        """The hooks that were accepted."""
-        from agent_tui.tools.hooks import Hook, entry_hook
+        """The hooks that were accepted; none of a configuration that is wrong, which is said where it is read."""
+        found = [item.value for item in self._accepted("hook") if not item.keys]
+        layer = self.config()
+        if layer is not None and "hooks" in layer.values:
+            from agent_tui.config.schema import check
+            from agent_tui.tools.hooks import configured_hooks
 
-        hooks = []
-        for item in self._accepted("hook"):
-            hook = item.value if isinstance(item.value, Hook) else entry_hook(item.keys[-1], item.value, item.source)
-            hooks.append(hook)
-        return hooks
+            with suppress(ConfigError):
+                check([layer])
+                found = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *found]
+        return found
 
     def servers(self) -> ProjectServers:
         """The MCP servers of ``.mcp.json``, and which of them wait."""
@@ -220,6 +258,13 @@ class FolderTrust:
         """The files of skills, commands and types of subagents that were accepted, as they are now."""
         self.look()
         return frozenset(item.value for kind in ("skill", "command", "subagent type") for item in self._accepted(kind))
+
+    def changed_since_accepted(self, files: Mapping[str, str]) -> list[str]:
+        """The paths among the ``fingerprint`` of a command's files that are not as the user accepted them; all of them
+        where the folder was never trusted."""
+        record = (self._record or ()) if self.trusted else ()
+        accepted = {path: digest for one in record for path, digest in one.files.items()}
+        return changed_files(accepted, files)
 
     def _accepted(self, kind: str) -> Iterator[TrustItem]:
         return (item for item in self.accepted if item.kind == kind)
@@ -252,7 +297,7 @@ class FolderTrust:
             case "changed":
                 named = [*(f"{item} {self._how(item)}" for item in self.waiting), *(f"{one} gone" for one in self.gone)]
                 more = f" and {len(named) - MANY} more" * (len(named) > MANY)
-                unused = "; not used until then" * bool(self.waiting)
+                unused = "; not used until you have seen it" * bool(self.waiting)
                 line = f"Changed since you trusted this folder: {', '.join(named[:MANY])}{more}{unused}; {review}"
         return " ".join(filter(None, (line, refused)))
 
@@ -260,8 +305,12 @@ class FolderTrust:
         before = self._before(item)
         if before is None:
             return "new"
-        changed = [path for path in item.files.keys() | before.files.keys() if _digest(item, path) != before.files.get(path)]
-        return f"changed ({', '.join(spelled(path, line=True) for path in sorted(changed)[:2])})" if changed else "changed"
+        changed = [
+            path for path in item.files.keys() | before.files.keys() if _digest(item, path) != before.files.get(path)
+        ]
+        return (
+            f"changed ({', '.join(spelled(path, line=True) for path in sorted(changed)[:2])})" if changed else "changed"
+        )
 
     def _before(self, item: TrustItem) -> AcceptedItem | None:
         """The item as it was accepted, where it is another one now."""
@@ -270,37 +319,49 @@ class FolderTrust:
         return next((one for one in record if one.key == item.key and (one.key, one.digest) not in used), None)
 
     def question(self) -> list[Shown]:
-        """Returns all that would be accepted, whole: what is new, and how what was accepted differs. ``accept`` takes
-        what is shown here."""
-        self._take(read_brought(self.root))
+        """Returns all that would be accepted, whole: what is new, and how what was accepted differs; then what cannot
+        be. ``accept`` takes what is shown here."""
+        self._take(self._read())
         self._seen = self.brought
-        shown = [self._shown(item) for item in self.waiting]
-        shown += [Shown(f"{one}: gone", tuple(_prefixed("- ", text)) if (text := one.texts.get("", "")) else ()) for one in self.gone]
-        if self.refused:
-            lines = tuple(f"{item}: {spelled(item.problem, line=True)}" for item in self.refused)
-            shown.append(Shown("Not trusted, whatever you answer", lines))
+        room = MOST_LINES
+        shown: list[Shown] = []
+        for item in self.waiting:
+            shown.append(self._shown(item, room))
+            room -= len(shown[-1].lines)
+        gone = "Gone since you trusted this folder"
+        for one in self.gone:
+            shown.append(Shown(gone, f"{one}", tuple(_lines("- ", one.texts.get("", "")))))
+        refused = "Cannot be trusted, whatever you answer"
+        for item in self.refused:
+            shown.append(Shown(refused, f"{item}: {spelled(item.problem, line=True)}", asked=False))
         return shown
 
-    def _shown(self, item: TrustItem) -> Shown:
+    def _shown(self, item: TrustItem, room: int) -> Shown:
         before = self._before(item)
-        lines, unshown = list[str](), 0
+        how = "" if not self.trusted else ", new" if before is None else ", changed"
         old = before.texts if before is not None else {}
-        if item.text:
-            lines += _difference(old[""], item.text) if "" in old and old[""] != item.text else _prefixed("", item.text)
+        title, lines, unshown = f"{item}{how}", list[str](), 0
+        if item.text and "\n" not in item.text and item.kind == "setting" and not old:
+            title = f"{spelled(item.name, line=True)} = {spelled(item.text)}, in {spelled(item.source, line=True)}{how}"
+        elif item.text:
+            is_other = "" in old and old[""] != item.text
+            lines += _difference(old[""], item.text) if is_other else _lines("", item.text)
         for path, file in item.files.items():
-            name = spelled(path, line=True)
-            if before is not None and before.files.get(path) == file.digest:
+            name, known = spelled(path, line=True), before.files.get(path) if before is not None else None
+            if known == file.digest:
                 lines.append(f"{name}: as you saw it")
-            elif file.text is None:
+            elif file.text is None or len(lines) > room:
                 unshown += 1
-                lines.append(f"{name}: {size(file.size)}, cannot be shown here")
+                lines.append(f"{name}: {'' if path.endswith('/') else f'{size(file.size)}, '}cannot be shown here")
             else:
-                is_known = before is not None and path in old
-                lines.append(f"{name}: {'changed' if before is not None and path in before.files else plural(len(file.text.splitlines()), 'line')}")
-                lines += _difference(old[path], file.text) if is_known else _prefixed("  ", file.text)
+                count = plural(len(file.text.splitlines()), "line")
+                lines.append(f"{name}, {'changed' if known is not None else count}:")
+                lines += _difference(old[path], file.text) if path in old else _lines("    ", file.text)
         if before is not None:
-            lines += [f"{spelled(path, line=True)}: gone" for path in before.files if path not in item.files]
-        return Shown(f"{item}: {KINDS[item.kind]}; {'new' if before is None else 'changed'}", tuple(lines), unshown)
+            lines += [
+                f"{spelled(path, line=True)}: not run any more" for path in before.files if path not in item.files
+            ]
+        return Shown(KINDS[item.kind], title, tuple(lines), unshown)
 
 
 def counted(items: list[TrustItem]) -> str:
@@ -319,8 +380,8 @@ def _digest(item: TrustItem, path: str) -> str | None:
     return None if file is None else file.digest
 
 
-def _prefixed(front: str, text: str) -> list[str]:
-    return [front + spelled(line, line=True) for line in text.split("\n")]
+def _lines(front: str, text: str) -> list[str]:
+    return [front + spelled(line, line=True) for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def _difference(before: str, now: str) -> list[str]:

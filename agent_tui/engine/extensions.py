@@ -13,9 +13,9 @@ from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.agents import AgentType, AgentTypes
+from agent_tui.context.brought import TrustItem
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
-from agent_tui.context.brought import TrustItem
 from agent_tui.context.trust import FolderTrust, Shown, counted
 from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
@@ -281,15 +281,20 @@ class Trusting:
     def __init__(self, folder: FolderTrust) -> None:
         self.folder = folder
         self._asked: tuple[TrustItem, ...] | None = None
+        self._accepted, self._waiting = self._now()
+
+    def _now(self) -> tuple[frozenset[str], frozenset[str]]:
+        folder = self.folder
+        waiting = [*(item.digest for item in folder.waiting), *(f"gone {one.digest}" for one in folder.gone)]
+        return frozenset(item.digest for item in folder.accepted), frozenset(waiting)
 
     def look(self) -> tuple[bool, str]:
         """Looks at the folder: whether something else is accepted now, and the line for the user where something waits
         that did not before."""
-        folder = self.folder
-        before = {(item.key, item.digest) for item in folder.waiting} | {(one.key, "") for one in folder.gone}
-        changed = folder.look()
-        now = {(item.key, item.digest) for item in folder.waiting} | {(one.key, "") for one in folder.gone}
-        return changed, folder.line() if folder.trusted and now - before else ""
+        self.folder.look()
+        accepted, waiting = self._accepted, self._waiting
+        self._accepted, self._waiting = self._now()
+        return accepted != self._accepted, self.folder.line() if self.folder.trusted and self._waiting - waiting else ""
 
     def question(self) -> list[Shown]:
         """Returns what is to be shown before it is accepted."""
@@ -305,6 +310,7 @@ class Trusting:
         waited = [*folder.waiting]
         if not folder.accept():
             return ""
+        self._accepted, self._waiting = self._now()
         return f"Trusted: {counted(waited)}." if waited else f"{folder.root} is trusted."
 
 

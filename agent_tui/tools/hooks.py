@@ -448,12 +448,7 @@ def _handler(root: Path, event: str, entry: Any, handler: Any, place: Path, prob
 def configured_hooks(layer: Layer, source: str, *, own: bool) -> list[Hook]:
     """The hooks of a checked layer of the configuration."""
     events = (layer.values.get("hooks") or {}).items()
-    return [entry_hook(event, entry, source, own=own) for event, entries in events for entry in entries]
-
-
-def entry_hook(event: str, entry: Mapping[str, Any], source: str, *, own: bool = False) -> Hook:
-    """The hook of a checked entry of the configuration."""
-    return Hook(event, **entry, source=source, own=own)
+    return [Hook(event, **entry, source=source, own=own) for event, entries in events for entry in entries]
 
 
 def project_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:

@@ -22,6 +22,7 @@ from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
+from agent_tui.context.trust import Shown, State
 from agent_tui.engine.about import REMEMBERED
 from agent_tui.engine.edits import Dropped, EditPlan, Edits
 from agent_tui.engine.model_control import MissingKey
@@ -620,14 +621,15 @@ class FakeServers(Part, ServerDesk):
 class FakeProject(Project):
     branch: str
     folders: list[Path]
-    trusted: bool
+    trust_state: State
 
     def __init__(self, agent: FakeAgent) -> None:
         self.sign_in_addresses: dict[str, str] = {}
         self._agent = agent
         self.branch = "main"
         self.folders = [agent.root]
-        self.trusted = False
+        self.trust_state = "never"
+        self.brings: tuple[str, ...] = ("echo hi",)
         self.own_commands: list[UserCommand] = []
         self.resources: list[tuple[str, str]] = []
 
@@ -687,14 +689,11 @@ class FakeProject(Project):
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"
 
-    def brings_along(self) -> bool:
-        return True
+    def trust_question(self) -> list[Shown]:
+        return [Shown("Hooks", "hook Stop", self.brings)] if self.trust_state != "trusted" else []
 
-    def trust_details(self) -> str:
-        return "  .mcp.json new"
-
-    def trust(self, sure: bool = False) -> str:
-        self.trusted = True
+    def trust(self) -> str:
+        self.trust_state = "trusted"
         return "Trusted."
 
     def tell_pictures(self, detail: str) -> None:

@@ -106,6 +106,17 @@ def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -
     return Plan(name, "starting", "", replace(ready, cwd=str(folder)), server.required)
 
 
+def started_by(entry: Any, root: Path) -> tuple[list[str], Path]:
+    """What an entry of ``.mcp.json`` or of the configuration starts: the program with its arguments and the values of
+    its environment, all of which may name files; and the folder it starts in. Nothing where it starts nothing."""
+    try:
+        server = _expanded(_parse(entry), os.environ)
+    except BadServer:
+        return [], root
+    words = [server.command, *server.args, *server.env.values()] if server.command else []
+    return words, root / with_home(server.cwd) if server.cwd else root
+
+
 def may_sign_in(server: McpServer) -> bool:
     """Returns whether a server is reached by an address, and is given no Authorization already."""
     return bool(server.url) and not any(name.lower() == "authorization" for name in server.headers)

@@ -19,7 +19,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import Ask, HostClient
-from agent_tui.tools.mcp.config import Plan, may_sign_in, plan_servers
+from agent_tui.tools.mcp.config import Plan, ProjectServers, may_sign_in, plan_servers
 from agent_tui.tools.mcp.names import PREFIX, no_server, server_group, server_part
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.protocol import (

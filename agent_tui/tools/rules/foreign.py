@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias
@@ -50,7 +50,9 @@ Accepts: TypeAlias = Callable[[str, Which, str], bool]
 """Whether a rule counts: the file it is in, below the project, and what it says."""
 
 
-def foreign_rules(folder: Path, accepts: Accepts | None = None, also: Iterable[tuple[str, Which, str]] = ()) -> ForeignRules:
+def foreign_rules(
+    folder: Path, accepts: Accepts | None = None, also: Iterable[tuple[str, Which, str]] = ()
+) -> ForeignRules:
     """The rules in settings of other agents below a folder, as far as they are accepted, and those that hold ``also``.
     Reads files; nothing is raised."""
     found = ForeignRules()
