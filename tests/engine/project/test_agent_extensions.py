@@ -41,7 +41,6 @@ async def started(
     settings.mcp = {"test": stdio(*arguments)}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
     assert parts.trust.accept()
-    parts.trusted = True
     extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=tmp_path / "home")
     parts.extensions, parts.extra_tools = extensions, extensions.tools
     brought = extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions

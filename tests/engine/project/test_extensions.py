@@ -53,7 +53,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
     fill(tmp_path / "project")
     extensions = make(tmp_path)
     (notice,) = extensions.notices()
-    assert notice.code == "untrusted" and ".mcp.json" in notice.text
+    assert notice.code == "untrusted" and "1 MCP server, 1 skill, 1 command are ignored" in notice.text
     changes: list[int] = []
     extensions.tools.start(lambda: changes.append(1))
     try:
@@ -63,7 +63,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
         with Store.open(tmp_path / "data" / "sessions.db") as store:
             extensions._trust._stored = store.trust
             assert extensions._trust.accept()
-        assert ".mcp.json" in extensions.trusted(Settings())
+        extensions.reload_servers(Settings())
         async with asyncio.timeout(60):
             await extensions.mcp.settled()
         assert changes and extensions.mcp.servers()[0][1] == "connected"

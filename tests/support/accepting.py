@@ -1,0 +1,18 @@
+"""Stands for what the user accepted of a project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class Accepting:
+    """Finds the accepted files of a project: all of them once ``all`` is set, before that none."""
+
+    def __init__(self, all: bool = True) -> None:
+        self.all = all
+
+    def __call__(self) -> Accepting:
+        return self
+
+    def __contains__(self, path: Path) -> bool:
+        return self.all
