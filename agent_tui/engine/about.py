@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import shutil
 import sqlite3
 import sys
 import time
@@ -29,6 +28,7 @@ from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import SEARCH_TOOL, AttachmentPart
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
+from agent_tui.pipes.programs import find_program, why_not_found
 from agent_tui.providers.catalog import shown_address
 from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
@@ -355,12 +355,13 @@ def doctor(parts: AgentParts, info: ModelInfo, pictures: str = "") -> list[Row]:
         _folder(parts.trust),
     ]
     for program, use in (("git", "branch and status work"), ("rg", "grep works")):
-        found = shutil.which(program)
-        rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} without it, slower"))
+        found = find_program(program)
+        missing = f"{why_not_found(program)}; {use} without it, slower"
+        rows.append(("ok", program, found) if found else ("warn", program, missing))
     rows += [_sandbox(parts), _terminal(), *(("ok", what, detail) for what, detail in new_line_keys(os.environ))]
     rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
-    missing = ("warn", "keyring", "not installed; keys come from the environment")
-    return [*rows, ("ok", "keyring", "installed") if _version("keyring") else missing]
+    no_keyring = ("warn", "keyring", "not installed; keys come from the environment")
+    return [*rows, ("ok", "keyring", "installed") if _version("keyring") else no_keyring]
 
 
 def _folder(trust: FolderTrust) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
@@ -34,6 +35,9 @@ from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.models.messages import Message, ToolCallPart
 from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
+
+if TYPE_CHECKING:
+    from agent_tui.tools.starter import Ran
 
 
 class Agent:
@@ -191,6 +195,10 @@ class Agent:
         parts.store.close()
         if opened.lost is not None:
             raise opened.lost
+
+    async def run_beside(self, line: str, told: bytes, seconds: float) -> Ran:
+        """Runs a line of shell of the user's configuration, with all that their own commands have."""
+        return await self._state.starter.run(line, told, self.cwd, self._state.environment(True), seconds)
 
     async def shell(self, command: str) -> None:
         """Runs the user's own command; command and output join the conversation."""

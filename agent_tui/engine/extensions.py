@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from operator import itemgetter
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.agents import AgentType, AgentTypes
@@ -34,6 +34,9 @@ from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt, RememberedOffers
 from agent_tui.tools.registry import SessionTools
+
+if TYPE_CHECKING:
+    from agent_tui.tools.starter import Starter
 
 ToolRow = tuple[str, str, str, int | None, bool]
 
@@ -63,6 +66,13 @@ class ExtraTools(Protocol):
     async def close(self) -> None: ...
 
 
+def starter_for(trust: FolderTrust, paths: Paths) -> Starter:
+    """What starts the commands of a project, and those of the user's that run in it by themselves."""
+    from agent_tui.tools.starter import Starter
+
+    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, lambda: trust.trusted)
+
+
 class Extensions:
     """Cheap to make: files are read with the first request, servers started by ``tools.start``.
 
@@ -88,7 +98,14 @@ class Extensions:
         self.skills = Skills(paths.config, home or Path.home(), root, trust.files)
         self.agents = AgentTypes(paths.config, home or Path.home(), root, trust.files)
         self.mcp = McpManager(
-            settings.mcp, settings.tools, root, trust.servers(), log_file=paths.log_file, remembered=offers, added=added
+            settings.mcp,
+            settings.tools,
+            root,
+            trust.servers(),
+            log_file=paths.log_file,
+            remembered=offers,
+            added=added,
+            starter=lambda: starter_for(trust, paths),
         )
         self._shell: Shell | None = None
         self.commands = UserCommands(

@@ -30,6 +30,7 @@ from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
     from agent_tui.tools.hooks import Answer, Hook
+    from agent_tui.tools.starter import Starter
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ _LINE = 300
 @dataclass(slots=True, frozen=True)
 class Facts:
     """The session as it is when an event is fired. ``environment`` is that of hooks; of the ``own`` ones all that the
-    program has. ``numbers`` makes the JSON of the context, in a thread."""
+    program has; ``starter`` starts them. ``numbers`` makes the JSON of the context, in a thread."""
 
     session: str
     root: Path
@@ -60,6 +61,7 @@ class Facts:
     spill: Path
     secrets: Redactor
     environment: Callable[[bool], Mapping[str, str]]
+    starter: Starter
     numbers: Callable[[], Metadata] | None = None
 
 
@@ -235,7 +237,7 @@ class Hooks:
 
     async def fire(self, event: str, subjects: Sequence[str] = (), **said: object) -> Answer:
         """Runs the hooks of an event side by side; what they answer together. What there is to tell of them is told."""
-        from agent_tui.tools.hooks import Answer, answer_of, run_hook
+        from agent_tui.tools.hooks import Answer, answer_of
 
         hooks = [hook for hook in self._hooks if hook.event == event and hook.concerns(subjects)]
         hooks = list({hook.command: hook for hook in reversed(hooks)}.values())[::-1]
@@ -255,7 +257,11 @@ class Hooks:
         if facts.numbers is not None:
             told["context"] = await asyncio.to_thread(facts.numbers)
         payload = json.dumps(told).encode() + b"\n"
-        running = (run_hook(hook, payload, facts.cwd, facts.root, facts.environment(hook.own)) for hook in hooks)
+        root, run = {"CLAUDE_PROJECT_DIR": str(facts.root)}, facts.starter.run
+        running = (
+            run(hook.command, payload, facts.cwd, {**facts.environment(hook.own), **root}, hook.seconds)
+            for hook in hooks
+        )
         for hook, ran in zip(hooks, await asyncio.gather(*running), strict=True):
             answer = answer_of(hook, ran, told)
             if answer.choice == "allow" and not hook.own:

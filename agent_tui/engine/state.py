@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ from agent_tui.config import Settings
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.extensions import Extensions, ExtraTools, Workspace
+from agent_tui.engine.extensions import Extensions, ExtraTools, Workspace, starter_for
 from agent_tui.engine.hooks import Facts, Hooks
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.runtime import Runtime
@@ -39,6 +39,7 @@ from agent_tui.tools.sandbox.jail import Jail
 
 if TYPE_CHECKING:
     from agent_tui.tools.hooks import Hook
+    from agent_tui.tools.starter import Starter
 
 log = logging.getLogger(__name__)
 
@@ -259,11 +260,17 @@ class AgentState:
             parts.permissions.mode,
             parts.paths.cache / "output" / conversation.info.id,
             parts.secrets,
-            self._environment,
+            self.environment,
+            self.starter,
             None if numbers is None else partial(numbers, runtime.usage(), list(conversation.steps)),
         )
 
-    def _environment(self, own: bool) -> Mapping[str, str]:
+    @cached_property
+    def starter(self) -> Starter:
+        """Starts hooks and the status command."""
+        return starter_for(self.parts.trust, self.parts.paths)
+
+    def environment(self, own: bool) -> Mapping[str, str]:
         """What a hook finds: the user's ``own`` all that this program has, as their ``!commands`` do."""
         from agent_tui.tools.sandbox.environment import QUIET, child_env
 

@@ -1,6 +1,7 @@
 """Finds every program that agent-tui starts by itself, and makes the environment they get: nothing that a command of
 the model may have put there is found, loaded or read. Imports next to nothing, as ``start`` does.
 """
+# ruff: noqa: PTH109, PTH111, PTH113, PTH115, PTH118, PTH120  (dots and links count one by one)
 
 from __future__ import annotations
 
@@ -94,8 +95,8 @@ def find_program(name: str, environ: Mapping[str, str] = os.environ) -> str | No
     if "/" in name:
         candidates = [os.path.expanduser(name)]
     else:
-        candidates = [f"{folder}/{name}" for folder in safe_path(environ).split(os.pathsep)] if name else []
-    return next((one for one in candidates if _is_program(one) and not may_be_written(one)), None)
+        candidates = [f"{folder}/{name}" for folder in (environ.get("PATH") or os.defpath).split(os.pathsep) if folder]
+    return next((one for one in candidates if name and _is_program(one) and not may_be_written(one)), None)
 
 
 def _is_program(path: str) -> bool:
@@ -118,7 +119,7 @@ _LOADS = re.compile(
     r"|(?:_?JAVA|JDK_JAVA|JAVA_TOOL)_OPTIONS|CLASSPATH|LUA_(?:C?PATH|INIT)\w*|PHPRC|PHP_INI_SCAN_DIR|DOTNET_STARTUP_HOOKS"
     r"|BASH_ENV|ENV|ZDOTDIR|CDPATH|FPATH|GCONV_PATH|LOCPATH|NLSPATH|TERMINFO\w*|OPENSSL_(?:CONF|MODULES|ENGINES)"
     r"|GIT_(?:DIR|WORK_TREE|COMMON_DIR|INDEX_FILE|OBJECT_DIRECTORY|EXEC_PATH|TEMPLATE_DIR|CONFIG\w*|EXTERNAL_DIFF|PAGER"
-    r"|EDITOR|SEQUENCE_EDITOR|ASKPASS|SSH|SSH_COMMAND|PROXY_COMMAND)|PAGER|EDITOR|VISUAL|SSH_ASKPASS|LESSOPEN|LESSCLOSE"
+    r"|EDITOR|SEQUENCE_EDITOR|ASKPASS|SSH|SSH_COMMAND|PROXY_COMMAND)|PAGER|EDITOR|VISUAL|BROWSER|SSH_ASKPASS|LESSOPEN|LESSCLOSE"
 )
 """Variables by which loaders, interpreters, shells and git find what they run."""
 

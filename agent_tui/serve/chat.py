@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from agent_tui import terminal_output
 from agent_tui.errors import EXIT_ERROR, EXIT_USAGE
 from agent_tui.options import SERVED
+from agent_tui.pipes.start import spawn_in_loop
 from agent_tui.text.clean import clean
 
 log = logging.getLogger(__name__)
@@ -97,12 +98,12 @@ class ServedChat:
 
     async def _start(self, columns: int, lines: int) -> None:
         told = json.dumps({"columns": columns, "lines": lines, "resume": self._session})
-        self._process = process = await asyncio.create_subprocess_exec(
-            *self._command,
+        self._process = process = await spawn_in_loop(
+            self._command,
+            {**os.environ, SERVED: told, "TEXTUAL_COLOR_SYSTEM": "truecolor"},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, SERVED: told, "TEXTUAL_COLOR_SYSTEM": "truecolor"},
             # What is typed in the terminal of the server is for the server.
             start_new_session=True,
         )

@@ -5,13 +5,10 @@ Names and JSON are those of Claude Code, so that a script which was written for 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -20,22 +17,17 @@ from typing import Any, Literal
 from agent_tui.config import HOOK_EVENTS
 from agent_tui.config.files import Layer, file_layer
 from agent_tui.config.schema import check, matcher_problem
-from agent_tui.errors import ConfigError, ToolError
+from agent_tui.errors import ConfigError
 from agent_tui.models.messages import Metadata
 from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import duration, size
+from agent_tui.text.numbers import size
 from agent_tui.tools.base import GENERAL
-from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.sandbox.policy import free
-from agent_tui.tools.sandbox.start import as_file
+from agent_tui.tools.starter import Ran
 
 TIMEOUT, LAST_TIMEOUT = 60.0, 1.5
 """Seconds a hook may take; at the end of a session, where the user waits to leave."""
-MOST_BYTES = 1_000_000
-"""Of its output and of its errors; a hook that prints more is ended."""
-_DRAIN_SECONDS = 0.5
 _MOST_SETTINGS = 1_000_000
 
 BLOCKING = frozenset(
@@ -114,80 +106,6 @@ def told_input(tool: str, arguments: Metadata, cwd: Path) -> Metadata:
 def changed_input(tool: str, told: Metadata) -> Metadata:
     """A changed input, so that the tool understands it as it was told."""
     return {"timeout_ms" if tool == "bash" and name == "timeout" else name: value for name, value in told.items()}
-
-
-@dataclass(slots=True, frozen=True)
-class Ran:
-    """How a hook ended. ``problem`` says why it did not come to an end of its own."""
-
-    code: int = 0
-    output: str = ""
-    errors: str = ""
-    problem: str = ""
-
-
-async def run_hook(hook: Hook, payload: bytes, cwd: Path, root: Path, env: Mapping[str, str]) -> Ran:
-    """Runs a hook to its end, or to that of its time or room; what it leaves running is ended with it. Whoever is
-    cancelled meanwhile leaves nothing running."""
-    told = as_file(payload)
-    read_end, write_end = os.pipe()
-    argv = [shutil.which("bash") or "/bin/sh", "-c", hook.command]
-    launch = free(argv, {**env, "CLAUDE_PROJECT_DIR": str(root)})
-    try:
-        group = await ProcessGroup.start(launch, cwd, streams=(told, write_end))
-    except ToolError as error:
-        os.close(read_end)
-        return Ran(problem=str(error))
-    except BaseException:
-        os.close(read_end)
-        raise
-    finally:
-        os.close(told)
-        os.close(write_end)
-    reader = asyncio.StreamReader(limit=1 << 16)
-    loop = asyncio.get_running_loop()
-    too_much: asyncio.Future[None] = loop.create_future()
-    waiting = asyncio.ensure_future(group.wait())
-    kept = bytearray(), bytearray()
-    reading: set[asyncio.Task[None]] = set()
-    transport: asyncio.BaseTransport | None = None
-    try:
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
-        )
-        reading.add(asyncio.create_task(_keep(reader.read, kept[0], too_much), name="hook output"))
-        reading.add(asyncio.create_task(_keep(lambda _: group.read(), kept[1], too_much), name="hook errors"))
-        ends: set[asyncio.Future[Any]] = {waiting, too_much}
-        done, _ = await asyncio.wait(ends, timeout=hook.seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not done:
-            return Ran(problem=f"took more than {duration(hook.seconds)} and was ended")
-        if not too_much.done():
-            # What it left in the background may hold its pipes open for as long as it likes.
-            await asyncio.wait(reading, timeout=_DRAIN_SECONDS)
-        if too_much.done():
-            return Ran(problem=f"printed more than {size(MOST_BYTES)} and was ended")
-        output, errors = (data.decode("utf-8", "replace") for data in kept)
-        return Ran(waiting.result(), output, errors)
-    finally:
-        waiting.cancel()
-        too_much.cancel()
-        for task in reading:
-            task.cancel()
-        try:
-            await group.end()
-        finally:
-            group.close()
-            if transport is not None:
-                transport.close()
-
-
-async def _keep(read: Any, kept: bytearray, too_much: asyncio.Future[None]) -> None:
-    while data := await read(1 << 16):
-        kept += data
-        if len(kept) > MOST_BYTES:
-            with contextlib.suppress(asyncio.InvalidStateError):
-                too_much.set_result(None)
-            return
 
 
 Choice = Literal["", "allow", "ask"]

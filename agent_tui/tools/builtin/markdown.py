@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin
 
 from agent_tui.errors import ToolError
-from agent_tui.pipes.start import isolated
+from agent_tui.pipes.start import isolated, run
 from agent_tui.tools.word_sets import word_set
 
 SECONDS = 60
@@ -37,15 +37,15 @@ def converted(html: str, base: str) -> str:
     from agent_tui.tools.sandbox.environment import child_env
 
     try:
-        done = subprocess.run(
+        done = run(
             isolated(__name__, base, str(SECONDS), bare=True),
+            child_env(os.environ),
             input=html.encode("utf-8", "surrogatepass"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=child_env(os.environ),
             timeout=SECONDS,
-            check=True,
         )
+        done.check_returncode()
     except (OSError, subprocess.SubprocessError):
         raise ToolError(f"{base}: the page is too complex: reading its text took longer than {SECONDS} s.") from None
     return done.stdout.decode("utf-8", "replace")

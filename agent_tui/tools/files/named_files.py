@@ -3,8 +3,9 @@ is in them: what is started outside the sandbox is then what somebody saw.
 
 The command, and each script that it names, are read as text: a word that is a file is named. What lies beside a Python
 script is imported before what is installed, so it counts, and so does all of an environment of packages. What a
-program looks for by a name of its own (``make`` its Makefile) is not known here.
+program finds by itself is known of a few (``make`` its Makefile); what runs the project's own tests runs them all.
 """
+# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH118, PTH119, PTH120, PTH122, PTH208  (thousands of paths a look)
 
 from __future__ import annotations
 
@@ -33,14 +34,22 @@ BEING_WRITTEN = "? being written"
 """Stands for the content of such a file; what begins with ``?`` is not known, and the same as nothing else."""
 
 _SCRIPT_BYTES = 400_000
-_DATA = frozenset(
-    [".md", ".markdown", ".txt", ".rst", ".log", ".csv", ".tsv", ".lock", ".png", ".svg", ".html", ".css"]
-)
 _RUNS = frozenset(
     [".py", ".pyc", ".so", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".zsh", ".rb", ".pl", ".php", ".lua"]
 )
 _IMPORTED = (".py", ".pyc", ".so")
 _WORD = re.compile(r"[\w./~@%+*?-]+")
+_INTERPRETED = re.compile(
+    r"(?:^|[\s;&|(`/])(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|ruby|perl|php|deno(?: run)?|bun(?: run)?|exec)"
+    r"\s+(?:-\S+\s+)*[\"']?([^\s;&|\"']+)"
+)
+_SOURCED = re.compile(r"(?:^|[\s;&|(])(?:source|\.)\s+([^\n;&|]+)")
+_IMPLIED = (
+    (re.compile(r"\bg?make\b"), ("GNUmakefile", "makefile", "Makefile")),
+    (re.compile(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run|test|start|exec)\b"), ("package.json",)),
+    (re.compile(r"\bjust\b"), ("justfile", "Justfile", ".justfile")),
+)
+"""Files in which a program finds what it runs, where it is called by its bare name."""
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
 _GOES = re.compile(r"(?:\b(?:cd|pushd)|\s(?:-C|--(?:directory|prefix|cwd)))[ =]+[\"']?([^\s;&|\"']+)")
 _MODULE = re.compile(r"(?:^[ \t]*(?:from|import)|\s-m)[ \t]+([\w., \t]+)", re.MULTILINE)
@@ -95,7 +104,7 @@ class _Search:
         self._imports = self._bytecode = False
 
     def of(self, text: str) -> NamedFiles:
-        self._read(text, self._cwd, of_command=True)
+        self._read(text, self._cwd)
         starts = _WHERE_IT_STARTS.search(text) is not None
         scripts: list[str] = []
         while self._todo and len(self._files) <= MOST_FILES:
@@ -114,17 +123,23 @@ class _Search:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
         return NamedFiles(tuple(sorted(self._files)), tuple(sorted(self._trees)), self._imports)
 
-    def _read(self, text: str, folder: str, *, of_command: bool = False) -> None:
+    def _read(self, text: str, folder: str) -> None:
         """Takes the files that a text names, whose own folder is ``folder``."""
         self._imports = self._imports or _BESIDE.search(text) is not None
         self._bytecode = self._bytecode or _BYTECODE.search(text) is not None
         text = _VARIABLE.sub(" ", text)
         bases = list(dict.fromkeys((folder, self._cwd, self._root)))
         bases += [os.path.join(base, gone.lstrip("/")) for gone in _GOES.findall(text)[:20] for base in bases[:3]]
+        for program, names in _IMPLIED:
+            if program.search(text):
+                for base in bases:
+                    for name in names:
+                        if name in self._names(base):
+                            self._take(os.path.join(base, name))
+        interpreted = {*_INTERPRETED.findall(text), *_WORD.findall(" ".join(_SOURCED.findall(text)))}
         for word in dict.fromkeys(_WORD.findall(text)):
             for path in self._places(word, bases):
-                ending = os.path.splitext(path)[1].lower()
-                if (ending not in _DATA if of_command else _runs(path, ending)) and os.path.isfile(path):
+                if os.path.isfile(path) and (word in interpreted or _runs(path)):
                     self._take(path)
         for names in _MODULE.findall(text):
             for name in re.findall(r"\w+", names.partition(" import ")[0] if " import " in names else names):
@@ -198,8 +213,8 @@ class _Search:
         return self._entries[folder]
 
 
-def _runs(path: str, ending: str) -> bool:
-    return ending in _RUNS or (not ending and os.path.isfile(path) and os.access(path, os.X_OK))
+def _runs(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() in _RUNS or os.access(path, os.X_OK)
 
 
 def _is_python(text: str) -> bool:

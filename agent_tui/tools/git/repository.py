@@ -17,6 +17,8 @@ from pathlib import Path
 
 import agent_tui
 from agent_tui.paths import belongs_to_user, git_folder
+from agent_tui.pipes.programs import find_program, safe_path
+from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
 
 SMALL = 65_536
@@ -242,31 +244,22 @@ def listed(config: Sequence[str], env: Mapping[str, str], folder: Path = Path("/
     """Keys and values that a ``git config`` of these words lists; a key without a value is a switch that is on. None
     where it fails."""
     try:
-        done = subprocess.run(
-            [*config, "--null", "--list"],
-            cwd=folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
+        done = run([*config, "--null", "--list"], env, cwd=folder, capture_output=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
     entries = [entry.partition("\n") for entry in done.stdout.decode("utf-8", "surrogateescape").split("\0") if entry]
     return [(key, value if line else "true") for key, line, value in entries] if done.returncode == 0 else None
 
 
-def read_config(text: str, path: str) -> list[tuple[str, str]]:
-    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot.
-    ``path`` are the folders in which git is."""
-    program = find_git(None, path)
+def read_config(text: str) -> list[tuple[str, str]]:
+    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot."""
+    program = find_program("git")
     if program is None or not text.strip():
         return []
     with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
         file = Path(name) / "config"
         file.write_text(text, "utf-8", "surrogateescape")
-        env = PINNED | {"PATH": path, "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)}
+        env = PINNED | {"PATH": safe_path(), "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)}
         return listed([program, "config", "--file", str(file), "--no-includes"], env, Path(name)) or []
 
 
@@ -289,15 +282,8 @@ class OwnGit:
     def answer(self, folder: Path, *arguments: str, timeout: float) -> bytes | None:
         """The same. Raises TimeoutExpired where it takes too long."""
         try:
-            done = subprocess.run(
-                [self._program, "--no-pager", "--literal-pathspecs", *arguments],
-                cwd=folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-            )
+            command = [self._program, "--no-pager", "--literal-pathspecs", *arguments]
+            done = run(command, self._environment(), cwd=folder, capture_output=True, timeout=timeout)
         except OSError:
             return None
         return done.stdout if done.returncode == 0 else None
@@ -321,7 +307,7 @@ def own_git(repository: Repository) -> Iterator[OwnGit | None]:
     """None where git is missing, or the repository is not one to be looked at: bare, another project's, with parts
     that lie elsewhere, or kept in a format that is not read here."""
     tree = repository.tree
-    program = find_git(tree) if tree is not None else None
+    program = find_program("git") if tree is not None else None
     if program is None or repository.stranger or repository.other_format or _scattered(repository):
         yield None
         return
@@ -329,26 +315,6 @@ def own_git(repository: Repository) -> Iterator[OwnGit | None]:
         private = Path(name).resolve()
         _furnish(private, repository)
         yield OwnGit(program, repository, private)
-
-
-def find_git(tree: Path | None, path: str | None = None) -> str | None:
-    """The absolute path of the user's git. One that lies in the project, or is found by where we stand, is not it.
-    ``path`` are the folders to look in, instead of those of the environment."""
-    for entry in (path or os.environ.get("PATH", os.defpath)).split(os.pathsep):
-        candidate = Path(entry) / "git"
-        if not entry or not candidate.is_absolute() or not os.access(candidate, os.X_OK) or not candidate.is_file():
-            continue
-        if tree is None or not (candidate.is_relative_to(tree) or candidate.resolve().is_relative_to(tree.resolve())):
-            return str(candidate)
-    return None
-
-
-def outside_path(folders: Iterable[Path]) -> str:
-    """The user's PATH without what lies in ``folders``, or depends on where we stand."""
-    places = [folder.resolve() for folder in folders]
-    found = [Path(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    kept = [str(p) for p in found if p.is_absolute() and not any(p.resolve().is_relative_to(one) for one in places)]
-    return os.pathsep.join(kept) or os.defpath
 
 
 def _scattered(repository: Repository) -> bool:

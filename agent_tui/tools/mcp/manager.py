@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_tui.config import McpServer, ToolsConfig
 from agent_tui.errors import AgentError, RequiredServerError, ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits
+from agent_tui.pipes.pipe import Refused
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.tools.base import Tool
@@ -36,6 +38,7 @@ from agent_tui.tools.mcp.protocol import (
     ServerState,
     SignIn,
     SignOut,
+    Start,
     Told,
     ToolAnswer,
 )
@@ -49,6 +52,9 @@ from agent_tui.tools.mcp.tool import (
     ToolSearchTool,
     images,
 )
+
+if TYPE_CHECKING:
+    from agent_tui.tools.starter import Starter
 
 DEFAULT_WINDOW = 128_000
 """Tokens taken for the window when it is not known."""
@@ -114,10 +120,12 @@ class McpManager:
         log_file: Path | None = None,
         remembered: RememberedOffers | None = None,
         added: Sequence[Path] = (),
+        starter: Callable[[], Starter] | None = None,
     ) -> None:
+        self._starter = starter
         self._config, self._root, self._remembered, self._added = config, root, remembered, added
         self._servers: dict[str, _Server] = {}
-        self._host = HostClient(self._on_server, self._on_down, log_file)
+        self._host = HostClient(self._on_server, self._on_down, self._start_of, log_file)
         self._waiters: list[asyncio.Event] = []
         self._named_late: set[str] = set()
         self._started = False
@@ -165,11 +173,29 @@ class McpManager:
         return known
 
     def reload(self, servers: Mapping[str, McpServer], brought: ProjectServers) -> None:
-        """Takes another configuration: something else of the project is accepted now."""
+        """Takes another configuration: something else of the project is accepted now. What failed is tried again: its
+        files may have been accepted."""
         self._plan(plan_servers(servers, self._root, brought))
         if self._started:
+            again = [
+                server for server in self._servers.values() if server.state == "failed" and server.spec is not None
+            ]
             self._serve()
+            for server in again:
+                server.state, server.detail = "starting", ""
+                self._host.reconnect(server.key)
             self._changed()
+
+    async def _start_of(self, name: str) -> object:
+        """How the program of a server is started; why it may not be. Asked before every start, the host's own too."""
+        server = self._servers.get(name)
+        if server is None or server.spec is None or self._starter is None:
+            return Refused("nobody knows it any more")
+        spec, starter = server.spec, self._starter()
+        try:
+            return Start(*await asyncio.to_thread(starter.server, spec.command or "", spec.args, spec.env, spec.cwd))
+        except ToolError as error:
+            return Refused(str(error))
 
     async def reconnect(self, name: str) -> str:
         """Connects to a server anew; returns a line saying how that ended. Raises AgentError for an unknown name."""

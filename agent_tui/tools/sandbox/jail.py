@@ -19,8 +19,8 @@ from typing import Literal
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
 from agent_tui.paths import with_home
+from agent_tui.pipes.programs import keep_out_of
 from agent_tui.tools.git.remotes import Remotes
-from agent_tui.tools.git.repository import outside_path
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
@@ -98,6 +98,7 @@ class Jail:
             loopback=config.loopback,
             hidden=tuple(hidden),
         )
+        keep_out_of((*self._base.folders, *self._base.private))
         self._private_tmp = PrivateTmp(Path(os.path.realpath(self._base.temporary)), self.shows)
         self._sharing = threading.Lock()
         self._shared: SessionNetwork | None = None
@@ -197,7 +198,7 @@ class Jail:
     def _prepare(self) -> None:
         with contextlib.suppress(OSError):
             self._base.prepare()
-            write_git_config(self._git_config, outside_path(self._base.folders))
+            write_git_config(self._git_config)
 
     def masks(self, domain: Domain, masks: Masks) -> bool:
         """Returns whether a command of ``domain`` is kept from all of these, as far as was tried by now."""

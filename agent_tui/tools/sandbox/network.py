@@ -24,6 +24,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from agent_tui.paths import with_home
+from agent_tui.pipes.start import run
 from agent_tui.tools.sandbox.start import starter
 from agent_tui.tools.urls import is_public
 from agent_tui.tools.word_sets import word_set
@@ -64,13 +65,11 @@ def session_network() -> SessionNetwork | None:
     with ours:
         try:
             with theirs:
-                done = subprocess.run(
+                done = run(
                     starter("share", {"to": theirs.fileno()}, []),
                     pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=MAKING_PATIENCE,
-                    check=False,
                 )
             _, fds, _, _ = socket.recv_fds(ours, 1, 3)
         except (OSError, subprocess.SubprocessError) as error:

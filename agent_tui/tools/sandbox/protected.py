@@ -14,7 +14,8 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from agent_tui.paths import with_home
-from agent_tui.tools.git.repository import as_config, config_lines, find_git, git_places, listed
+from agent_tui.pipes.programs import find_program
+from agent_tui.tools.git.repository import as_config, config_lines, git_places, listed
 
 FOLDERS = frozenset(
     {
@@ -104,9 +105,8 @@ _MAX_BYTES = 200_000
 _INCLUDES = 5
 
 
-def write_git_config(target: Path, path: str) -> None:
-    """Writes what is kept of the user's configuration to ``target``, unless that was done lately; ``path`` are the
-    folders in which git is. Raises OSError."""
+def write_git_config(target: Path) -> None:
+    """Writes what is kept of the user's configuration to ``target``, unless that was done lately. Raises OSError."""
     try:
         if time.time() - target.stat().st_mtime < _FRESH:
             return
@@ -114,7 +114,7 @@ def write_git_config(target: Path, path: str) -> None:
         pass
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # It names files to include at most, so reading it runs nothing.
-    found = listed([find_git(None, path) or "git", "config", "--global", "--includes"], env) or ()
+    found = listed([find_program("git") or "git", "config", "--global", "--includes"], env) or ()
     temporary = target.with_name(f"{target.name}.{os.getpid()}")
     kept = as_config((key, value) for key, value in found if KEPT.fullmatch(key.lower()))
     temporary.write_text(kept, "utf-8", "surrogateescape")
