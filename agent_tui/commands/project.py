@@ -145,10 +145,13 @@ async def trust(agent: Agent, args: str) -> CommandResult:
     question = trust_info(project.trust_question(), first="" if args != "yes" else NOT_SHOWN)
     if question is not None:
         return question
-    return Text(f"{agent.root} is already trusted." if project.trust_state == "trusted" else project.trust())
+    if project.trust_state == "trusted":
+        return Text(f"{agent.root} is already trusted.")
+    return Text(project.trust() or project.trust_line)
 
 
 NOT_SHOWN = "Nothing is trusted yet: this was not shown before, or has changed."
+READ_ANYWAY = "AGENTS.md, with the files that it names, is read in any folder."
 TRUST_TITLE = "Trust what this folder brings?"
 
 
@@ -163,6 +166,7 @@ def trust_info(shown: Sequence[Shown], first: str = "") -> Info | None:
     hidden = sum(one.unshown for one in shown)
     also = f" and {plural(hidden, 'file')} cannot be" if hidden else ""
     key = Action("y", "trust all of it", "/trust yes", whole=True, hidden=also)
+    sections[-1] = replace(sections[-1], note=f"{sections[-1].note} {READ_ANYWAY}".strip())
     asked = any(one.asked for one in shown)
     return Info(TRUST_TITLE, sections, "/trust show", [key] if asked else [], foreign=True)
 

@@ -133,6 +133,11 @@ class Project:
         """How far the folder is trusted."""
         return self._trusting.folder.state
 
+    @property
+    def trust_line(self) -> str:
+        """One line on what of the folder is not used, and why."""
+        return self._trusting.folder.line()
+
     def trust_question(self) -> list[Shown]:
         """Returns all that the folder brings along and that waits for the user, whole. What is shown is what ``trust``
         accepts."""

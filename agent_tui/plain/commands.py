@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from agent_tui.store.search import SearchReader
 
 
-PAGE = 40
+PAGE = 20
 """Lines that are said at once of what has to be read to its end."""
 MOST_SESSIONS = 500
 """Sessions of a list; the rest is found by words."""
@@ -100,7 +100,8 @@ class Lists:
             self._writer.quote("\n".join(lines[said : said + PAGE]))
             said = min(len(lines), said + PAGE)
             rest = len(lines) - said
-            rows = [*([more] if rest else []), action.label.capitalize(), "Leave it"]
+            # Each keeps its number to the end: who pages on does not say yes.
+            rows = ["Leave it", action.label.capitalize(), *([more] if rest else [])]
             chosen = await self._asking.pick(f"{said} of {plural(len(lines), 'line')} shown.", rows)
             row = rows[chosen] if chosen is not None else ""
             if row == more:
@@ -108,7 +109,7 @@ class Lists:
             unseen = action.unseen(rest)
             if row != action.label.capitalize():
                 return
-            if unseen and await self._asking.pick(f"{unseen} Go on?", ["Trust that, too", "Leave it"]) != 0:
+            if unseen and await self._asking.pick(f"{unseen} Go on?", ["Leave it", "Trust it unseen"]) != 1:
                 return
             result = await registry.run(self._agent, action.command)
             if not isinstance(result, Info):

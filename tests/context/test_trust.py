@@ -14,10 +14,9 @@ import pytest
 
 from agent_tui.bootstrap import make_agent
 from agent_tui.commands import registry
-from agent_tui.commands.info import Info
 from agent_tui.commands.project import trust_info
 from agent_tui.context.trust import FolderTrust
-from agent_tui.engine.about import BROUGHT, CONFIGURATION, REMEMBERED, SESSION
+from agent_tui.engine.about import BROUGHT, CONFIGURATION, OFFERED, REMEMBERED, SESSION
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import ConfigError
 from agent_tui.options import Options
@@ -377,7 +376,8 @@ def test_what_cannot_be_told_is_refused_in_a_line_and_the_rest_is_trusted(root: 
     ("name", "fine"),
     [
         *((name, True) for name in ("check.sh", "проверка.sh", "größe.py", "検査.sh", "a-β.txt")),
-        *((name, False) for name in ("\u0441heck.sh", "\u0441\u043e\u0440\u0443.sh", "x\u200b.sh", "y\u202e.sh", "a\u00a0b", "\x1b.sh")),
+        *((name, False) for name in ("\u0441heck.sh", "\u0441\u043e\u0440\u0443.sh", "x\u200b.sh")),
+        *((name, False) for name in ("y\u202e.sh", "a\u00a0b", "\x1b.sh")),
     ],
 )  # fmt: skip
 def test_names_that_look_like_others(name: str, fine: bool) -> None:
@@ -533,6 +533,7 @@ async def test_rules_are_told_by_where_they_come_from(
         "bash(ls *)": ("allow", CONFIGURATION),
         "bash(npm test*)": ("allow", REMEMBERED),
         "edit(./**)": ("allow", SESSION),
+        "bash(ls)": ("offered", f"{OFFERED}.claude/settings.json"),
     }
     agent.store.close()
 

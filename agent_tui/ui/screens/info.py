@@ -183,7 +183,7 @@ class InfoScreen(TextScreen):
         if not (words := action.unseen(self._rows.unseen)):
             return True
         self._unseen = action
-        self.say(f"{words} ↓ reads on; {SECOND} trusts that, too.")
+        self.say(f"{words} ↓ reads on, {SECOND} trusts it unseen.")
         return False
 
     def _run(self, line: str) -> None:
