@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from agent_tui.config.files import Layer, file_layer
+from agent_tui.config.files import Layer, layer_of_text
 from agent_tui.context.agents import AGENTS_FOLDERS, type_files
 from agent_tui.context.folder import git_hooks, identity_of, walk
 from agent_tui.context.skills import COMMANDS_FOLDERS, SKILLS_FOLDERS, markdown_files, skill_files
@@ -66,6 +66,11 @@ KINDS: Mapping[Kind, str] = {
 """The kinds of items in the order in which they are shown: what runs by itself first."""
 
 
+Keys: TypeAlias = tuple[str | int, ...]
+"""Leads to a setting; ``ENTRY`` stands behind those of the list that it is in."""
+ENTRY = 0
+
+
 @dataclass(slots=True, frozen=True)
 class FileText:
     """One file of an item. ``text`` is what it says, None where that cannot be shown; ``size`` in bytes."""
@@ -88,7 +93,7 @@ class TrustItem:
     value: Any = field(default=None, compare=False)
     files: Mapping[str, FileText] = field(default_factory=dict)
     problem: str = ""
-    keys: tuple[str, ...] = field(default=(), compare=False)
+    keys: Keys = field(default=(), compare=False)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -97,8 +102,9 @@ class TrustItem:
     @property
     def digest(self) -> str:
         """Changes with every word of it and every byte of its files."""
-        parts = [*self.key, self.text, *(f"{path}\0{file.digest}" for path, file in sorted(self.files.items()))]
-        return digest_of(*parts)
+        files = {path: file.digest for path, file in self.files.items()}
+        whole = json.dumps([self.key, self.text, self.value, files], sort_keys=True, default=str)
+        return hashlib.blake2b(whole.encode(), digest_size=20).hexdigest()
 
     def __str__(self) -> str:
         place = "" if self.name == self.source else f" in {spelled(self.source, line=True)}"
@@ -136,10 +142,6 @@ def read_brought(root: Path, cwd: Path, own: Sequence[Command] = ()) -> Brought:
     order = list(KINDS)
     items.sort(key=lambda item: (order.index(item.kind), item.source))
     return Brought(identity, tuple(items), reader.config)
-
-
-def digest_of(*texts: str) -> str:
-    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
 
 
 class _Reader:
@@ -187,28 +189,27 @@ class _Reader:
             yield known
             return
         try:
-            self.config = layer = file_layer(path)
+            self.config = layer = layer_of_text(path, known)
         except ConfigError:
             # Whoever trusts it is told at the start what is wrong with it.
             yield TrustItem("setting", source, source, known)
             return
-        if layer is None or layer.text != known:
-            raise TooMuchError(f"{source} changes while it is read")
         for keys, value in _leaves(layer.values):
             yield replace(self._setting(source, keys, value), keys=keys)
 
-    def _setting(self, source: str, keys: tuple[str, ...], value: Any) -> TrustItem:
+    def _setting(self, source: str, keys: Keys, value: Any) -> TrustItem:
         match keys, value:
-            case ("hooks", event), {"command": str(command)}:
+            case ("hooks", str(event), int()), {"command": str(command)}:
                 return self._hook(source, event, value.get("matcher") or "", command, value.get("timeout"), value)
-            case ("permissions", which), str():
+            case ("permissions", which, int()), str():
                 return TrustItem("rule", source, f"{which} {value}", value=value)
-            case ("mcp", name), dict():
+            case ("mcp", str(name)), dict():
                 return self._server(source, name, value)
-            case ("models", name), dict():
+            case ("models", str(name)), dict():
                 return TrustItem("model", source, name, _listing(value), value)
             case _:
-                return TrustItem("setting", source, ".".join(keys), _json(value), value)
+                name = ".".join(key for key in keys if isinstance(key, str))
+                return TrustItem("setting", source, name, _json(value), value)
 
     def _of_settings(self, place: Path) -> Iterator[TrustItem]:
         """The hooks and rules of another agent's settings."""
@@ -245,24 +246,20 @@ class _Reader:
     def _hook(
         self, source: str, event: str, matcher: str, command: str, timeout: float | None, value: Any
     ) -> TrustItem:
-        text = command if timeout is None else f"{command}\n(for at most {timeout:g} s)"
-        return self._item("hook", source, f"{event} {matcher}".strip(), runs=command, text=text, value=value)
+        name = f"{event} {matcher}".strip() + (f", at most {timeout} s" if timeout is not None else "")
+        return self._item("hook", source, name, runs=command, text=command, value=value)
 
     def _server(self, source: str, name: str, entry: Any) -> TrustItem:
         if not isinstance(entry, dict):
             return TrustItem("MCP server", source, name, _json(entry), entry)
         from agent_tui.tools.mcp.config import started_by
 
-        words, rest = [entry.get("command"), *(entry.get("args") or [])], dict(entry)
-        text = ""
+        shown, args = dict(entry), entry.get("args", [])
+        words = [entry.get("command"), *args] if isinstance(args, list) else [None]
         if all(isinstance(word, str) for word in words):
-            text = f"command = {shlex.join(words)}\n"
-            del rest["command"]
-            rest.pop("args", None)
+            shown = {"command": shlex.join(map(str, words)), **{k: v for k, v in entry.items() if k not in _STARTED}}
         runs, folder = started_by(entry, self._root)
-        return self._item(
-            "MCP server", source, name, runs=runs, folder=folder, text=(text + _listing(rest)).strip(), value=entry
-        )
+        return self._item("MCP server", source, name, runs=runs, folder=folder, text=_listing(shown), value=entry)
 
     def _definitions(self, place: Path) -> str | TrustItem | None:
         """The text of a file that defines items; an item that says why there is none; None without such a file."""
@@ -360,38 +357,32 @@ class _Reader:
         return f"{spelled(self._below(path), line=True)}: {why}" if why else ""
 
 
-def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(values: Mapping[str, Any], above: Keys = ()) -> Iterator[tuple[Keys, Any]]:
     """Each setting with its keys; the entries of lists of rules and hooks, and servers and models, one by one."""
     for key, value in values.items():
         keys = (*above, key)
-        if _is_listed(keys) and isinstance(value, list) and value:
-            yield from ((keys, entry) for entry in value)
-        elif isinstance(value, dict) and value and not (keys[0] in ("mcp", "models") and len(keys) == 2):
+        is_list = len(keys) == 2 and keys[0] in ("hooks", "permissions") and isinstance(value, list)
+        if is_list and value:
+            yield from (((*keys, ENTRY), entry) for entry in value)
+        elif isinstance(value, dict) and value and not (len(keys) == 2 and keys[0] in ("mcp", "models")):
             yield from _leaves(value, keys)
         else:
             yield keys, value
 
 
-def _is_listed(keys: tuple[str, ...]) -> bool:
-    """Returns whether these keys hold a list of rules or hooks, each of which is an item."""
-    return len(keys) == 2 and (keys[0] == "hooks" or (keys[0] == "permissions" and keys[1] != "mode"))
-
-
 def layer_of(layer: Layer, accepted: Iterable[TrustItem], gone_rules: Iterable[tuple[str, str]] = ()) -> Layer:
     """The layer with what was accepted of it alone, and the rules (``deny``, ``bash(rm *)``) that are gone from it."""
     values: dict[str, Any] = {}
-    for keys, value in [
-        *((item.keys, item.value) for item in accepted),
-        *((("permissions", w), r) for w, r in gone_rules),
-    ]:
-        *above, last = keys
+    leaves = [(item.keys, item.value) for item in accepted]
+    for keys, value in [*leaves, *((("permissions", which, ENTRY), rule) for which, rule in gone_rules)]:
+        names = [key for key in keys if isinstance(key, str)]
         table = values
-        for key in above:
+        for key in names[:-1]:
             table = table.setdefault(key, {})
-        if _is_listed(keys) and not isinstance(value, list):
-            table.setdefault(last, []).append(value)
+        if len(names) < len(keys):
+            table.setdefault(names[-1], []).append(value)
         else:
-            table[last] = value
+            table[names[-1]] = value
     return layer._replace(values=values)
 
 
@@ -404,9 +395,15 @@ def _listing(values: Mapping[str, Any]) -> str:
     lines: list[str] = []
     for key, value in values.items():
         if isinstance(value, dict):
-            lines += [
-                f"{key}.{name} = {inner if isinstance(inner, str) else _json(inner)}" for name, inner in value.items()
-            ]
+            lines += [f"{_plain(key)}.{_plain(name)} = {_plain(inner)}" for name, inner in value.items()]
         else:
-            lines.append(f"{key} = {value if isinstance(value, str) else _json(value)}")
+            lines.append(f"{_plain(key)} = {_plain(value)}")
     return "\n".join(lines)
+
+
+_STARTED = ("command", "args")
+
+
+def _plain(value: Any) -> str:
+    """A text as it is, where it has one line; all else as JSON."""
+    return value if isinstance(value, str) and value.isprintable() else _json(value)

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent_tui.config.files import Layer, file_layer
+from agent_tui.config.files import Layer, layer_of_text
 from agent_tui.context.brought import KINDS, MCP_FILE, PLACES, Brought, Command, TrustItem, layer_of, read_brought
 from agent_tui.context.folder import Stamps, stamps
 from agent_tui.errors import ConfigError
@@ -204,7 +204,7 @@ class FolderTrust:
         items = [item for item in self.accepted if item.source == source]
         rules = [(which, rule) for place, which, rule in self.missing_rules() if place == source]
         if items and self.brought.config is None:
-            return file_layer(self.root / PROJECT_CONFIG)  # it is no TOML: this says what is wrong
+            return layer_of_text(self.root / PROJECT_CONFIG, items[0].text)  # it is no TOML: this says what is wrong
         layer = self.brought.config or Layer(str(self.root / PROJECT_CONFIG), {}, {})
         return layer_of(layer, items, rules) if items or rules else None
 
@@ -239,6 +239,10 @@ class FolderTrust:
                 check([layer])
                 found = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *found]
         return found
+
+    def configured_servers(self) -> set[str]:
+        """The MCP servers of the configuration file that were accepted."""
+        return {item.name for item in self._accepted("MCP server") if item.keys}
 
     def servers(self) -> ProjectServers:
         """The MCP servers of ``.mcp.json``, and which of them wait."""
@@ -345,7 +349,8 @@ class FolderTrust:
             title = f"{spelled(item.name, line=True)} = {spelled(item.text)}, in {spelled(item.source, line=True)}{how}"
         elif item.text:
             is_other = "" in old and old[""] != item.text
-            lines += _difference(old[""], item.text) if is_other else _lines("", item.text)
+            front = "$ " if item.kind == "hook" else ""
+            lines += _difference(old[""], item.text) if is_other else _lines(front, item.text)
         for path, file in item.files.items():
             name, known = spelled(path, line=True), before.files.get(path) if before is not None else None
             if known == file.digest:

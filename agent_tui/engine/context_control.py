@@ -89,7 +89,7 @@ class PrefixBuilder:
         if changed:
             self._state.hooks.reload()
             if self._state.parts.extensions is not None:
-                self._state.parts.extensions.reload_servers(self._state.parts.settings)
+                self._state.parts.extensions.reload_servers()
         if line:
             self._state.events.publish(Notice("warning", line, "untrusted"))
 

@@ -70,7 +70,7 @@ def starter_for(trust: FolderTrust, paths: Paths) -> Starter:
     """What starts the commands of a project, and those of the user's that run in it by themselves."""
     from agent_tui.tools.starter import Starter
 
-    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, lambda: trust.trusted)
+    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, lambda: trust.lets_git_out)
 
 
 class Extensions:
@@ -94,6 +94,7 @@ class Extensions:
     ) -> None:
         self._root = root
         self._trust = trust
+        self._configured, self._brought = settings.mcp, trust.configured_servers()
         self.memory = MemoryFiles(paths.config, root, cwd, home or Path.home())
         self.skills = Skills(paths.config, home or Path.home(), root, trust.files)
         self.agents = AgentTypes(paths.config, home or Path.home(), root, trust.files)
@@ -121,9 +122,14 @@ class Extensions:
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
-    def reload_servers(self, settings: Settings) -> None:
-        """Something else of the project is accepted now: servers start, and end, as the settings have it."""
-        self.mcp.reload(settings.mcp, self._trust.servers())
+    def reload_servers(self, settings: Settings | None = None) -> None:
+        """Something else of the project is accepted now: servers start, and end. ``settings`` are new ones."""
+        now = self._trust.configured_servers()
+        if settings is not None:
+            self._configured, self._brought = settings.mcp, now
+        gone = self._brought - now
+        servers = {name: server for name, server in self._configured.items() if name not in gone}
+        self.mcp.reload(servers, self._trust.servers())
 
     async def ready(self) -> None:
         """Waits for the MCP servers that a run cannot do without; others never delay a request. Raises

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -155,7 +156,13 @@ def test_a_folder_that_brings_nothing_says_nothing(tmp_path: Path, store: Store)
     assert FolderTrust(tmp_path / "empty", store.trust).line() == ""
 
 
-CHANGES: dict[str, tuple[Callable[[Path], None], set[str], str]] = {
+def renamed(root: Path, name: str) -> None:
+    """The script of a hook has another name."""
+    (root / "tools/check.sh").rename(root / "tools" / name)
+    edit(root, ".claude/settings.json", "check.sh", name)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
     # What is done, what is used no longer, and words of the question.
     "a script": (lambda root: write(root, "tools/check.sh", "evil"), {CHECK}, "+ evil"),
     "a script of a script": (lambda root: write(root, "tools/lib.sh", "evil"), {CHECK}, "+ evil"),
@@ -168,10 +175,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], set[str], str]] = {
     ),
     "a hook's matcher": (lambda root: edit(root, ".claude/settings.json", '"Edit"', '".*"'), {LINT}, "PreToolUse .*"),
     "a hook renamed with its script": (
-        lambda root: (
-            (root / "tools/check.sh").rename(root / "tools/quiet.sh"),
-            edit(root, ".claude/settings.json", "check.sh", "quiet.sh"),
-        )[1],
+        lambda root: renamed(root, "quiet.sh"),
         {CHECK},
         "sh tools/quiet.sh",
     ),
@@ -181,7 +185,9 @@ CHANGES: dict[str, tuple[Callable[[Path], None], set[str], str]] = {
         ".claude/settings.local.json, new",
     ),
     "the file of hooks renamed": (
-        lambda root: (root / ".claude/settings.json").rename(root / ".claude/settings.local.json") and None,
+        lambda root: (
+            shutil.copy(root / PLACES_OF_RULES[0], root / PLACES_OF_RULES[1]) and (root / PLACES_OF_RULES[0]).unlink()
+        ),
         {CHECK, LINT, "allow bash(ls)"},
         ".claude/settings.local.json, new",
     ),
@@ -299,7 +305,7 @@ def test_all_is_shown_word_for_word_and_nothing_acts(root: Path, store: Store) -
         assert words in text
     for words in ("headers.X-Team = blue", "NODE_OPTIONS = -r ./tools/pre.js", "api_base = http://127.0.0.1:9/v1"):
         assert words in text
-    assert "go !`date`" in text and "agent.step_limit = 5" in text and "(for at most" not in text
+    assert "go !`date`" in text and "agent.step_limit = 5" in text
     assert not any((ord(char) < 32 and char != "\n") or char in "\u202e\u200b\x9b" for char in text)
     assert text.index("Hooks, which") < text.index("MCP servers, which") < text.index("Skills")
 
@@ -310,6 +316,63 @@ def test_a_file_that_cannot_be_shown_is_counted(root: Path, store: Store) -> Non
     info = trust_info(FolderTrust(root, store.trust).question())
     assert info is not None and info.actions[0].hidden == " and 2 files cannot be"
     assert "data.bin: 10 bytes, cannot be shown here" in info.text
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"command": "x", "env": {"A": "b\nurl = c"}}, {"command": "x", "env": {"A": "b"}, "url": "c"}),
+        ({"command": "x", "env.A": "b"}, {"command": "x", "env": {"A": "b"}}),
+        ({"command": "x", "args": ["a b"]}, {"command": "x", "args": ["a", "b"]}),
+        ({"command": "x a"}, {"command": "x", "args": ["a"]}),
+        ({"command": "x", "timeout": "5"}, {"command": "x", "timeout": 5}),
+        ({"command": "x", "args": "true"}, {"command": "x", "args": True}),
+        ("x", {"x": 1}),
+    ],
+)
+def test_no_two_definitions_are_one(root: Path, store: Store, one: object, other: object) -> None:
+    write(root, ".mcp.json", json.dumps({"mcpServers": {"files": one}}))
+    trust = accepted(root, store)
+    write(root, ".mcp.json", json.dumps({"mcpServers": {"files": other}}))
+    trust.look()
+    assert [item.name for item in trust.waiting] == ["files"]
+    assert "\n      url = c" not in shown(FolderTrust(root, store.trust)) or isinstance(other, dict)
+
+
+WRONG = (
+    "[hooks]\nStop = 1",
+    "[hooks]\nStop = [1, {}]",
+    "[hooks]\nStop = [{ command = 'x', timeout = 'long', more = 1, matcher = 5 }]",
+    "[hooks.Stop]\n0 = 1",
+    "mcp = 1",
+    "[mcp]\nx = 1",
+    "[mcp.x]\ncommand = 1\nargs = 5",
+    "[permissions]\nallow = 'x'",
+    "[permissions]\nallow = [1]",
+    "[permissions]\nmode = 'plan'",
+    "permissions = []",
+    "[models]\nx = 1",
+    "x = 1979-05-27",
+)
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_is_shown_like_the_rest(root: Path, store: Store, text: str) -> None:
+    write(root, ".agent-tui/config.toml", text.replace("\n", "\r\n"))
+    trust = accepted(root, store)
+    layer = trust.config()
+    assert layer is not None and layer.values == tomllib.loads(text)
+    trust.hooks()
+
+
+def test_a_file_that_was_no_toml_and_is_now_is_not_used(root: Path, store: Store) -> None:
+    write(root, ".agent-tui/config.toml", "= =")
+    trust = accepted(root, store)
+    write(root, ".agent-tui/config.toml", "[permissions]\nallow = ['bash']")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        trust.config()
+    trust.look()
+    assert trust.config() is None
 
 
 def outside(root: Path) -> Path:
@@ -345,10 +408,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
     "a twin by case": (lambda root: write(root, "tools/Check.sh", "evil"), {CHECK}, "looks the same"),
     "a twin by width": (lambda root: write(root, "tools/\uff43heck.sh", "evil"), {CHECK}, "looks the same"),
     "a letter of another alphabet": (
-        lambda root: (
-            (root / "tools/check.sh").rename(root / "tools/\u0441heck.sh"),
-            edit(root, ".claude/settings.json", "check.sh", "\\u0441heck.sh"),
-        ),
+        lambda root: renamed(root, "\u0441heck.sh"),
         {CHECK},
         "letters that look like others",
     ),

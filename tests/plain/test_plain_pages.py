@@ -32,7 +32,7 @@ async def answered(tmp_path: Path, lines: int, *answers: str) -> tuple[bool, lis
 
     writer = SimpleNamespace(say=lambda text, mark=None: said.append(text), quote=lambda text: said.append(text))
     lists = Lists(agent, writer, None, SimpleNamespace(pick=pick))  # type: ignore[arg-type]
-    info: Any = await registry.run(agent, "/trust")  # type: ignore[arg-type]
+    info: Any = await registry.run(agent, "/trust")
     assert isinstance(info, Info)
     await lists.page(info)
     assert not left

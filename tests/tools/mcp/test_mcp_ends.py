@@ -18,6 +18,7 @@ from mcp_types import CONNECTION_CLOSED
 from agent_tui.config import McpServer
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.usage import Limits
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.transport import CLOSED, Link, was_closed
 from tests.support.mcp_managers import call, detail, running, state, states
 from tests.support.mcp_servers import SERVER, stdio
@@ -200,9 +201,9 @@ async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Pat
     begun, never = bell("begun"), bell("never")
     async with running(tmp_path, {"slow": stdio("--pid-file", str(begun), "--wait-for", str(never))}) as manager:
         await begun.rung()
-        manager.reload({}, True)
+        manager.reload({}, ProjectServers())
         await manager.settled()
         assert manager.servers() == []
-        manager.reload({"slow": stdio(), "other": stdio()}, True)
+        manager.reload({"slow": stdio(), "other": stdio()}, ProjectServers())
         await manager.settled()
         assert states(manager) == {"slow": "connected", "other": "connected"}
