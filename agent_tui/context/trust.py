@@ -355,7 +355,7 @@ class FolderTrust:
             name, known = spelled(path, line=True), before.files.get(path) if before is not None else None
             if known == file.digest:
                 lines.append(f"{name}: as you saw it")
-            elif file.text is None or len(lines) > room:
+            elif file.text is None or len(lines) + file.text.count("\n") > room:
                 unshown += 1
                 lines.append(f"{name}: {'' if path.endswith('/') else f'{size(file.size)}, '}cannot be shown here")
             else:

@@ -185,9 +185,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
         ".claude/settings.local.json, new",
     ),
     "the file of hooks renamed": (
-        lambda root: (
-            shutil.copy(root / PLACES_OF_RULES[0], root / PLACES_OF_RULES[1]) and (root / PLACES_OF_RULES[0]).unlink()
-        ),
+        lambda root: (root / ".claude/settings.json").rename(root / ".claude/settings.local.json"),
         {CHECK, LINT, "allow bash(ls)"},
         ".claude/settings.local.json, new",
     ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 
 class Accepting:
     """Finds the accepted files of a project: all of them once ``all`` is set, before that none."""
@@ -14,5 +12,5 @@ class Accepting:
     def __call__(self) -> Accepting:
         return self
 
-    def __contains__(self, path: Path) -> bool:
+    def __contains__(self, path: object) -> bool:
         return self.all

@@ -148,11 +148,12 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from agent_tui.config import McpServer, ToolsConfig
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
 
 async def main():
     server = McpServer(command=sys.executable, args=sys.argv[1:])
-    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), True)
+    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), ProjectServers())
     manager.start(lambda: None)
     await manager.settled()
     heavy = {"mcp", "mcp_types", "litellm", "tiktoken", "openai", "httpx", "httpx2", "textual", "pydantic"}
