@@ -36,6 +36,8 @@ MAX_FILE = 16_000_000
 """Bytes of one file that can be trusted."""
 MAX_SHOWN = 100_000
 """Bytes of one file whose text is shown; of a longer one its size is."""
+MAX_DEFINITIONS = 1_000_000
+"""Bytes of a file that says what runs and what is allowed."""
 
 Kind: TypeAlias = Literal[
     "hook",
@@ -114,12 +116,19 @@ class TrustItem:
 @dataclass(slots=True, frozen=True)
 class Brought:
     """``identity`` tells a repository from another one at the same path. ``config`` is the project's configuration
-    file, ``problem`` why it cannot be told what the folder brings; else empty."""
+    file; ``unused`` are lines on what of the hooks in a file means nothing here. ``problem`` says why it cannot be told
+    what the folder brings; else empty."""
 
     identity: str
     items: tuple[TrustItem, ...] = ()
     config: Layer | None = field(default=None, compare=False)
+    unused: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+
+    @property
+    def content(self) -> list[tuple[str, str]]:
+        """Differs where anything of it does."""
+        return [(item.digest, item.problem) for item in self.items]
 
 
 Command: TypeAlias = str | Sequence[str]
@@ -141,7 +150,7 @@ def read_brought(root: Path, cwd: Path, own: Sequence[Command] = ()) -> Brought:
         return Brought(identity, problem=str(error))
     order = list(KINDS)
     items.sort(key=lambda item: (order.index(item.kind), item.source))
-    return Brought(identity, tuple(items), reader.config)
+    return Brought(identity, tuple(items), reader.config, tuple(reader.problems))
 
 
 class _Reader:
@@ -154,6 +163,7 @@ class _Reader:
         self._texts: dict[Path, FileText | str] = {}
         self._listed: dict[Path, dict[str, list[str]]] = {}
         self.config: Layer | None = None
+        self.problems: list[tuple[str, str]] = []
 
     def items(self) -> Iterator[TrustItem]:
         yield from self._of_config()
@@ -222,7 +232,8 @@ class _Reader:
         if isinstance(known, TrustItem):
             yield known
             return
-        hooks, _ = hooks_of_settings(self._root, place, known)
+        hooks, problems = hooks_of_settings(self._root, place, known)
+        self.problems += [(source, line) for line in problems]
         for hook in hooks:
             yield self._hook(source, hook.event, hook.matcher, hook.command, hook.timeout, hook)
         for which, rule in rules_of_settings(known):
@@ -266,7 +277,7 @@ class _Reader:
         path = self._root / place
         if not (path.is_symlink() or path.exists()):
             return None
-        file = self._file(path)
+        file = self._file(path, most=MAX_DEFINITIONS)
         if isinstance(file, FileText) and file.text is not None:
             return file.text
         why = file if isinstance(file, str) else "it is no text, or too long"
@@ -309,13 +320,13 @@ class _Reader:
     def _below(self, path: Path) -> str:
         return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
 
-    def _file(self, path: Path, leads_anywhere: bool = False) -> FileText | str:
+    def _file(self, path: Path, leads_anywhere: bool = False, most: int = MAX_SHOWN) -> FileText | str:
         """What a file says, or why it cannot be trusted. Raises TooMuchError."""
         if path not in self._texts:
-            self._texts[path] = self._read(path, leads_anywhere)
+            self._texts[path] = self._read(path, leads_anywhere, most)
         return self._texts[path]
 
-    def _read(self, path: Path, leads_anywhere: bool) -> FileText | str:
+    def _read(self, path: Path, leads_anywhere: bool, most: int) -> FileText | str:
         self._files += 1
         if self._files > MAX_FILES:
             raise TooMuchError(f"it brings more than {MAX_FILES:,} files")
@@ -336,7 +347,7 @@ class _Reader:
         self._room -= len(data)
         if self._room <= 0:
             raise TooMuchError(f"it brings more than {size(MAX_BYTES)}")
-        text = None if b"\0" in data or len(data) > MAX_SHOWN else data.decode("utf-8", "replace")
+        text = None if b"\0" in data or len(data) > most else data.decode("utf-8", "replace")
         # As ``fingerprint`` has it, which is asked before each start.
         link = f"{real} " if path.is_symlink() else ""
         return FileText(link + hashlib.blake2b(data, digest_size=20).hexdigest(), len(data), text)

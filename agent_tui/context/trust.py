@@ -34,7 +34,7 @@ KEPT_TEXT = 20_000
 KEPT_TEXTS = 500_000
 """Characters of one text, and of all, that are kept to show later what changed."""
 
-MOST_LINES = 20_000
+MOST_LINES = 4_000
 """Lines that are shown; of files beyond them the size is."""
 
 State = Literal["trusted", "never", "unconfirmed", "changed", "elsewhere", "unknown"]
@@ -188,7 +188,7 @@ class FolderTrust:
         """Trusts what the folder brings along, if it is what was read first, or what ``question`` showed last.
         Otherwise nothing is trusted: False, and what is there now is what is to be shown."""
         now = self._read()
-        same = now == self._seen and not now.problem
+        same = not now.problem and (now.identity, now.content) == (self._seen.identity, self._seen.content)
         if same:
             self._stored.put(self.root, now.identity, dumps(now))
             self._record, self._identity = loads(dumps(now)), now.identity
@@ -230,12 +230,12 @@ class FolderTrust:
     def hooks(self) -> list[Hook]:
         """The hooks that were accepted; none of a configuration that is wrong, which is said where it is read."""
         found = [item.value for item in self._accepted("hook") if not item.keys]
-        layer = self.config()
-        if layer is not None and "hooks" in layer.values:
-            from agent_tui.config.schema import check
-            from agent_tui.tools.hooks import configured_hooks
+        with suppress(ConfigError):
+            layer = self.config()
+            if layer is not None and "hooks" in layer.values:
+                from agent_tui.config.schema import check
+                from agent_tui.tools.hooks import configured_hooks
 
-            with suppress(ConfigError):
                 check([layer])
                 found = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *found]
         return found
@@ -355,7 +355,7 @@ class FolderTrust:
             name, known = spelled(path, line=True), before.files.get(path) if before is not None else None
             if known == file.digest:
                 lines.append(f"{name}: as you saw it")
-            elif file.text is None or len(lines) + file.text.count("\n") > room:
+            elif file.text is None or len(lines) + file.text.count("\n") + len(file.text) // 80 > room:
                 unshown += 1
                 lines.append(f"{name}: {'' if path.endswith('/') else f'{size(file.size)}, '}cannot be shown here")
             else:

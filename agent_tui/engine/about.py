@@ -178,14 +178,13 @@ class Project:
 
     def hooks(self) -> list[tuple[str, HookState, str, str]]:
         """(source, state, when, command or what is wrong) of every hook, of those too that wait for trust."""
-        from agent_tui.tools.hooks import project_hooks
-
-        brought, problems = project_hooks(self._parts.root)
-        on = self._state.hooks.all
-        waits = [hook for hook in brought if hook not in on]
-        rows: list[tuple[str, HookState, str, str]] = [(h.source, "on", h.when, h.command) for h in on]
-        rows += [(hook.source, "waits", hook.when, hook.command) for hook in waits]
-        return rows + [(source, "problem", "", text) for source, text in problems]
+        folder = self._trusting.folder
+        rows: list[tuple[str, HookState, str, str]] = [
+            (h.source, "on", h.when, h.command) for h in self._state.hooks.all
+        ]
+        waiting = [item for item in (*folder.waiting, *folder.refused) if item.kind == "hook"]
+        rows += [(item.source, "waits", one_line(item.name, 100), item.text) for item in waiting]
+        return rows + [(source, "problem", "", one_line(text, 300)) for source, text in folder.brought.unused]
 
     def mcp_servers(self) -> list[Row]:
         """(name, state, detail) of every MCP server."""
