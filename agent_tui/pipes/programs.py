@@ -113,18 +113,22 @@ def why_not_found(name: str, environ: Mapping[str, str] = os.environ) -> str:
     return f"{name} is not started: commands may write where it is found ({there})"
 
 
-_LOADS = re.compile(
-    r"LD_\w+|DYLD_\w+|PYTHON(?:PATH|HOME|STARTUP|PLATLIBDIR|BREAKPOINT|WARNINGS|USERBASE|PYCACHEPREFIX|EXECUTABLE)"
-    r"|NODE_(?:PATH|OPTIONS|EXTRA_CA_CERTS)|PERL(?:5LIB|LIB|5OPT|5DB)|RUBY(?:LIB|OPT)|GEM_(?:PATH|HOME)|BUNDLE_GEMFILE"
-    r"|(?:_?JAVA|JDK_JAVA|JAVA_TOOL)_OPTIONS|CLASSPATH|LUA_(?:C?PATH|INIT)\w*|PHPRC|PHP_INI_SCAN_DIR|DOTNET_STARTUP_HOOKS"
-    r"|BASH_ENV|ENV|ZDOTDIR|CDPATH|FPATH|GCONV_PATH|LOCPATH|NLSPATH|TERMINFO\w*|OPENSSL_(?:CONF|MODULES|ENGINES)"
-    r"|GIT_(?:DIR|WORK_TREE|COMMON_DIR|INDEX_FILE|OBJECT_DIRECTORY|EXEC_PATH|TEMPLATE_DIR|CONFIG\w*|EXTERNAL_DIFF|PAGER"
-    r"|EDITOR|SEQUENCE_EDITOR|ASKPASS|SSH|SSH_COMMAND|PROXY_COMMAND)|PAGER|EDITOR|VISUAL|BROWSER|SSH_ASKPASS|LESSOPEN|LESSCLOSE"
+_FOLDERS = (
+    r"PYTHON(?:PATH|HOME|STARTUP|PLATLIBDIR|USERBASE|PYCACHEPREFIX)|NODE_PATH|PERL5?LIB|RUBYLIB|GEM_(?:PATH|HOME)"
+    r"|BUNDLE_GEMFILE|(?:LD|DYLD)_\w*PATH|CLASSPATH|LUA_C?PATH\w*|PHPRC|PHP_INI_SCAN_DIR|BASH_ENV|ENV|ZDOTDIR|CDPATH"
+    r"|FPATH|GCONV_PATH|LOCPATH|NLSPATH|TERMINFO\w*|OPENSSL_(?:CONF|MODULES|ENGINES)|GIT_(?:DIR|WORK_TREE|COMMON_DIR"
+    r"|INDEX_FILE|OBJECT_DIRECTORY|EXEC_PATH|TEMPLATE_DIR|CONFIG|CONFIG_(?:GLOBAL|SYSTEM)|ASKPASS|SSH)|SSH_ASKPASS"
 )
-"""Variables by which loaders, interpreters, shells and git find what they run."""
+"""Variables that are lists of places in which loaders, interpreters, shells and git find what they run."""
 
+_WORDS = (
+    r"(?:LD|DYLD)_\w+|PYTHON(?:BREAKPOINT|WARNINGS|EXECUTABLE)|NODE_\w+|PERL5(?:OPT|DB)|RUBYOPT|LUA_INIT\w*"
+    r"|(?:_?JAVA|JDK_JAVA|JAVA_TOOL)_OPTIONS|DOTNET_STARTUP_HOOKS|GIT_(?:CONFIG_\w+|EXTERNAL_DIFF|PAGER|EDITOR"
+    r"|SEQUENCE_EDITOR|SSH_COMMAND|PROXY_COMMAND)|PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE"
+)
+"""Variables that are options or commands, in which such places stand."""
 
-_BY_NAME = re.compile(r"(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b|::\w+\.")
+_BY_NAME = r"(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b|:\w+\."
 """Of options, what loads a module by its name, which is looked for where we stand."""
 
 
@@ -133,29 +137,26 @@ def program_environment(environ: Mapping[str, str] = os.environ) -> dict[str, st
     command can have written."""
     kept: dict[str, str] = {}
     for name, value in environ.items():
-        if name == "PATH":
-            continue
-        if _LOADS.fullmatch(name):
-            value = os.pathsep.join(part for part in value.split(os.pathsep) if not _leads_in(part))
-            if not value:
-                continue
-        kept[name] = value
+        if re.fullmatch(_FOLDERS, name):
+            value = os.pathsep.join(part for part in value.split(os.pathsep) if part and not _leads_in(part))
+        elif re.fullmatch(_WORDS, name) and (re.search(_BY_NAME, value) or any(map(_leads_in, _paths(value)))):
+            value = ""
+        if value or not environ[name]:
+            kept[name] = value
     return {**kept, "PATH": safe_path(environ)}
 
 
-def _leads_in(value: str) -> bool:
-    """Returns whether something to load names a place where commands write, or one that depends on where we stand."""
-    if not value or _BY_NAME.search(value):
-        return True
-    words = re.split(r"[\s=,;@]+", value)
-    if any(word.startswith(".") for word in words):
-        return True
-    return any("/" in word and "://" not in word and may_be_written(_existing(word)) for word in words)
+def _paths(value: str) -> Iterator[str]:
+    """What in options or a command may be a path."""
+    for word in re.split(r"[\s=,;@:\"']+", value):
+        path = re.sub(r"^-+[A-Za-z]+(?=/)", "", word)
+        if "/" in path or path.startswith("."):
+            yield path
 
 
-def _existing(path: str) -> str:
-    """The nearest folder there is on the way to a path: who may write there may make the rest."""
-    path = re.sub(r"^-+[A-Za-z]+(?=/)|^file:(?://)?(?=/)", "", path)
+def _leads_in(path: str) -> bool:
+    """Returns whether a path is, or could come to be, where commands write: it depends on where we stand, or who may
+    write in the nearest folder there is may make the rest."""
     while path.startswith("/") and len(path) > 1 and not os.path.lexists(path):
         path = os.path.dirname(path)
-    return path
+    return may_be_written(path)

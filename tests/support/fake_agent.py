@@ -7,6 +7,7 @@ screen or of a command needs is not there: asking for it is an AttributeError.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,6 +54,7 @@ from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.keys import checked_key
 from agent_tui.providers.listing import ListedModel
 from agent_tui.tools.files.pictures import fit_attachments
+from agent_tui.tools.starter import Ran, run_shell_line
 from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage
 
@@ -196,6 +198,9 @@ class FakeAgent(Agent):
     async def start(self) -> None:
         self.reload()
         self.publish(ContextChanged(self.usage))
+
+    async def run_beside(self, line: str, told: bytes, seconds: float) -> Ran:
+        return await run_shell_line(line, told, self.cwd, os.environ, seconds)
 
     async def shell(self, command: str) -> None:
         self.calls.append(("shell", command))

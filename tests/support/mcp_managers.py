@@ -16,6 +16,7 @@ from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.mcp_servers import SERVER
+from tests.support.starting import accepting
 
 
 @asynccontextmanager
@@ -25,7 +26,7 @@ async def running(
     config: ToolsConfig | None = None,
     changed: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[McpManager]:
-    manager = McpManager(servers, config or ToolsConfig(), root, ProjectServers())
+    manager = McpManager(servers, config or ToolsConfig(), root, ProjectServers(), starter=lambda: accepting(root))
     manager.start(changed)
     try:
         async with asyncio.timeout(60):

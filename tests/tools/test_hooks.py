@@ -11,17 +11,16 @@ import pytest
 from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.tools.aliases import understood
 from agent_tui.tools.hooks import (
-    MOST_BYTES,
     Answer,
     Hook,
-    Ran,
     answer_of,
     changed_input,
     hooks_of_settings,
-    run_hook,
     told_input,
     tool_names,
 )
+from agent_tui.tools.starter import MOST_BYTES, Ran
+from tests.support.starting import accepting
 
 
 def hook(command: str = "true", event: str = "PreToolUse", matcher: str = "", timeout: float | None = None) -> Hook:
@@ -29,7 +28,8 @@ def hook(command: str = "true", event: str = "PreToolUse", matcher: str = "", ti
 
 
 async def ran(tmp_path: Path, command: str, timeout: float | None = 30.0, payload: bytes = b"{}\n") -> Ran:
-    return await run_hook(hook(command, timeout=timeout), payload, tmp_path, tmp_path, dict(os.environ))
+    env = {**os.environ, "CLAUDE_PROJECT_DIR": str(tmp_path)}
+    return await accepting(tmp_path).run(command, payload, tmp_path, env, timeout or hook().seconds)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,7 @@ async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
 
 
 async def test_one_that_cannot_start_is_a_problem_not_an_error(tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    assert (await run_hook(hook(), b"", gone, gone, dict(os.environ))).problem
+    assert (await accepting(tmp_path).run("true", b"", tmp_path / "gone", dict(os.environ), 30.0)).problem
 
 
 def answer(event: str, output: object = "", code: int = 0, errors: str = "") -> Answer:

@@ -33,6 +33,9 @@ SETTLED_SECONDS = 1.0
 BEING_WRITTEN = "? being written"
 """Stands for the content of such a file; what begins with ``?`` is not known, and the same as nothing else."""
 
+_TICK = 0.02
+"""Seconds within which two changes of a file may have one time; systems count in fractions of that."""
+
 _SCRIPT_BYTES = 400_000
 _RUNS = frozenset(
     [".py", ".pyc", ".so", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".zsh", ".rb", ".pl", ".php", ".lua"]
@@ -268,8 +271,12 @@ def _digest(path: str, settled: bool) -> str:
             if known is None:
                 data, info = place.read(MOST_BYTES)
                 known = hashlib.blake2b(data, digest_size=20).hexdigest()
-                if settled and 0 <= time.time() - info.st_ctime < SETTLED_SECONDS:
+                age = time.time() - info.st_ctime
+                if settled and 0 <= age < SETTLED_SECONDS:
                     return BEING_WRITTEN
+                if 0 <= age < _TICK:  # the next change would have the same time
+                    time.sleep(_TICK)
+                    return _digest(path, settled)
                 _read_before[_stamp(info)] = known
             return link + known
     except FileNotFoundError:

@@ -23,6 +23,7 @@ from agent_tui.tools.mcp.protocol import Elicit, Elicited, Question, Sample, Sam
 from tests.support import mcp_asking as asking
 from tests.support.mcp_managers import call, detail, running, serve_http, state, states
 from tests.support.mcp_servers import ASKING, HOSTILE, stdio
+from tests.support.starting import accepting
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
 
@@ -185,7 +186,11 @@ async def test_changed_roots_are_told(tmp_path: Path) -> None:
     added: list[Path] = []
     server = stdio(script=HOSTILE, timeout=PATIENCE)
     (tmp_path / "root").mkdir()
-    manager = McpManager({"asks": server}, ToolsConfig(), tmp_path / "root", ProjectServers(), added=added)
+    root = tmp_path / "root"
+    root.mkdir(exist_ok=True)
+    manager = McpManager(
+        {"asks": server}, ToolsConfig(), root, ProjectServers(), added=added, starter=lambda: accepting(root)
+    )
     manager.start(lambda: None)
     try:
         async with asyncio.timeout(PATIENCE):

@@ -18,6 +18,7 @@ from mcp_types import CONNECTION_CLOSED
 from agent_tui.config import McpServer
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.usage import Limits
+from agent_tui.tools.mcp.asking import nobody
 from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.transport import CLOSED, Link, was_closed
 from tests.support.mcp_managers import call, detail, running, state, states
@@ -150,10 +151,12 @@ from pathlib import Path
 from agent_tui.config import McpServer, ToolsConfig
 from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
+from agent_tui.tools.starter import Starter
 
 async def main():
+    starter = Starter(Path.cwd(), Path(sys.argv[-1]).with_name("bytecode"), lambda files: [], lambda: True)
     server = McpServer(command=sys.executable, args=sys.argv[1:])
-    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), ProjectServers())
+    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), ProjectServers(), starter=lambda: starter)
     manager.start(lambda: None)
     await manager.settled()
     heavy = {"mcp", "mcp_types", "litellm", "tiktoken", "openai", "httpx", "httpx2", "textual", "pydantic"}
@@ -188,7 +191,7 @@ def test_a_death_is_told_in_one_way_whatever_the_sdk_saw_first(words: str) -> No
     assert any(f'"{words}' in text for text in sources), "the SDK says it in other words now"
     error = MCPError(CONNECTION_CLOSED, f"{words}it broke" if words.endswith(" ") else words)
     assert was_closed(error) and not was_closed(MCPError(-32603, words))
-    link = Link("web", McpServer(url="http://127.0.0.1:1/mcp"), lambda: None, sse=False)
+    link = Link("web", McpServer(url="http://127.0.0.1:1/mcp"), lambda: None, sse=False, ask=nobody)
     assert link.reason(error) == "the connection ended"
 
 
