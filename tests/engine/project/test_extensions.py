@@ -25,13 +25,15 @@ from tests.support.tool_context import make_context, permissions_of
 pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
 
-def make(tmp_path: Path, settings: Settings | None = None, trusted: bool = False) -> Extensions:
+def make(tmp_path: Path, settings: Settings | None = None) -> Extensions:
+    """Extensions of a project that nobody trusted; where there are ``settings``, their servers may be started."""
     root = tmp_path / "project"
     root.mkdir(exist_ok=True)
     paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
     with Store.open(paths.database) as store:
         trust = FolderTrust(root, store.trust)
-        if trusted:
+        if settings is not None:
+            trust.commands = [[server.command or "", *server.args] for server in settings.mcp.values()]
             assert trust.accept()
     return Extensions(settings or Settings(), paths, root, root, trust, home=tmp_path / "home")
 

@@ -191,8 +191,6 @@ async def test_changed_roots_are_told(tmp_path: Path) -> None:
     manager = McpManager(
         {"asks": server}, ToolsConfig(), root, ProjectServers(), added=added, starter=lambda: accepting(root)
     )
-        {"asks": server}, ToolsConfig(), root, ProjectServers(), added=added, starter=lambda: accepting(root)
-    )
     manager.start(lambda: None)
     try:
         async with asyncio.timeout(PATIENCE):
