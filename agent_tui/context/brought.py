@@ -105,7 +105,8 @@ class TrustItem:
     def digest(self) -> str:
         """Changes with every word of it and every byte of its files."""
         files = {path: file.digest for path, file in self.files.items()}
-        whole = json.dumps([self.key, self.text, self.value, files], sort_keys=True, default=str)
+        # Of what is no JSON (a hook, a file) its name and text say all.
+        whole = json.dumps([self.key, self.text, self.value, files], sort_keys=True, default=lambda _: None)
         return hashlib.blake2b(whole.encode(), digest_size=20).hexdigest()
 
     def __str__(self) -> str:
