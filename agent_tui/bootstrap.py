@@ -175,11 +175,8 @@ def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Setting
     return find
 
 
-def _own_commands(options: Options, paths: Paths, settings: Settings) -> list[str | list[str]]:
-    """The commands of the user's own configuration that run by themselves."""
-    if not (settings.hooks or settings.mcp or settings.ui.status_command):
-        return []
-    own = _settings_of_run(options, paths, None)
+def _commands_of(own: Settings) -> list[str | list[str]]:
+    """The commands of the user's ``own`` configuration that run by themselves."""
     found: list[str | list[str]] = [own.ui.status_command] if own.ui.status_command else []
     found += [hook.command for hooks in own.hooks.values() for hook in hooks]
     return found + [[one.command, *one.args, *one.env.values()] for one in own.mcp.values() if one.command]
@@ -294,12 +291,13 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
     keep_out_of((root, cwd))
     trust = FolderTrust(root, store.trust, cwd)
+    own = await asyncio.to_thread(_settings_of_run, options, paths, None)
+    if commands := _commands_of(own):
+        trust.commands = commands
     if options.trust and not trust.is_settled:
         trust.accept()
-    settings = await asyncio.to_thread(_settings_of_run, options, paths, trust.config())
-    trust.commands = await asyncio.to_thread(_own_commands, options, paths, settings)
-    if options.trust and trust.waiting:
-        trust.accept()
+    project = trust.config()
+    settings = own if project is None else await asyncio.to_thread(_settings_of_run, options, paths, project)
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")

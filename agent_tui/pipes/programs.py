@@ -1,7 +1,7 @@
 """Finds every program that agent-tui starts by itself, and makes the environment they get: nothing that a command of
 the model may have put there is found, loaded or read. Imports next to nothing, as ``start`` does.
 """
-# ruff: noqa: PTH109, PTH111, PTH113, PTH115, PTH118, PTH120  (dots and links count one by one)
+# ruff: noqa: PTH111, PTH113, PTH115, PTH118, PTH120  (dots and links count one by one)
 
 from __future__ import annotations
 
@@ -21,21 +21,26 @@ def keep_out_of(folders: Iterable[Path]) -> None:
     _written.update({os.path.realpath(folder) for folder in folders} - {"/"})
 
 
-def written_folders() -> list[str]:
-    """The folders that are known to be written by commands; where we stand is one of them."""
-    try:
-        return sorted(_written | ({os.getcwd()} - {"/"}))
-    except FileNotFoundError:  # it was removed
-        return sorted(_written)
-
-
 def may_be_written(path: str | os.PathLike[str]) -> bool:
     """Returns whether a command may have put there what an absolute path leads to, or a link on its way: it lies where
-    commands write, or where everybody may. What is not absolute depends on where we stand, and they stand there too."""
+    commands write, or where everybody may. What is not absolute depends on where we stand."""
+    return _leads_over(os.fspath(path), _written)
+
+
+def _leads_over(path: str, folders: Iterable[str]) -> bool:
     try:
-        return any(_is_open(place) for place in _way(os.fspath(path)))
+        return any(_is_open(place, folders) for place in _way(path))
     except (OSError, ValueError):
         return True
+
+
+def _is_unsafe(path: str) -> bool:
+    """The same of a place for programs, which may be looked for before the project is known: it is where we stand."""
+    try:
+        here = {os.path.realpath(".")} - {"/"}
+    except OSError:  # it was removed
+        here = set()
+    return _leads_over(path, {*_written, *here})
 
 
 def _way(path: str) -> Iterator[str]:
@@ -65,11 +70,11 @@ def _way(path: str) -> Iterator[str]:
             at = "/"
 
 
-def _is_open(place: str) -> bool:
+def _is_open(place: str, folders: Iterable[str]) -> bool:
     info = os.lstat(place)
     if _anyone_writes(info):
         return True
-    return any(_is_within(place, folder) for folder in written_folders()) and (
+    return any(_is_within(place, folder) for folder in folders) and (
         info.st_uid == os.geteuid() or os.access(place, os.W_OK)
     )
 
@@ -86,7 +91,7 @@ def _is_within(path: str, folder: str) -> bool:
 def safe_path(environ: Mapping[str, str] = os.environ) -> str:
     """The folders of PATH in which no command of the model can put a program; those of the system where none is."""
     entries = (environ.get("PATH") or os.defpath).split(os.pathsep)
-    return os.pathsep.join(e for e in dict.fromkeys(entries) if e and not may_be_written(e)) or os.defpath
+    return os.pathsep.join(e for e in dict.fromkeys(entries) if e and not _is_unsafe(e)) or os.defpath
 
 
 def find_program(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -96,7 +101,7 @@ def find_program(name: str, environ: Mapping[str, str] = os.environ) -> str | No
         candidates = [os.path.expanduser(name)]
     else:
         candidates = [f"{folder}/{name}" for folder in (environ.get("PATH") or os.defpath).split(os.pathsep) if folder]
-    return next((one for one in candidates if name and _is_program(one) and not may_be_written(one)), None)
+    return next((one for one in candidates if name and _is_program(one) and not _is_unsafe(one)), None)
 
 
 def _is_program(path: str) -> bool:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import duration, size
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.files.named_files import fingerprint, named_files
+from agent_tui.tools.files.named_files import BEING_WRITTEN, SETTLED_SECONDS, fingerprint, named_files
 from agent_tui.tools.git.untrusted import harmless_git
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import as_file, shell_program
@@ -29,6 +30,8 @@ from agent_tui.tools.sandbox.start import as_file, shell_program
 MOST_BYTES = 1_000_000
 """Of what a command prints, and of its errors; one that prints more is ended."""
 _DRAIN_SECONDS = 0.5
+SETTLING = SETTLED_SECONDS + 0.05
+"""Seconds that a file which was written just now is waited for, once."""
 _NAMED = 4
 _FOR_SERVERS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What servers get of our environment."""
@@ -63,7 +66,12 @@ class Starter:
         named = named_files(command, cwd, self.root)
         if named.problem:
             raise ToolError(f"not started: {named.problem}")
-        if changed := self._changed(fingerprint(named, self.root, settled=True)):
+        found = fingerprint(named, self.root, settled=True)
+        changed = self._changed(found)
+        if changed and all(found[path] == BEING_WRITTEN for path in changed):
+            time.sleep(SETTLING)
+            changed = self._changed(fingerprint(named_files(command, cwd, self.root), self.root, settled=True))
+        if changed:
             raise ToolError(not_accepted(changed, self._trusted()))
         if isinstance(command, str) and (missing := _only_where_commands_write(command, environ)):
             raise ToolError(missing)

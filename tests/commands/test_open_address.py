@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.commands.desktop import open_address
+from tests.support.starting import stand_alone
 
 
 @pytest.fixture
@@ -17,12 +18,15 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     program = tmp_path / "xdg-open"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
+    stand_alone(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("BROWSER", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command, **_: commands.append([Path(command[0]).name, *command[1:]])
+    )
     return commands
 
 
@@ -55,4 +59,4 @@ def test_without_a_screen_the_users_own_browser_is_asked(
     assert not open_address("https://a.example/")
     monkeypatch.setenv("BROWSER", f"{tmp_path / 'xdg-open'} --there")
     assert open_address("https://a.example/")
-    assert opened == [[str(tmp_path / "xdg-open"), "--there", "https://a.example/"]]
+    assert opened == [["xdg-open", "--there", "https://a.example/"]]

@@ -60,7 +60,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     stand_alone(monkeypatch, tmp_path)
     made = World(tmp_path.resolve())
     monkeypatch.chdir(made.base)
-    monkeypatch.setattr("agent_tui.pipes.programs.written_folders", lambda: [str(made.root)])
     keep_out_of([made.root])
     return made
 
@@ -229,8 +228,11 @@ def test_a_server_is_started_by_its_whole_path(world: World) -> None:
 
 
 @pytest.mark.slow
-async def test_a_script_that_is_swapped_all_the_time_is_never_run_as_another(world: World) -> None:
-    """Whoever swaps leaves a new time of change, so that the next look sees it; none is opened that is as it was."""
+async def test_a_script_that_is_swapped_all_the_time_is_never_run_as_another(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever swaps leaves a new time of change, of the file and its folder, so that the next look sees it."""
+    monkeypatch.setattr("agent_tui.tools.starter.SETTLING", 0.0)
     line, script = "sh h.sh", world.write("h.sh", "echo good\n")
     world.accept(line)
     stop, begun, refused, runs = threading.Event(), threading.Event(), 0, 0
@@ -243,10 +245,11 @@ async def test_a_script_that_is_swapped_all_the_time_is_never_run_as_another(wor
             evil.rename(script)
             time.sleep(0.0005)
             good.rename(script)
+            begun.set()
 
     thread = threading.Thread(target=swap)
     thread.start()
-    begun.wait()
+    assert begun.wait(10)
     try:
         for _ in range(1_000):
             try:

@@ -43,7 +43,7 @@ _RUNS = frozenset(
 _IMPORTED = (".py", ".pyc", ".so")
 _WORD = re.compile(r"[\w./~@%+*?-]+")
 _INTERPRETED = re.compile(
-    r"(?:^|[\s;&|(`/])(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|ruby|perl|php|deno(?: run)?|bun(?: run)?|exec)"
+    r"(?:^|[\s;&|(`/])(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|ruby|perl|php|(?:deno|bun)(?: run)?|exec)"
     r"\s+(?:-\S+\s+)*[\"']?([^\s;&|\"']+)"
 )
 _SOURCED = re.compile(r"(?:^|[\s;&|(])(?:source|\.)\s+([^\n;&|]+)")
@@ -67,10 +67,12 @@ _BYTECODE = re.compile(
 
 @dataclass(slots=True, frozen=True)
 class NamedFiles:
-    """``files`` lie where commands may write, ``trees`` are environments of packages there. ``imports``: modules beside
-    a script are wanted. ``problem`` says why it cannot be told what would run; else empty."""
+    """``files`` lie where commands may write, ``trees`` are environments of packages there; ``missing`` are scripts
+    that are named and not there. ``imports``: modules beside a script are wanted. ``problem`` says why it cannot be
+    told what would run; else empty."""
 
     files: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
     imports: bool = False
     problem: str = ""
@@ -88,6 +90,8 @@ def fingerprint(named: NamedFiles, root: Path, *, settled: bool = False) -> dict
     written just now, and not read before, is ``BEING_WRITTEN``: it may change before it is used."""
     below = os.path.realpath(root)
     found = {_shown(path, below): _digest(path, settled) for path in named.files}
+    if settled:  # one that comes and goes is there when it is started
+        found |= {_shown(path, below): BEING_WRITTEN for path in named.missing if _just_changed(path)}
     return found | {_shown(path, below) + "/": _tree_digest(path) for path in named.trees}
 
 
@@ -101,6 +105,7 @@ class _Search:
         self._cwd, self._root, self._home = cwd, root, os.path.expanduser("~")
         self._files: set[str] = set()
         self._trees: set[str] = set()
+        self._missing: set[str] = set()
         self._todo: list[str] = []
         self._seen: set[str] = set()
         self._entries: dict[str, frozenset[str]] = {}
@@ -124,7 +129,8 @@ class _Search:
         total = sum(os.lstat(path).st_size for path in self._files if os.path.lexists(path))
         if total > MOST_BYTES:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
-        return NamedFiles(tuple(sorted(self._files)), tuple(sorted(self._trees)), self._imports)
+        files, missing, trees = (tuple(sorted(paths)) for paths in (self._files, self._missing, self._trees))
+        return NamedFiles(files, missing, trees, self._imports)
 
     def _read(self, text: str, folder: str) -> None:
         """Takes the files that a text names, whose own folder is ``folder``."""
@@ -141,9 +147,13 @@ class _Search:
                             self._take(os.path.join(base, name))
         interpreted = {*_INTERPRETED.findall(text), *_WORD.findall(" ".join(_SOURCED.findall(text)))}
         for word in dict.fromkeys(_WORD.findall(text)):
-            for path in self._places(word, bases):
-                if os.path.isfile(path) and (word in interpreted or _runs(path)):
+            there = [path for path in self._places(word, bases) if os.path.isfile(path)]
+            for path in there:
+                if word in interpreted or _runs(path):
                     self._take(path)
+            if not there and (word in interpreted or _is_script(word)) and not word.startswith("~"):
+                places = [os.path.join(base, word.lstrip("/")) for base in bases]
+                self._missing.update(path for path in [word, *places] if path.startswith("/") and self._counts(path))
         for names in _MODULE.findall(text):
             for name in re.findall(r"\w+", names.partition(" import ")[0] if " import " in names else names):
                 self._module(name, bases)
@@ -216,8 +226,20 @@ class _Search:
         return self._entries[folder]
 
 
+def _is_script(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() in _RUNS
+
+
 def _runs(path: str) -> bool:
-    return os.path.splitext(path)[1].lower() in _RUNS or os.access(path, os.X_OK)
+    return _is_script(path) or os.access(path, os.X_OK)
+
+
+def _just_changed(path: str) -> bool:
+    """Returns whether something came into the folder of a file, or went, so lately that it may come again."""
+    try:
+        return 0 <= time.time() - Path(path).parent.stat().st_ctime < SETTLED_SECONDS
+    except OSError:
+        return False
 
 
 def _is_python(text: str) -> bool:

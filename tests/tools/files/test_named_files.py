@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.tools.files import named_files as room
+from agent_tui.tools.files.beneath import Place
 from agent_tui.tools.files.named_files import BEING_WRITTEN, changed_files, fingerprint, named_files
 from tests.support.starting import stand_alone
 
@@ -101,18 +102,28 @@ def swap_for_link(path: Path) -> None:
     path.symlink_to(path.with_suffix(".old").name)
 
 
+def make_package(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+
+
+def swap_for_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "its text": (lambda root: (root / "hooks/h.py").write_text("evil"), "hooks/h.py"),
     "what it imports": (lambda root: (root / "hooks/helper.py").write_text("evil"), "hooks/helper.py"),
     "a module that it would now import": (lambda root: (root / "hooks/os.py").write_text(""), "hooks/os.py"),
     "a package": (
-        lambda root: (root / "hooks/re").mkdir() or (root / "hooks/re/__init__.py").touch(),
+        lambda root: make_package(root / "hooks/re"),
         "hooks/re/__init__.py",
     ),
     "bytecode without a source": (lambda root: (root / "hooks/abc.pyc").write_bytes(b""), "hooks/abc.pyc"),
     "a link in its place": (lambda root: swap_for_link(root / "hooks/h.py"), "hooks/h.py"),
     "a pipe in its place": (
-        lambda root: (root / "hooks/helper.py").unlink() or os.mkfifo(root / "hooks/helper.py"),
+        lambda root: swap_for_pipe(root / "hooks/helper.py"),
         "",
     ),
 }
@@ -158,7 +169,7 @@ def test_a_file_that_is_as_it_was_is_not_opened(root: Path, monkeypatch: pytest.
     """Who waits for it to be opened would know when to put another in its place."""
     named = named_files("sh run/deep.sh", root, root)
     accepted = fingerprint(named, root)
-    monkeypatch.setattr(room.beneath.Place, "read", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(Place, "read", lambda *_: pytest.fail("it was read"))
     assert fingerprint(named, root, settled=True) == accepted
 
 
