@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.info import Action, Info, Row, Section
 from agent_tui.commands.project import MODE_HELP
 from agent_tui.commands.registry import CommandResult, Text, command
+from agent_tui.commands.report import share_words
 from agent_tui.commands.sessions import first_words
 from agent_tui.commands.subagents import type_of
 from agent_tui.context.accounting.reports import DOUBTS
@@ -29,7 +30,7 @@ from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
 from agent_tui.models.steps import MissCause, MissSum, Step, StepKind
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import interval, money, plural, share_in, tokens, whole_percent
+from agent_tui.text.numbers import interval, money, plural, tenths_of, tokens, whole_percent
 from agent_tui.tools.base import GENERAL
 
 if TYPE_CHECKING:
@@ -252,9 +253,9 @@ async def status(agent: Agent, args: str) -> CommandResult:
     window = usage.window
     where = "unknown window"
     if window is not None:
-        part = share_in(usage.total, window, usage.approximate)
+        part = share_words(usage.total, tenths_of(usage.total, window), usage.approximate)
         used = interval(usage.total, usage.spread, usage.approximate)
-        where = f"{used} of {tokens(window, False)} ({part} of the window)"
+        where = f"{used} of {tokens(window, False)} ({part})"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
     session = [

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
 from agent_tui.context.skills import SKILL_NAME, Accepted, BadHead, Source, markdown_files, split_head
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 
 AGENTS_FOLDERS = (Path(".agent-tui") / "agents", Path(".claude") / "agents")
 """Below a project or the home, ours first. Those of ours in the home are in the configuration folder."""
@@ -60,14 +60,14 @@ class AgentType:
         return self.tools is None or any(fnmatchcase(tool, name) for name in self.tools)
 
 
-def load_types(sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
+def load_types(files: FileAccess, sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
     """All types by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, AgentType] = {}
     failed: list[str] = []
     for source in sources:
         for path in source.only(type_files(source.folder)):
             try:
-                found = _load(path, source.within)
+                found = _load(files, path, source.reach)
             except (BadFile, BadHead) as error:
                 failed.append(f"{path}: {error}")
                 continue
@@ -80,8 +80,8 @@ def type_files(folder: Path) -> list[Path]:
     return [path for path in markdown_files(folder) if path.stem.lower() != "readme"]
 
 
-def _load(path: Path, within: Path | None) -> AgentType:
-    whole = read_text(path, within, TEXT_LIMIT)
+def _load(files: FileAccess, path: Path, reach: Reach) -> AgentType:
+    whole = files.read_beginning(path, TEXT_LIMIT, reach)
     if len(whole) > TEXT_LIMIT:
         raise BadFile(f"has more than {TEXT_LIMIT:,} characters")
     head, text = split_head(whole)
@@ -147,8 +147,8 @@ class AgentTypes:
     """The types of a session. Those of the project's files that are ``accepted`` now win over the user's of the same
     name. Files are read again when they changed."""
 
-    def __init__(self, config_dir: Path, home: Path, root: Path, accepted: Accepted) -> None:
-        self._root = root
+    def __init__(self, config_dir: Path, home: Path, files: FileAccess, accepted: Accepted) -> None:
+        self._files = files
         self._accepted = accepted
         self._own = [Source(config_dir / "agents"), Source(home / AGENTS_FOLDERS[1])]
         self._state: list[tuple[Path, Stamp | None]] | None = None
@@ -158,12 +158,13 @@ class AgentTypes:
     def refresh(self) -> None:
         """Reads what changed."""
         accepted = self._accepted()
-        brought = [Source(self._root / folder, self._root, accepted) for folder in AGENTS_FOLDERS]
+        brought = [Source(self._files.root / folder, "project", accepted) for folder in AGENTS_FOLDERS]
         sources = [*brought, *self._own]
-        state = [(path, stamp(path)) for source in sources for path in source.only(type_files(source.folder))]
+        listed = [path for source in sources for path in source.only(type_files(source.folder))]
+        state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state = state
-            self.loaded, self.failed = load_types(sources)
+            self.loaded, self.failed = load_types(self._files, sources)
 
     def find(self, name: str) -> AgentType | None:
         """The type of that name; None where there is none."""

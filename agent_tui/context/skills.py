@@ -14,11 +14,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
+from agent_tui.context.prompt import LIMIT
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import SystemBlock
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 
 FENCE = "---"
 
@@ -111,11 +112,11 @@ class Skill:
 
 @dataclass(slots=True, frozen=True)
 class Source:
-    """A folder of skills. ``within`` bounds where links may lead, and ``accepted`` are those of its files that may be
-    used; None: anywhere, and all, it is the user's own."""
+    """A folder of skills, commands or types of subagents, the user's own or the project's. ``accepted`` are those of
+    its files that may be used; None: all, it is the user's own."""
 
     folder: Path
-    within: Path | None = None
+    reach: Reach = "own"
     accepted: Container[Path] | None = None
 
     def only(self, files: Sequence[Path]) -> list[Path]:
@@ -127,14 +128,14 @@ Accepted = Callable[[], Container[Path]]
 """Finds the files of the project that its user accepted, as they are now."""
 
 
-def load_skills(sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
+def load_skills(files: FileAccess, sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
     """All skills by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, Skill] = {}
     failed: list[str] = []
     for source in sources:
         for path in source.only(skill_files(source.folder)):
             try:
-                skill = _load(path, source.within)
+                skill = _load(files, path, source.reach)
             except (BadFile, BadHead) as error:
                 failed.append(f"{path}: {error}")
                 continue
@@ -150,8 +151,8 @@ def skill_files(folder: Path) -> list[Path]:
         return []
 
 
-def _load(path: Path, within: Path | None) -> Skill:
-    head, text = split_head(read_text(path, within, TEXT_LIMIT))
+def _load(files: FileAccess, path: Path, reach: Reach) -> Skill:
+    head, text = split_head(files.read_beginning(path, TEXT_LIMIT, reach))
     names = (head.get("name") or path.parent.name, path.parent.name)  # some write a title there
     name = next((one for one in names if SKILL_NAME.fullmatch(one)), path.parent.name)
     if SKILL_NAME.fullmatch(name) is None:
@@ -171,31 +172,33 @@ def _unused(head: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in head if key not in _USED)
 
 
+def own_skills(config_dir: Path, home: Path) -> list[Path]:
+    """The user's own folders of skills, whose files may be read."""
+    return [config_dir / "skills", *(home / folder for folder in SKILLS_FOLDERS)]
+
+
 class Skills:
     """The skills of a session. Those of the project's files that are ``accepted`` now win over the user's of the same
     name. Folders are looked at again before every turn, files read when they changed."""
 
-    def __init__(self, config_dir: Path, home: Path, root: Path, accepted: Accepted) -> None:
-        self._root = root
+    def __init__(self, config_dir: Path, home: Path, files: FileAccess, accepted: Accepted) -> None:
+        self._files = files
         self._accepted = accepted
-        self._own = [Source(config_dir / "skills"), *(Source(home / folder) for folder in SKILLS_FOLDERS)]
+        self._own = [Source(folder) for folder in own_skills(config_dir, home)]
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self.loaded: list[Skill] = []
         self.failed: list[str] = []
 
-    @property
-    def folders(self) -> list[Path]:
-        """The user's own folders of skills, whose files may be read."""
-        return [source.folder for source in self._own]
-
     def refresh(self) -> None:
         """Reads what changed."""
         accepted = self._accepted()
-        sources = [*(Source(self._root / folder, self._root, accepted) for folder in SKILLS_FOLDERS), *self._own]
-        state = [(path, stamp(path)) for source in sources for path in source.only(skill_files(source.folder))]
+        brought = [Source(self._files.root / folder, "project", accepted) for folder in SKILLS_FOLDERS]
+        sources = [*brought, *self._own]
+        listed = [path for source in sources for path in source.only(skill_files(source.folder))]
+        state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state = state
-            self.loaded, self.failed = load_skills(sources)
+            self.loaded, self.failed = load_skills(self._files, sources)
 
     def blocks(self) -> list[SystemBlock]:
         """One block that lists names and descriptions; none without skills."""
@@ -291,7 +294,7 @@ class FileCommand:
         return "".join([await shell(piece) if index % 2 else piece for index, piece in enumerate(pieces)])
 
 
-def load_commands(source: Source, shell: Shell | None = None) -> tuple[list[FileCommand], list[str]]:
+def load_commands(files: FileAccess, source: Source, shell: Shell | None = None) -> tuple[list[FileCommand], list[str]]:
     """The commands of a folder by name (``sub/name`` for a folder below), and a line for each that is broken."""
     folder = source.folder
     named = folder.name == COMMANDS_FOLDERS[-1].name
@@ -302,7 +305,7 @@ def load_commands(source: Source, shell: Shell | None = None) -> tuple[list[File
         try:
             if _COMMAND_NAME.fullmatch(name) is None:
                 raise BadHead("its name may have letters, digits, '_', ':' and '-'")
-            head, text = split_head(read_text(path, source.within))
+            head, text = split_head(files.read_beginning(path, LIMIT, source.reach))
             if not text.strip():
                 raise BadHead("has no text")
         except (BadFile, BadHead) as error:
@@ -337,14 +340,14 @@ class UserCommands:
         self,
         config_dir: Path,
         home: Path,
-        root: Path,
+        files: FileAccess,
         accepted: Accepted,
         prompts: Callable[[], list[UserCommand]] = list,
         shell: Shell | None = None,
     ) -> None:
         self._accepted = accepted
         self._own = [Source(folder) for folder in (config_dir / "commands", *(home / f for f in COMMANDS_FOLDERS[1:]))]
-        self._root = root
+        self._files = files
         self._prompts = prompts
         self._shell = shell
         self._state: list[tuple[Path, Stamp | None]] | None = None
@@ -354,13 +357,15 @@ class UserCommands:
     def all(self) -> list[UserCommand]:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
         accepted = self._accepted()
-        sources = [*(Source(self._root / folder, self._root, accepted) for folder in COMMANDS_FOLDERS), *self._own]
-        state = [(path, stamp(path)) for source in sources for path in source.only(markdown_files(source.folder))]
+        brought = [Source(self._files.root / folder, "project", accepted) for folder in COMMANDS_FOLDERS]
+        sources = [*brought, *self._own]
+        listed = [path for source in sources for path in source.only(markdown_files(source.folder))]
+        state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, FileCommand] = {}
             for source in sources:
-                loaded, failed = load_commands(source, self._shell)
+                loaded, failed = load_commands(self._files, source, self._shell)
                 self.failed += failed
                 for command in loaded:
                     found.setdefault(command.name, command)

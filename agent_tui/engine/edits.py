@@ -63,6 +63,8 @@ class EditPlan:
     reasoning: int
     behind: int
     line: str
+    more: int = 0
+    """Messages of these that were not chosen, and go with those that were."""
     again: int = 0
     """Tokens of what goes that the next message of the user's tells again: the permission mode."""
 
@@ -98,9 +100,30 @@ class Edits:
         where that cannot be."""
         if self._state.run.now is not RunState.LOOKING:
             self._state.conversation.require_writable()
-        return self._planned(self._record("drop", self._targets.droppable(ids)))[0]
+        wanted, chosen = self._targets.droppable(ids), {self._targets.named(each).id for each in ids}
+        more = sum(each.partition("#")[0] not in chosen for each in wanted)
+        return self._planned(self._record("drop", wanted), more)[0]
 
-    def _planned(self, record: CompactionRecord) -> tuple[EditPlan, ContextUsage]:
+    def refusal(self, ids: Sequence[str]) -> str:
+        """Returns why these messages cannot be dropped now; empty where they can."""
+        try:
+            self._state.conversation.require_writable()
+            self._targets.droppable(ids)
+        except AgentError as error:
+            return str(error)
+        return ""
+
+    @property
+    def undoable(self) -> bool:
+        """Whether there is an edit that ``undo`` would take back."""
+        try:
+            self._state.conversation.require_writable()
+            self._newest()
+        except AgentError:
+            return False
+        return True
+
+    def _planned(self, record: CompactionRecord, more: int = 0) -> tuple[EditPlan, ContextUsage]:
         """The plan of a drop, and the numbers after it."""
         wanted, runtime, before = parts_of(record), self._state.runtime, self._context.usage()
         inputs = self._inputs_with(record)
@@ -122,6 +145,7 @@ class Edits:
             max(0, reasoning),
             behind,
             "",
+            more,
             self._told_again(before, inputs.view),
         )
         return replace(made, line=_plan_line(made, then, now)), after
@@ -433,7 +457,9 @@ def _reasoning(usage: ContextUsage) -> int:
 
 def _plan_line(plan: EditPlan, then: float | None, now: float | None) -> str:
     less = f"{interval(plan.freed, plan.spread, True)} tokens less per request"
-    freed = f"Drops {_count(plan.part_ids)}: {less if plan.freed > 0 else NOTHING_FREED}"
+    with_it = "an answer and the results of its calls go together"
+    because = f" ({plan.more:,} more than chosen: {with_it})" if plan.more else ""
+    freed = f"Drops {_count(plan.part_ids)}{because}: {less if plan.freed > 0 else NOTHING_FREED}"
     if plan.again and plan.freed > 0:
         freed += f", {tokens(plan.again, True)} of which your next message sends again (the permission mode)"
     if plan.reasoning:

@@ -21,7 +21,7 @@ from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.waiting import AGAIN, Next, Waiting, wordless
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, ToolError
-from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
+from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded, WaitingMessage
 from agent_tui.models.failure import inner_failure
 from agent_tui.models.messages import (
     NESTED,
@@ -305,6 +305,17 @@ class Runner:
             return False
         self._next()
         return True
+
+    def can_send(self, waits: WaitingMessage) -> bool:
+        """Returns whether ``send_waiting`` would send this one now."""
+        now, unanswered = self._state.run.now, waits.kind == "unanswered"
+        if now is RunState.TURN:
+            return not unanswered
+        return now in (RunState.IDLE, RunState.INTERRUPTED) and not self._state.conversation.read_only
+
+    def can_take_back(self, waits: WaitingMessage) -> bool:
+        """Returns whether ``take_back`` would give this one back now."""
+        return waits.kind != "unanswered" or self._state.run.now is RunState.IDLE
 
     def take_back(self, message_id: str | None = None) -> Written | None:
         """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it

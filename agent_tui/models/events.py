@@ -77,8 +77,8 @@ class JobInfo:
     """``id`` is what model and user name it by. ``ended`` says that it ended by itself, with the exit ``code``
     (negative: the signal), ``stopped`` that somebody ended it. Times are seconds since the epoch.
     ``last_line`` of its output is cleaned and short; ``pid`` is the process whose end is that of all it started;
-    ``log`` is the file with its output. ``kept``: it goes on when the program ends. ``reach``: of its ports. A subagent
-    (``agent``) has no process: ``command`` is its task."""
+    ``log`` is the file with its output. ``kept``: it goes on when the program ends, which it can where it ``can_stay``.
+    ``reach``: of its ports. A subagent (``agent``) has no process: ``command`` is its task."""
 
     id: str
     command: str
@@ -92,6 +92,7 @@ class JobInfo:
     kept: bool = False
     reach: PortReach = "all"
     agent: SubagentFacts | None = None
+    can_stay: bool = False
 
     def seconds(self, now: float) -> float:
         """Returns how long it has run, or ran."""

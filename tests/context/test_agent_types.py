@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.agents import DESCRIPTION, TEXT_LIMIT, AgentType, AgentTypes
+from agent_tui.tools.files.access import FileAccess
 from tests.support.accepting import Accepting
 
 
@@ -22,7 +23,8 @@ def head(**values: str) -> str:
 
 
 def types(tmp_path: Path, accepting: Accepting | None = None) -> AgentTypes:
-    found = AgentTypes(tmp_path / "config", tmp_path / "home", tmp_path / "project", accepting or Accepting())
+    files = FileAccess([tmp_path / "project"])
+    found = AgentTypes(tmp_path / "config", tmp_path / "home", files, accepting or Accepting())
     found.refresh()
     return found
 

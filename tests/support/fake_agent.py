@@ -53,6 +53,7 @@ from agent_tui.paths import Paths, in_project
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.keys import checked_key
 from agent_tui.providers.listing import ListedModel
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.tools.starter import Ran, run_shell_line
 from tests.support.fake_store import FakeStore
@@ -304,6 +305,7 @@ class FakeEdits(Edits):
         self._agent = agent
         self.gone: list[Dropped] = []
         self.refused = ""
+        self.folds: tuple[str, ...] = ()
         self.done = asyncio.Event()
         self.done.set()
 
@@ -313,9 +315,16 @@ class FakeEdits(Edits):
         self._agent.calls.append(("plan", list(ids)))
         return EditPlan(tuple(ids), 1_200, 0, 0, 0, f"Drops {len(ids)} messages.")
 
+    def refusal(self, ids: Sequence[str]) -> str:
+        return self.refused
+
+    @property
+    def undoable(self) -> bool:
+        return True
+
     async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
         self._agent.calls.append(("plan_fold", (first, last)))
-        return EditPlan((first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
+        return EditPlan(self.folds or (first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
 
     async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
         await self.done.wait()
@@ -380,6 +389,12 @@ class FakeTurns(Runner):
     ) -> None:
         self._agent.calls.append(("steer", (text, list(attachments))))
         self._wait(Written(text, list(attachments), list(pasted)), "steer")
+
+    def can_send(self, waits: WaitingMessage) -> bool:
+        return True
+
+    def can_take_back(self, waits: WaitingMessage) -> bool:
+        return True
 
     def take_back(self, message_id: str | None = None) -> Written | None:
         waiting = self._agent.waiting
@@ -625,14 +640,14 @@ class FakeServers(Part, ServerDesk):
 
 class FakeProject(Project):
     branch: str
-    folders: list[Path]
+    files: FileAccess
     trust_state: State
 
     def __init__(self, agent: FakeAgent) -> None:
         self.sign_in_addresses: dict[str, str] = {}
         self._agent = agent
         self.branch = "main"
-        self.folders = [agent.root]
+        self.files = FileAccess([agent.root])
         self.trust_state = "never"
         self.brings: tuple[str, ...] = ("echo hi",)
         self.own_commands: list[UserCommand] = []

@@ -275,7 +275,7 @@ def background() -> dict[str, JobInfo]:
     """Commands in the background: two that run, one of them kept, and three that have ended."""
 
     def job(id: str, command: str, ago: float, last: str, **more: Any) -> JobInfo:
-        facts: dict[str, Any] = {"state": "running", **more}
+        facts: dict[str, Any] = {"state": "running", "can_stay": True, **more}
         return JobInfo(
             id, command, started=NOW - ago, pid=4_000 + int(id[1:]), log=f"/cache/{id}.txt", last_line=last, **facts
         )
