@@ -26,8 +26,6 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.steps import Step
 from agent_tui.options import Options
 from agent_tui.paths import (
-    CLAUDE_SETTINGS,
-    PROJECT_CONFIG,
     Paths,
     package_themes,
     private_dir,
@@ -50,7 +48,6 @@ from agent_tui.tools.mcp.config import servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
-from agent_tui.tools.rules.foreign import foreign_rules
 from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
@@ -60,11 +57,12 @@ if TYPE_CHECKING:
     from agent_tui.tools.hooks import Hook
 
 
-def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> list[Layer]:
-    """All layers of configuration, lowest precedence first. Raises ConfigError for what cannot be read."""
+def config_layers(options: Options, paths: Paths, project: Layer | None) -> list[Layer]:
+    """All layers of configuration, lowest precedence first; ``project`` is what was accepted of the project's. Raises
+    ConfigError for what cannot be read."""
     own = file_layer(paths.config_file)
     files = [own]
-    if trusted and (project := file_layer(root / PROJECT_CONFIG)) is not None:
+    if project is not None:
         _only_own(project)
         files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
@@ -140,12 +138,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+def load_settings(options: Options, paths: Paths, project: Layer | None) -> Settings:
     """The validated settings. Raises ConfigError with one line: place, key, what is allowed."""
     from agent_tui.config.files import check_theme
     from agent_tui.config.schema import check
 
-    layers = config_layers(options, paths, root, trusted)
+    layers = config_layers(options, paths, project)
     check(layers)
     check_theme(layers, package_themes(), paths.themes)
     _check_rules(layers)
@@ -164,19 +162,17 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
 
 
 def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Settings) -> Callable[[], list[Hook]]:
-    """Finds the hooks in force: the user's own, and those that a trusted folder brings. Where there are none, nothing
-    of hooks is imported."""
-    own = config_layers(options, paths, trust.root, trusted=False) if settings.hooks else []
+    """Finds the hooks in force: the user's own, and those of the project that were accepted. Where there are none,
+    nothing of hooks is imported."""
+    own = config_layers(options, paths, None) if settings.hooks else []
 
     def find() -> list[Hook]:
-        places = [trust.root / place for place in (PROJECT_CONFIG, *CLAUDE_SETTINGS)] if trust.trusted else []
-        brought = any(place.is_file() for place in places)
-        if not own and not brought:
-            return []
-        from agent_tui.tools.hooks import configured_hooks, project_hooks
+        found: list[Hook] = []
+        if own:
+            from agent_tui.tools.hooks import configured_hooks
 
-        found = [hook for layer in own for hook in configured_hooks(layer, plain_line(layer.where), own=True)]
-        return [*found, *(project_hooks(trust.root)[0] if brought else [])]
+            found += [hook for layer in own for hook in configured_hooks(layer, plain_line(layer.where), own=True)]
+        return [*found, *trust.hooks()]
 
     return find
 
@@ -200,18 +196,16 @@ def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:
     return numbers
 
 
-def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
+def _brought_rules(options: Options, project: Layer | None) -> list[str]:
     """Returns the rules of the project's configuration, as far as its user did not say the same on the command line."""
-    tables = [
-        layer.values.get("permissions", {}) for layer in config_layers(options, paths, root, trusted) if layer.brought
-    ]
-    rules = [rule for table in tables for which in ("deny", "ask", "allow") for rule in table.get(which) or ()]
+    table = project.values.get("permissions", {}) if project is not None else {}
+    rules = [rule for which in ("deny", "ask", "allow") for rule in table.get(which) or ()]
     return [rule for rule in rules if rule not in options.allow and rule not in options.deny]
 
 
-def _settings_of_run(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+def _settings_of_run(options: Options, paths: Paths, project: Layer | None) -> Settings:
     """The settings as this run uses them: where somebody watches an answer come, it takes as long as they let it."""
-    settings = load_settings(options, paths, root, trusted)
+    settings = load_settings(options, paths, project)
     if not options.headless:
         settings.agent.answer_timeout = 0.0
     return settings
@@ -298,14 +292,14 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
     keep_out_of((root, cwd))
-    trust = FolderTrust(root, store.trust)
-    own = await asyncio.to_thread(_settings_of_run, options, paths, root, False)
+    trust = FolderTrust(root, store.trust, cwd)
+    own = await asyncio.to_thread(_settings_of_run, options, paths, None)
     if commands := _commands_of(own):
         trust.commands = commands
-    if options.trust and not trust.trusted:
+    if options.trust and not trust.is_settled:
         trust.accept()
-    trusted = trust.trusted
-    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, True) if trusted else own
+    project = trust.config()
+    settings = own if project is None else await asyncio.to_thread(_settings_of_run, options, paths, project)
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
@@ -326,7 +320,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     if (theirs := strangers_root(cwd)) is not None:
         line = f"The repository {theirs} belongs to another user, so the project is {root}. To use the repository, add"
         notices.append(Notice("info", f"{plain_line(line, 400)} it to git's safe.directory.", "project"))
-    foreign = foreign_rules([*([root] if trusted else []), Path.home()])
+    foreign = trust.foreign_rules()
     jail = Jail(
         settings.sandbox,
         root,
@@ -346,7 +340,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         GivenRules(
             settings.permissions,
             remembered=[*store.rules.of(root, trust.identity), *foreign.in_force()],
-            brought=_brought_rules(options, paths, root, trusted),
+            brought=_brought_rules(options, trust.config()),
             save=lambda rule, which: store.rules.add(root, trust.identity, rule, which),
         ),
         Holding(
@@ -356,7 +350,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             jail.tells_hosts_apart,
             settings.sandbox.network,
             temporary,
-            trusted=lambda: trust.trusted,
+            trusted=lambda: trust.lets_git_out,
             shows=jail.shows,
             masks=jail.masks,
         ),
@@ -391,7 +385,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         trust=trust,
         extra_tools=extensions.tools,
         extensions=extensions,
-        reload=lambda: _settings_of_run(options, paths, root, trust.trusted),
+        reload=lambda: _settings_of_run(options, paths, trust.config()),
         added_dirs=added,
         jail=jail,
         model_key=options.model,
@@ -400,7 +394,6 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         resume=options.resume or None,
         session=options.session,
         continue_newest=options.continue_newest,
-        trusted=trusted,
         hooks=_hooks(options, paths, trust, settings),
         numbers=numbers_of,
         secrets=redactor,

@@ -29,7 +29,7 @@ ELSEWHERE = {
         tools/sandbox/places.py tools/sandbox/policy.py tools/sandbox/relay.py tools/sandbox/share.py
         tools/sandbox/supervise.py tools/sandbox/watch.py""",
     "configuration and what tells whether it is as it was trusted: compared, obeyed where trusted, never sent": """
-        config/files.py context/trust.py tools/git/repository.py tools/rules/rule.py""",
+        config/files.py context/brought.py context/folder.py tools/git/repository.py tools/rules/rule.py""",
 }
 """Everything else that opens a file, by why neither a model nor a project gains by it."""
 

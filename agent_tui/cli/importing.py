@@ -57,7 +57,7 @@ def _import(values: argparse.Namespace) -> None:
     paths, root = user_paths(), project_root(Path.cwd())
     files = FileAccess([root])
     found = list(_copies(paths, root, Path.home()))
-    rules = foreign_rules([root])
+    rules = foreign_rules(root)
     new = [copy for copy in found if not copy.target.exists()]
     for copy in found:
         state = "" if copy in new else "  (is there already, kept)"
@@ -133,13 +133,13 @@ def _copied(copy: Copy, files: FileAccess) -> bool:
 
 def _keep(paths: Paths, root: Path, rules: ForeignRules) -> None:
     """Stores the rules as those that the user gave for the project."""
-    from agent_tui.context.trust import FolderTrust
+    from agent_tui.context.folder import identity_of
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     if not rules.rules:
         return
     with Store.open(paths.database, write_timeout=BUSY_TIMEOUT) as store:
-        identity = FolderTrust(root, store.trust).identity
+        identity = identity_of(root)
         known = set(store.rules.of(root, identity))
         for which, rule, _ in rules.rules:
             if (which, rule) not in known:

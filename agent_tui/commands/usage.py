@@ -34,6 +34,7 @@ from agent_tui.text.numbers import interval, money, plural, tenths_of, tokens, w
 from agent_tui.tools.base import GENERAL
 
 if TYPE_CHECKING:
+    from agent_tui.context.trust import State
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
 
@@ -271,7 +272,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
         Row("Context", f"{where}, {usage.basis}"),
     ]
     project = [
-        Row("Folder", f"{agent.cwd}{'' if agent.project.trusted else ' (not trusted: /trust)'}"),
+        Row("Folder", f"{agent.cwd}{_trust_words(agent.project.trust_state)}"),
         Row("Branch", agent.project.branch or "none"),
         Row("Mode", f"{agent.mode.now}: {MODE_HELP[agent.mode.now]}"),
     ]
@@ -292,3 +293,7 @@ async def usage(agent: Agent, args: str) -> CommandResult:
         first = replace(first, rows=[*first.rows, Row("Used again", said, money(back.usd))])
     asked = [message for message in conversation.messages.values() if message.role == "user"]
     return Info("Usage", [first, *share_sections(steps, asked), *others])
+
+
+def _trust_words(state: State) -> str:
+    return {"trusted": "", "changed": " (something of it waits: /trust)"}.get(state, " (not trusted: /trust)")

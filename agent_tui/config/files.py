@@ -85,6 +85,11 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}.") from error
+    return layer_of_text(path, text)
+
+
+def layer_of_text(path: Path, text: str) -> Layer:
+    """The layer that the text of a TOML file is. Raises ConfigError with file and line."""
     import tomllib  # many starts read no file
 
     try:

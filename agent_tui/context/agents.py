@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from agent_tui.context.skills import SKILL_NAME, BadHead, Source, markdown_files, split_head
+from agent_tui.context.skills import SKILL_NAME, Accepted, BadHead, Source, markdown_files, split_head
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
@@ -65,7 +65,7 @@ def load_types(files: FileAccess, sources: Sequence[Source]) -> tuple[list[Agent
     loaded: dict[str, AgentType] = {}
     failed: list[str] = []
     for source in sources:
-        for path in _files(source.folder):
+        for path in source.only(type_files(source.folder)):
             try:
                 found = _load(files, path, source.reach)
             except (BadFile, BadHead) as error:
@@ -75,7 +75,8 @@ def load_types(files: FileAccess, sources: Sequence[Source]) -> tuple[list[Agent
     return [loaded[name] for name in sorted(loaded)], failed
 
 
-def _files(folder: Path) -> list[Path]:
+def type_files(folder: Path) -> list[Path]:
+    """The files of types in a folder."""
     return [path for path in markdown_files(folder) if path.stem.lower() != "readme"]
 
 
@@ -145,30 +146,24 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
 
 
 class AgentTypes:
-    """The types of a session. Those of the project count once its folder is trusted, and as long as ``holds`` says that
-    it is as it was trusted; they win over the user's of the same name. Files are read again when they changed."""
+    """The types of a session. Those of the project's files that are ``accepted`` now win over the user's of the same
+    name. Files are read again when they changed."""
 
-    def __init__(
-        self, config_dir: Path, home: Path, files: FileAccess, trusted: bool, holds: Callable[[], bool] = lambda: True
-    ) -> None:
+    def __init__(self, config_dir: Path, home: Path, files: FileAccess, accepted: Accepted) -> None:
         self._files = files
-        self._holds = holds
+        self._accepted = accepted
         self._own = [Source(config_dir / "agents"), Source(home / AGENTS_FOLDERS[1])]
-        self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self.loaded: list[AgentType] = []
         self.failed: list[str] = []
 
-    def trust(self) -> None:
-        """The folder is trusted from now on."""
-        self.trusted = True
-
     def refresh(self) -> None:
         """Reads what changed."""
-        sources = list(self._own)
-        if self.trusted and self._holds():
-            sources = [*(Source(self._files.root / folder, "project") for folder in AGENTS_FOLDERS), *sources]
-        state = [(path, self._files.stamp(path)) for source in sources for path in _files(source.folder)]
+        accepted = self._accepted()
+        brought = [Source(self._files.root / folder, "project", accepted) for folder in AGENTS_FOLDERS]
+        sources = [*brought, *self._own]
+        listed = [path for source in sources for path in source.only(type_files(source.folder))]
+        state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state = state
             self.loaded, self.failed = load_types(self._files, sources)

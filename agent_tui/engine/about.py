@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
-from agent_tui.context.trust import places
+from agent_tui.context.trust import FolderTrust, Shown, State
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
@@ -37,7 +37,6 @@ from agent_tui.text.numbers import size
 from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.git.repository import version_and_commit
-from agent_tui.tools.rules.foreign import foreign_rules
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.rules.standing import Which
 
@@ -131,30 +130,31 @@ class Project:
         return [*found, *([(SEARCH_TOOL, "left out", why, None, False)] if why else [])]
 
     @property
-    def trusted(self) -> bool:
-        return self._trusting.trusted
+    def trust_state(self) -> State:
+        """How far the folder is trusted."""
+        return self._trusting.folder.state
 
-    def brings_along(self) -> bool:
-        """Returns whether there is anything to see before the folder is trusted."""
-        return bool(self._trusting.folder.changes())
+    @property
+    def trust_line(self) -> str:
+        """One line on what of the folder is not used, and why."""
+        return self._trusting.folder.line()
 
-    def trust_details(self) -> str:
-        """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
-        return self._trusting.folder.details()
+    def trust_question(self) -> list[Shown]:
+        """Returns all that the folder brings along and that waits for the user, whole. What is shown is what ``trust``
+        accepts."""
+        return self._trusting.question()
 
-    def trust(self, sure: bool = False) -> str:
-        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.
-
-        What changed since it was trusted is shown first, and asked about: ``sure`` is the answer. Only what was shown
-        is trusted; where it has changed since then, that is shown.
-        """
-        first = self._trusting.accept(sure)
-        if first is not None:
-            return first
+    def trust(self) -> str:
+        """Accepts what was shown last, from now on; one line on what that is. Empty, and nothing is accepted, where
+        nothing was shown or the folder has changed since."""
+        line = self._trusting.accept()
+        if not line:
+            return ""
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
-        line = self._extensions.trusted(settings) if self._extensions is not None else "Trusted."
-        parts.foreign.become(foreign_rules([parts.root, Path.home()]))
+        if self._extensions is not None:
+            self._extensions.reload_servers(settings)
+        parts.foreign.become(self._trusting.folder.foreign_rules())
         of_config: list[tuple[Which, str]] = [("deny", rule) for rule in settings.permissions.deny]
         of_config += [("ask", rule) for rule in settings.permissions.ask]
         parts.permissions.rules.bring([*of_config, *parts.foreign.in_force()])
@@ -179,13 +179,13 @@ class Project:
 
     def hooks(self) -> list[tuple[str, HookState, str, str]]:
         """(source, state, when, command or what is wrong) of every hook, of those too that wait for trust."""
-        from agent_tui.tools.hooks import project_hooks
-
-        brought, problems = project_hooks(self._parts.root)
-        on, waits = self._state.hooks.all, () if self._trusting.trusted else brought
-        rows: list[tuple[str, HookState, str, str]] = [(h.source, "on", h.when, h.command) for h in on]
-        rows += [(hook.source, "waits", hook.when, hook.command) for hook in waits]
-        return rows + [(source, "problem", "", text) for source, text in problems]
+        folder = self._trusting.folder
+        rows: list[tuple[str, HookState, str, str]] = [
+            (h.source, "on", h.when, h.command) for h in self._state.hooks.all
+        ]
+        waiting = [item for item in (*folder.waiting, *folder.refused) if item.kind == "hook"]
+        rows += [(item.source, "waits", one_line(item.name, 100), item.text) for item in waiting]
+        return rows + [(source, "problem", "", one_line(text, 300)) for source, text in folder.brought.unused]
 
     def mcp_servers(self) -> list[Row]:
         """(name, state, detail) of every MCP server."""
@@ -293,7 +293,7 @@ class Project:
         else:
             spec = self._state.runtime.info.spec if opened else parts.catalogue.default()
             info = await self._binder.facts_of(spec)
-        rows = await asyncio.to_thread(doctor, parts, info, self._trusting.trusted, self._pictures)
+        rows = await asyncio.to_thread(doctor, parts, info, self._pictures)
         rows += [("warn", "not used", line) for line in parts.foreign.unused]
         if self._extensions is not None:
             rows += [("ok", what, detail) for what, detail in await asyncio.to_thread(self._extensions.brought)]
@@ -342,7 +342,7 @@ def permission_rules(
     return rows + [("asked", rule, OTHERS) for _, rule in store.rules.of_others(root, identity)]
 
 
-def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = "") -> list[Row]:
+def doctor(parts: AgentParts, info: ModelInfo, pictures: str = "") -> list[Row]:
     """Checks of this installation: (ok, warn or fail; what; detail). ``pictures`` is how the terminal shows them, where
     it was asked already."""
     rows: list[Row] = [
@@ -353,11 +353,11 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
         version = _version(package)
         rows.append(("ok" if version else "fail", package, version or "missing; reinstall agent-tui"))
     rows += [
-        *_configuration(parts, trusted),
+        *_configuration(parts),
         _database(parts),
         _log(parts.paths.log_file),
         _model(info),
-        _folder(parts.root, trusted),
+        _folder(parts.trust),
     ]
     for program, use in (("git", "branch and status work"), ("rg", "grep works")):
         found = find_program(program)
@@ -369,11 +369,11 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
     return [*rows, ("ok", "keyring", "installed") if _version("keyring") else no_keyring]
 
 
-def _folder(root: Path, trusted: bool) -> Row:
+def _folder(trust: FolderTrust) -> Row:
     """That it is not trusted matters only where it brings something along."""
-    waits = not trusted and bool(places(root))
-    told = "trusted" if trusted else "not trusted: /trust shows what it brings" if waits else "not trusted"
-    return "warn" if waits else "ok", "folder", f"{root} ({told})"
+    waits = bool(trust.waiting or trust.refused)
+    words = f"{'not ' * (not trust.trusted)}trusted{': /trust shows what waits for you' * waits}"
+    return "warn" if waits else "ok", "folder", f"{trust.root} ({words})"
 
 
 def learned_rows(store: Store) -> list[Row]:
@@ -395,12 +395,13 @@ def learned_rows(store: Store) -> list[Row]:
     return rows
 
 
-def _configuration(parts: AgentParts, trusted: bool) -> Iterator[Row]:
+def _configuration(parts: AgentParts) -> Iterator[Row]:
     """The files that settings and themes are read from."""
     own, project = parts.paths.config_file, parts.root / PROJECT_CONFIG
     yield "ok", "configuration", f"{own}{'' if own.exists() else ' (missing; agent-tui config init creates it)'}"
     if project.exists():
-        yield "ok" if trusted else "warn", "project config", f"{project}{'' if trusted else ' (ignored until /trust)'}"
+        waits = any(item.source == PROJECT_CONFIG.as_posix() for item in (*parts.trust.waiting, *parts.trust.refused))
+        yield "warn" if waits else "ok", "project config", f"{project}{' (not all is used until /trust)' * waits}"
     yield "ok", "themes", str(parts.paths.themes)
 
 

@@ -60,7 +60,7 @@ class Agent:
         """Who hears what happens, and what goes on in the background."""
         self.background = Background(events)
         """The commands and subagents that run beside the turns."""
-        trusting = Trusting(parts.trust, parts.trusted)
+        trusting = Trusting(parts.trust)
         self.mode = ModeControl(state)
         self.permissions = PermissionDesk(parts.permissions, events.publish, parts.jail.ready if parts.jail else None)
         """Asks whether a tool call may run."""

@@ -84,9 +84,13 @@ class PrefixBuilder:
         self.refresh()
 
     def look_at_trust(self) -> None:
-        """A folder that is no longer as it was trusted is not trusted any more, and the user is told."""
-        if (line := self._trusting.lapsed()) is not None:
+        """What changed of the folder since it was accepted is not used any more, and the user is told."""
+        changed, line = self._trusting.look()
+        if changed:
             self._state.hooks.reload()
+            if self._state.parts.extensions is not None:
+                self._state.parts.extensions.reload_servers()
+        if line:
             self._state.events.publish(Notice("warning", line, "untrusted"))
 
     async def look_at_files(self, *, documents_only: bool) -> bool:

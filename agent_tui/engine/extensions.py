@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.agents import AgentType, AgentTypes
+from agent_tui.context.brought import TrustItem
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, environment_text, git_facts
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
-from agent_tui.context.trust import FolderTrust, places
+from agent_tui.context.trust import FolderTrust, Shown, counted
 from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
@@ -71,7 +72,7 @@ def starter_for(trust: FolderTrust, paths: Paths) -> Starter:
     """What starts the commands of a project, and those of the user's that run in it by themselves."""
     from agent_tui.tools.starter import Starter
 
-    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, lambda: trust.trusted)
+    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, lambda: trust.lets_git_out)
 
 
 class Extensions:
@@ -94,15 +95,15 @@ class Extensions:
     ) -> None:
         self._root, added = files.root, files.folders[1:]
         self._trust = trust
-        trusted = trust.trusted
+        self._configured, self._brought = settings.mcp, trust.configured_servers()
         self.memory = MemoryFiles(paths.config, files, cwd, home or Path.home())
-        self.skills = Skills(paths.config, home or Path.home(), files, trusted, trust.holds)
-        self.agents = AgentTypes(paths.config, home or Path.home(), files, trusted, trust.holds)
+        self.skills = Skills(paths.config, home or Path.home(), files, trust.files)
+        self.agents = AgentTypes(paths.config, home or Path.home(), files, trust.files)
         self.mcp = McpManager(
             settings.mcp,
             settings.tools,
             self._root,
-            trusted,
+            trust.servers(),
             log_file=paths.log_file,
             remembered=offers,
             added=added,
@@ -110,7 +111,7 @@ class Extensions:
         )
         self._shell: Shell | None = None
         self.commands = UserCommands(
-            paths.config, home or Path.home(), files, trusted, self._prompts, trust.holds, self._output_of
+            paths.config, home or Path.home(), files, trust.files, self._prompts, self._output_of
         )
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
@@ -122,16 +123,14 @@ class Extensions:
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
-    def trusted(self, settings: Settings) -> str:
-        """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
-        returns a line saying what."""
-        self.skills.trust()
-        self.agents.trust()
-        self.commands.trust()
-        self.mcp.reload(settings.mcp, True)
-        self.skills.refresh()
-        read = ", ".join(places(self._root))
-        return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "Nothing was ignored.")
+    def reload_servers(self, settings: Settings | None = None) -> None:
+        """Something else of the project is accepted now: servers start, and end. ``settings`` are new ones."""
+        now = self._trust.configured_servers()
+        if settings is not None:
+            self._configured, self._brought = settings.mcp, now
+        gone = self._brought - now
+        servers = {name: server for name, server in self._configured.items() if name not in gone}
+        self.mcp.reload(servers, self._trust.servers())
 
     async def ready(self) -> None:
         """Waits for the MCP servers that a run cannot do without; others never delay a request. Raises
@@ -301,30 +300,42 @@ def tool_rows(
 
 
 class Trusting:
-    """Follows a folder's trust: what changes in the folder ends it, and that is told once."""
+    """Follows a folder's trust: what changes in the folder waits for the user, and that is told once."""
 
-    def __init__(self, folder: FolderTrust, trusted: bool) -> None:
+    def __init__(self, folder: FolderTrust) -> None:
         self.folder = folder
-        self.trusted = trusted
+        self._asked: tuple[TrustItem, ...] | None = None
+        self._accepted, self._waiting = self._now()
 
-    def lapsed(self) -> str | None:
-        """Looks at the folder; the line for the user when it is no longer as it was trusted."""
-        if not self.trusted or self.folder.holds():
-            return None
-        self.trusted = False
-        return self.folder.line()
-
-    def accept(self, sure: bool) -> str | None:
-        """Trusts what was shown; None when that is done, else what the user has to see first."""
+    def _now(self) -> tuple[frozenset[str], frozenset[str]]:
         folder = self.folder
-        if not sure and folder.state != "never":
-            first = folder.line() or "This folder is not trusted."
-        elif not folder.accept():
-            first = "It has just changed; nothing is trusted yet. Review it again."
-        else:
-            self.trusted = True
-            return None
-        return f"{first}\n{folder.details()}\nRun /trust yes to trust exactly this."
+        waiting = [*(item.digest for item in folder.waiting), *(f"gone {one.digest}" for one in folder.gone)]
+        return frozenset(item.digest for item in folder.accepted), frozenset(waiting)
+
+    def look(self) -> tuple[bool, str]:
+        """Looks at the folder: whether something else is accepted now, and the line for the user where something waits
+        that did not before."""
+        self.folder.look()
+        accepted, waiting = self._accepted, self._waiting
+        self._accepted, self._waiting = self._now()
+        return accepted != self._accepted, self.folder.line() if self.folder.trusted and self._waiting - waiting else ""
+
+    def question(self) -> list[Shown]:
+        """Returns what is to be shown before it is accepted."""
+        shown = self.folder.question()
+        self._asked = self.folder.brought.items
+        return shown
+
+    def accept(self) -> str:
+        """Trusts what was shown; one line on what that was. Empty where it was not shown, or is no longer that."""
+        folder = self.folder
+        if self._asked != folder.brought.items:
+            return ""
+        waited = [*folder.waiting]
+        if not folder.accept():
+            return ""
+        self._accepted, self._waiting = self._now()
+        return f"Trusted: {counted(waited)}." if waited else f"{folder.root} is trusted."
 
 
 MAX_DOCUMENT_BYTES = 2_000_000

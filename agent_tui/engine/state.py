@@ -89,7 +89,6 @@ class AgentParts:
     session: str | None = None
     """The id of a session to go on with, or to begin."""
     continue_newest: bool = False
-    trusted: bool = False
     hooks: Callable[[], Sequence[Hook]] | None = None
     """Finds the hooks that are in force."""
     numbers: Callable[[ContextUsage, Sequence[Step]], Metadata] | None = None

@@ -16,23 +16,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from agent_tui.config import HOOK_EVENTS
-from agent_tui.config.files import Layer, file_layer
-from agent_tui.config.schema import check, matcher_problem
-from agent_tui.errors import ConfigError, ToolError
+from agent_tui.config.files import Layer
+from agent_tui.config.schema import matcher_problem
+from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
-from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import size
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import GENERAL
-from agent_tui.tools.files.access import BadFile, FileAccess
 from agent_tui.tools.mcp_names import CALL, is_mcp_name, short_name
 from agent_tui.tools.starter import Ran
 
 TIMEOUT, LAST_TIMEOUT = 60.0, 1.5
 """Seconds a hook may take; at the end of a session, where the user waits to leave."""
-_MOST_SETTINGS = 1_000_000
 
 BLOCKING = frozenset(
     {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"}
@@ -295,28 +291,10 @@ def _text(data: Metadata, name: str) -> str:
     return (value or "").strip()
 
 
-def settings_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:
-    """The hooks of a project's ``.claude/settings*.json``, and where what cannot be used there is, with why."""
-    hooks: list[Hook] = []
-    problems: list[tuple[str, str]] = []
-    for place in CLAUDE_SETTINGS:
-        found, wrong = _of_settings(root, place)
-        hooks += found
-        problems += [(place.as_posix(), one_line(line, 300)) for line in wrong]
-    return list(dict.fromkeys(hooks)), problems
-
-
-def _of_settings(root: Path, place: Path) -> tuple[list[Hook], list[str]]:
-    path = root / place
-    if not path.is_file():
-        return [], ["not read: no file"] if path.is_symlink() or path.exists() else []
+def hooks_of_settings(root: Path, place: Path, text: str) -> tuple[list[Hook], list[str]]:
+    """The hooks in the text of a project's ``.claude/settings.json``, and a line for each thing that cannot be used."""
     try:
-        data = FileAccess([root]).read(path, _MOST_SETTINGS, "project").data
-        if len(data) > _MOST_SETTINGS:
-            return [], [f"not read: larger than {size(_MOST_SETTINGS)}"]
-        settings = json.loads(data)
-    except BadFile as error:
-        return [], [f"not read: it {error}"]
+        settings = json.loads(text)
     except (ValueError, RecursionError):
         return [], ["not read: not valid JSON"]
     groups = settings.get("hooks") if isinstance(settings, dict) else None
@@ -371,17 +349,3 @@ def configured_hooks(layer: Layer, source: str, *, own: bool) -> list[Hook]:
     """The hooks of a checked layer of the configuration."""
     events = (layer.values.get("hooks") or {}).items()
     return [Hook(event, **entry, source=source, own=own) for event, entries in events for entry in entries]
-
-
-def project_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:
-    """The hooks that a project brings along, in its configuration and in what other agents read, and where what cannot
-    be used there is, with why."""
-    hooks, problems = settings_hooks(root)
-    try:
-        layer = file_layer(root / PROJECT_CONFIG)
-        if layer is not None and "hooks" in layer.values:
-            check([layer])
-            hooks = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *hooks]
-    except ConfigError as error:
-        problems = [(PROJECT_CONFIG.as_posix(), str(error)), *problems]
-    return hooks, problems

@@ -156,7 +156,7 @@ async def test_what_a_folder_denies_holds_from_the_moment_it_is_trusted_and_is_s
     project.script("".join(call % name for name in (".env", "key.txt", "open.txt")))
     async with Session(project.project, "demo") as session:
         shown = await registry.run(session.agent, "/trust")
-        assert isinstance(shown, Info) and not session.agent.project.trusted
+        assert isinstance(shown, Info) and session.agent.project.trust_state == "never"
         assert ".claude/settings.json" in str(shown.sections)
         await registry.run(session.agent, "/trust yes")
         for _ in range(3):

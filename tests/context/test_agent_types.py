@@ -8,6 +8,7 @@ import pytest
 
 from agent_tui.context.agents import DESCRIPTION, TEXT_LIMIT, AgentType, AgentTypes
 from agent_tui.tools.files.access import FileAccess
+from tests.support.accepting import Accepting
 
 
 def write(path: Path, text: str) -> Path:
@@ -21,8 +22,9 @@ def head(**values: str) -> str:
     return "\n".join(["---", *lines, "---", "Look closely."])
 
 
-def types(tmp_path: Path, trusted: bool = True) -> AgentTypes:
-    found = AgentTypes(tmp_path / "config", tmp_path / "home", FileAccess([tmp_path / "project"]), trusted)
+def types(tmp_path: Path, accepting: Accepting | None = None) -> AgentTypes:
+    files = FileAccess([tmp_path / "project"])
+    found = AgentTypes(tmp_path / "config", tmp_path / "home", files, accepting or Accepting())
     found.refresh()
     return found
 
@@ -39,9 +41,10 @@ def test_ours_win_in_the_same_place_and_the_project_over_the_user(tmp_path: Path
         for name in ("a", "b", "c", "d")[: number + 1]:
             write(tmp_path / place / f"{name}.md", head(name=name, description=place))
     assert types(tmp_path).told() == dict(zip("abcd", places, strict=True))
-    untrusted = types(tmp_path, trusted=False)
+    accepting = Accepting(False)
+    untrusted = types(tmp_path, accepting)
     assert untrusted.told() == {"a": places[2], "b": places[2], "c": places[2], "d": places[3]}
-    untrusted.trust()
+    accepting.all = True
     untrusted.refresh()
     assert untrusted.told()["a"] == places[0]
 

@@ -23,6 +23,7 @@ from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
+from agent_tui.context.trust import Shown, State
 from agent_tui.engine.about import REMEMBERED
 from agent_tui.engine.edits import Dropped, EditPlan, Edits
 from agent_tui.engine.model_control import MissingKey
@@ -641,14 +642,15 @@ class FakeServers(Part, ServerDesk):
 class FakeProject(Project):
     branch: str
     files: FileAccess
-    trusted: bool
+    trust_state: State
 
     def __init__(self, agent: FakeAgent) -> None:
         self.sign_in_addresses: dict[str, str] = {}
         self._agent = agent
         self.branch = "main"
         self.files = FileAccess([agent.root])
-        self.trusted = False
+        self.trust_state = "never"
+        self.brings: tuple[str, ...] = ("echo hi",)
         self.own_commands: list[UserCommand] = []
         self.resources: list[tuple[str, str]] = []
 
@@ -708,14 +710,11 @@ class FakeProject(Project):
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"
 
-    def brings_along(self) -> bool:
-        return True
+    def trust_question(self) -> list[Shown]:
+        return [Shown("Hooks", "hook Stop", self.brings)] if self.trust_state != "trusted" else []
 
-    def trust_details(self) -> str:
-        return "  .mcp.json new"
-
-    def trust(self, sure: bool = False) -> str:
-        self.trusted = True
+    def trust(self) -> str:
+        self.trust_state = "trusted"
         return "Trusted."
 
     def tell_pictures(self, detail: str) -> None:

@@ -14,7 +14,6 @@ from agent_tui.pipes import programs
 from agent_tui.tools.mcp.protocol import Start
 from agent_tui.tools.starter import Starter
 
-
 _COMPILED = Path(tempfile.gettempdir()) / f"agent-tui-compiled-{os.getpid()}"
 
 

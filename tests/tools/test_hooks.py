@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.tools.aliases import understood
 from agent_tui.tools.hooks import (
     Answer,
     Hook,
     answer_of,
     changed_input,
-    settings_hooks,
+    hooks_of_settings,
     told_call,
     told_input,
     tool_names,
@@ -304,15 +305,13 @@ SETTINGS = {
 
 
 def test_hooks_of_other_agents_are_read_and_what_is_not_understood_is_said(tmp_path: Path) -> None:
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude/settings.json").write_text(json.dumps(SETTINGS))
-    hooks, problems = settings_hooks(tmp_path)
+    hooks, problems = hooks_of_settings(tmp_path, CLAUDE_SETTINGS[0], json.dumps(SETTINGS))
     assert [(h.event, h.matcher, h.command, h.timeout, h.own) for h in hooks] == [
         ("PreToolUse", "Bash", "$CLAUDE_PROJECT_DIR/.claude/hooks/check.py", 10.0, False),
         ("PreToolUse", "Bash", "b", None, False),
         ("Stop", "", f"notify {tmp_path} 'it'\"'\"'s done'", None, False),
     ]
-    assert [text for _, text in problems] == [
+    assert problems == [
         "PreToolUse: not run: its type is prompt",
         "PreToolUse: not run: it has a condition (if): a",
         "PreToolUse: async is passed over: b",
@@ -333,19 +332,8 @@ def test_hooks_of_other_agents_are_read_and_what_is_not_understood_is_said(tmp_p
         ('{"hooks": [1]}', "hooks: no list"),
         ('{"hooks": {"Stop": {}}}', "Stop: no list"),
         ('{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}}', "disableAllHooks"),
-        (" " * 1_000_001, "larger than 1 MB"),
     ],
 )
 def test_broken_settings_are_a_line_and_no_hook(tmp_path: Path, text: str, said: str | None) -> None:
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude/settings.local.json").write_text(text)
-    hooks, problems = settings_hooks(tmp_path)
-    assert hooks == [] and (not problems if said is None else said in problems[0][1])
-
-
-def test_settings_that_lead_outside_are_not_read(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    (project / ".claude").mkdir(parents=True)
-    (tmp_path / "theirs.json").write_text(json.dumps(SETTINGS))
-    (project / ".claude/settings.json").symlink_to(tmp_path / "theirs.json")
-    assert settings_hooks(project) == ([], [(".claude/settings.json", "not read: it leads out of the project")])
+    hooks, problems = hooks_of_settings(tmp_path, CLAUDE_SETTINGS[1], text)
+    assert hooks == [] and (not problems if said is None else said in problems[0])

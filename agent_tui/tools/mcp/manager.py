@@ -22,7 +22,7 @@ from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.text.frames import attribute, framed
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import Ask, HostClient
-from agent_tui.tools.mcp.config import Plan, may_sign_in, plan_servers
+from agent_tui.tools.mcp.config import Plan, ProjectServers, may_sign_in, plan_servers
 from agent_tui.tools.mcp.names import no_server, server_group
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.protocol import (
@@ -108,7 +108,7 @@ class McpManager:
         servers: Mapping[str, McpServer],
         config: ToolsConfig,
         root: Path,
-        trusted: bool,
+        brought: ProjectServers,
         *,
         log_file: Path | None = None,
         remembered: RememberedOffers | None = None,
@@ -127,7 +127,7 @@ class McpManager:
         self._search: list[Tool] = [ToolSearchTool(self._mcp_tools, self._coming, self.settled)]
         self._search.append(McpCallTool(self._mcp_tools))
         self._read = McpReadTool(lambda name: self._named(name).name, self._contents)
-        self._plan(plan_servers(servers, root, trusted))
+        self._plan(plan_servers(servers, root, brought))
 
     def answers_by(self, ask: Ask) -> None:
         """``ask`` answers what servers ask, by their shown names."""
@@ -172,10 +172,10 @@ class McpManager:
                 server.offer = read_offer(server.name, offer or Entries(), self._call)
         return known
 
-    def reload(self, servers: Mapping[str, McpServer], trusted: bool) -> None:
-        """Takes another configuration: the folder became trusted, or a file changed. What failed is tried again: its
+    def reload(self, servers: Mapping[str, McpServer], brought: ProjectServers) -> None:
+        """Takes another configuration: something else of the project is accepted now. What failed is tried again: its
         files may have been accepted."""
-        self._plan(plan_servers(servers, self._root, trusted))
+        self._plan(plan_servers(servers, self._root, brought))
         if self._started:
             again = [
                 server for server in self._servers.values() if server.state == "failed" and server.spec is not None

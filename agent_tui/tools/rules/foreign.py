@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
+from typing import TypeAlias
 
 from agent_tui.errors import ConfigError
 from agent_tui.paths import CLAUDE_SETTINGS
@@ -33,6 +34,11 @@ class ForeignRules:
     rules: list[tuple[Which, str, str]] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
 
+    def joined(self, other: ForeignRules) -> ForeignRules:
+        """These and then others."""
+        more = [rule for rule in other.rules if rule not in self.rules]
+        return ForeignRules([*self.rules, *more], [*self.unused, *other.unused])
+
     def become(self, other: ForeignRules) -> None:
         """They were read again."""
         self.rules, self.unused = other.rules, other.unused
@@ -42,25 +48,44 @@ class ForeignRules:
         return [(which, rule) for which, rule, _ in self.rules if which != "allow"]
 
 
-def foreign_rules(folders: Sequence[Path]) -> ForeignRules:
-    """The rules in settings of other agents below the folders. Reads files; nothing is raised."""
+Accepts: TypeAlias = Callable[[str, Which, str], bool]
+"""Whether a rule counts: the file it is in, below the project, and what it says."""
+
+
+def foreign_rules(
+    folder: Path, accepts: Accepts | None = None, also: Iterable[tuple[str, Which, str]] = ()
+) -> ForeignRules:
+    """The rules in settings of other agents below a folder, as far as they are accepted, and those that hold ``also``.
+    Reads files; nothing is raised."""
     found = ForeignRules()
-    for file in (folder / place for folder in folders for place in CLAUDE_SETTINGS):
-        shown = plain_line(str(file.relative_to(file.parents[1])), 200)
-        settings = _read(file, shown, found)
+    for place in CLAUDE_SETTINGS:
+        source = place.as_posix()
+        settings = _read(folder / place, source, found)
         permissions = settings.get("permissions")
         permissions = permissions if isinstance(permissions, dict) else {}
-        for which, name in _named(permissions):
+        named = [each for each in _named(permissions) if accepts is None or accepts(source, *each)]
+        named += [(which, name) for where, which, name in also if where == source]
+        for which, name in named:
             try:
-                rules = [(which, rule, shown) for rule in _checked(name)]
+                rules = [(which, rule, source) for rule in _checked(name)]
                 found.rules += [each for each in rules if each not in found.rules]
             except ConfigError:
-                found.unused.append(f"{shown}: {which} {plain_line(name, 100)}")
+                found.unused.append(f"{source}: {which} {plain_line(name, 100)}")
         other = [*(key for key in settings if key not in _USED)]
         other += [f"permissions.{key}" for key in permissions if key not in ("allow", "ask", "deny")]
         if other:
-            found.unused.append(f"{shown}: {plain_line(', '.join(other), 300)}")
+            found.unused.append(f"{source}: {plain_line(', '.join(other), 300)}")
     return found
+
+
+def rules_of_settings(text: str) -> list[tuple[Which, str]]:
+    """The rules in the text of such a file, as they are written there."""
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    permissions = settings.get("permissions") if isinstance(settings, dict) else None
+    return [*_named(permissions)] if isinstance(permissions, dict) else []
 
 
 def _named(permissions: dict[str, object]) -> Iterator[tuple[Which, str]]:

@@ -41,7 +41,6 @@ def parts(folder: Path, settings: Settings, session: str | None = None) -> Agent
     built = parts_for(folder / "home", project, settings=settings, counter=TokenCounter(), resume=session)
     if not built.trust.trusted:
         assert built.trust.accept()
-    built.trusted = True
     offers = RememberedOffers(built.store.offers, project)
     ext = Extensions(
         settings, built.paths, built.permissions.files, project, built.trust, home=folder / "user", offers=offers

@@ -42,7 +42,6 @@ async def started(
     settings.mcp = {"test": stdio(*arguments)}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
     assert parts.trust.accept()
-    parts.trusted = True
     extensions = Extensions(
         settings, parts.paths, parts.permissions.files, project, parts.trust, home=tmp_path / "home"
     )

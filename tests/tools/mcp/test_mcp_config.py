@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_tui.config import McpServer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import plain
-from agent_tui.tools.mcp.config import Plan, plan_servers
+from agent_tui.tools.mcp.config import Plan, ProjectServers, plan_servers, servers_in
 from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema
 from agent_tui.tools.mcp.protocol import ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.tool import McpTool, rank
@@ -21,7 +21,10 @@ from agent_tui.tools.mcp_names import server_part, tool_name
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:
     environ = {"TOKEN": "t0p", "EMPTY": ""}
-    return {plan.name: plan for plan in plan_servers(configured or {}, root, trusted, environ)}
+    file = root / ".mcp.json"
+    entries, problem = servers_in(file.read_text()) if file.exists() else ({}, "")
+    brought = ProjectServers(entries, {} if trusted else dict.fromkeys(entries, ""), problem)
+    return {plan.name: plan for plan in plan_servers(configured or {}, root, brought, environ)}
 
 
 def write(root: Path, servers: Any) -> None:

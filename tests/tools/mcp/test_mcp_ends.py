@@ -19,6 +19,7 @@ from agent_tui.config import McpServer
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.usage import Limits
 from agent_tui.tools.mcp.asking import nobody
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.transport import CLOSED, Link, was_closed
 from tests.support.mcp_managers import call, detail, running, state, states
 from tests.support.mcp_servers import SERVER, stdio
@@ -148,13 +149,14 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from agent_tui.config import McpServer, ToolsConfig
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.starter import Starter
 
 async def main():
     starter = Starter(Path.cwd(), Path(sys.argv[-1]).with_name("bytecode"), lambda files: [], lambda: True)
     server = McpServer(command=sys.executable, args=sys.argv[1:])
-    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), True, starter=lambda: starter)
+    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), ProjectServers(), starter=lambda: starter)
     manager.start(lambda: None)
     await manager.settled()
     heavy = {"mcp", "mcp_types", "litellm", "tiktoken", "openai", "httpx", "httpx2", "textual", "pydantic"}
@@ -203,9 +205,9 @@ async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Pat
     begun, never = bell("begun"), bell("never")
     async with running(tmp_path, {"slow": stdio("--pid-file", str(begun), "--wait-for", str(never))}) as manager:
         await begun.rung()
-        manager.reload({}, True)
+        manager.reload({}, ProjectServers())
         await manager.settled()
         assert manager.servers() == []
-        manager.reload({"slow": stdio(), "other": stdio()}, True)
+        manager.reload({"slow": stdio(), "other": stdio()}, ProjectServers())
         await manager.settled()
         assert states(manager) == {"slow": "connected", "other": "connected"}
