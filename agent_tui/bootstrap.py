@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.config import Settings
+from agent_tui.config import McpServer, Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.context.trust import FolderTrust
@@ -43,12 +43,12 @@ from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
-from agent_tui.tools.mcp.config import servers_of
+from agent_tui.tools.mcp.config import project_servers, servers_in, servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.foreign import foreign_rules
-from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
+from agent_tui.tools.rules.rule import BUILTIN, checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Secrecy
@@ -155,8 +155,17 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
         for index, rule in enumerate(given):
             checked_rules([rule], options.written(name, index))
         rules += given
+    driver = options.driver
+    settings.permissions.ask += driver.ask
+    if driver.tools is not None:
+        settings.tools.disabled += [tool for tool in sorted(BUILTIN) if tool not in driver.tools]
+    if driver.sandbox:
+        settings.sandbox.mode = driver.sandbox
+    if driver.strict_mcp:
+        settings.mcp = {name: McpServer(enabled=False) for name in project_servers(root)}
     for file in options.mcp_config:
         settings.mcp.update(servers_of(file))
+    settings.mcp.update(servers_in(driver.mcp_servers, "mcp_servers"))
     return settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agent_tui.config import FLAGS, PermissionMode
 from agent_tui.records import dataclass
@@ -32,13 +32,31 @@ class Served(NamedTuple):
 
 
 @dataclass(slots=True)
+class DriverOptions:
+    """What options of the Claude Agent SDK say and no flag does. ``tools`` are the only built-in ones (None: all),
+    ``ask`` are rules, ``mcp_servers`` entries as in ``.mcp.json`` and ``strict_mcp`` the only ones;
+    ``inside_servers`` run in the driver's own program. ``fork``: the session is continued in a copy. ``replays``: user
+    messages are repeated in the output with their ids."""
+
+    tools: list[str] | None = None
+    ask: list[str] = field(default_factory=list)
+    mcp_servers: dict[str, Any] = field(default_factory=dict)
+    inside_servers: list[str] = field(default_factory=list)
+    strict_mcp: bool = False
+    sandbox: Literal["", "auto", "off"] = ""
+    effort: Literal["", "off", "low", "medium", "high"] = ""
+    fork: bool = False
+    replays: bool = False
+
+
+@dataclass(slots=True)
 class Options:
     """Flags of the chat and of headless mode, described in ``config.FLAGS``. ``resume`` is a session id, "" to
     choose one. ``final``: of text only the last answer is printed. ``wait_for_input``: standard input is read to its
     end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
     environment say. ``budget`` is in dollars. ``output_schema`` is a file, or as text the schema itself.
     ``permission_prompt_tool``: questions go out as lines of stream-json, and so come the answers.
-    ``editor``: someone chats in an editor.
+    ``editor``: someone chats in an editor. ``driver``: what the Claude Agent SDK says besides.
     ``instructions``: what the run itself adds to the system prompt. ``variables``: of each field how many of its values
     came from its environment variable; those are the first."""
 
@@ -75,6 +93,7 @@ class Options:
     trust: bool = False
     can_ask: bool = True
     editor: bool = False
+    driver: DriverOptions = field(default_factory=DriverOptions)
     instructions: list[str] = field(default_factory=list)
     variables: dict[str, int] = field(default_factory=dict)
 

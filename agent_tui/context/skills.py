@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -173,6 +173,7 @@ class Skills:
         self._own = [Source(config_dir / "skills"), *(Source(home / folder) for folder in SKILLS_FOLDERS)]
         self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
+        self._only: Collection[str] | None = None
         self.loaded: list[Skill] = []
         self.failed: list[str] = []
 
@@ -185,6 +186,10 @@ class Skills:
         """The folder is trusted from now on."""
         self.trusted = True
 
+    def narrow(self, names: Collection[str] | None) -> None:
+        """Has only those named from now on (None: all)."""
+        self._only, self._state = names, None
+
     def refresh(self) -> None:
         """Reads what changed."""
         sources = list(self._own)
@@ -193,7 +198,8 @@ class Skills:
         state = [(path, stamp(path)) for source in sources for path in _skill_files(source.folder)]
         if state != self._state:
             self._state = state
-            self.loaded, self.failed = load_skills(sources)
+            loaded, self.failed = load_skills(sources)
+            self.loaded = [skill for skill in loaded if self._only is None or skill.name in self._only]
 
     def blocks(self) -> list[SystemBlock]:
         """One block that lists names and descriptions; none without skills."""

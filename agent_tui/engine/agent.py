@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
@@ -34,6 +35,9 @@ from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.models.messages import Message, ToolCallPart
 from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
+
+if TYPE_CHECKING:
+    from agent_tui.tools.hooks import Hook
 
 
 class Agent:
@@ -112,6 +116,10 @@ class Agent:
     def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
         """Calls ``callback`` with every event from now on; returns what ends that."""
         return self.events.subscribe(callback)
+
+    def bring_hooks(self, hooks: Sequence[Hook]) -> None:
+        """Runs these hooks too from now on: those of the program that drives the run."""
+        self._state.hooks.bring(hooks)
 
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises

@@ -82,6 +82,7 @@ class Hooks:
         self._listen = listen
         self._facts = facts
         self._hooks: Sequence[Hook] = ()
+        self._brought: Sequence[Hook] = ()
         self._inside = inside
         self._pending: list[AttachmentPart] = []
         self._starting: asyncio.Task[None] | None = None
@@ -92,11 +93,16 @@ class Hooks:
 
     def reload(self) -> None:
         """Finds them again: the folder was trusted, or is not any more."""
-        self._hooks = self._read() if self._read is not None else ()
+        self._hooks = [*(self._read() if self._read is not None else ()), *self._brought]
         self.events = frozenset(hook.event for hook in self._hooks)
         if "Notification" in self.events and not self._notified:
             self._notified = True
             self._listen(self._notify)
+
+    def bring(self, hooks: Sequence[Hook]) -> None:
+        """Runs these too from now on: those of the program that drives the run."""
+        self._brought = hooks
+        self.reload()
 
     @property
     def all(self) -> Sequence[Hook]:
@@ -235,7 +241,7 @@ class Hooks:
 
     async def fire(self, event: str, subjects: Sequence[str] = (), **said: object) -> Answer:
         """Runs the hooks of an event side by side; what they answer together. What there is to tell of them is told."""
-        from agent_tui.tools.hooks import Answer, answer_of, run_hook
+        from agent_tui.tools.hooks import Answer, answer_of, run_callback, run_hook
 
         hooks = [hook for hook in self._hooks if hook.event == event and hook.concerns(subjects)]
         hooks = list({hook.command: hook for hook in reversed(hooks)}.values())[::-1]
@@ -255,7 +261,12 @@ class Hooks:
         if facts.numbers is not None:
             told["context"] = await asyncio.to_thread(facts.numbers)
         payload = json.dumps(told).encode() + b"\n"
-        running = (run_hook(hook, payload, facts.cwd, facts.root, facts.environment(hook.own)) for hook in hooks)
+        running = (
+            run_hook(hook, payload, facts.cwd, facts.root, facts.environment(hook.own))
+            if hook.call is None
+            else run_callback(hook, told)
+            for hook in hooks
+        )
         for hook, ran in zip(hooks, await asyncio.gather(*running), strict=True):
             answer = answer_of(hook, ran, told)
             if answer.choice == "allow" and not hook.own:

@@ -35,6 +35,7 @@ from agent_tui.models.events import (
     SessionChanged,
     TurnStarted,
 )
+from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo, SessionKind
 from agent_tui.store.locks import SessionLock
 from agent_tui.store.salvage import lacks
@@ -465,11 +466,30 @@ class BranchControl:
     async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
         """Goes back to before one of the user's messages, whose text is returned; files too where asked."""
         self._runner.need_idle("rewind")
+        message = self._own(message_id)
+        moved = await self.go_to(message.parent_id, restore_files)
+        return replace(moved, text=message.text)
+
+    async def restore_files(self, message_id: str) -> FilesMoved:
+        """Puts the files as they were before one of the user's messages; the conversation stays. Raises AgentError."""
+        parent = self._own(message_id).parent_id
+        moved = await self._runner.exclusively(self._restore(parent), "restore the files")
+        if moved is None:
+            raise AgentError("Interrupted; nothing changed.")
+        return moved
+
+    async def _restore(self, head: str | None) -> FilesMoved:
+        history, (leaving, entering) = self._toolbox.files(), self._way(head)
+        plan = history.plan(leaving, entering)
+        await patiently(lambda: self._toolbox.keep_files(history, plan, leaving))
+        return await self._put(plan)
+
+    def _own(self, message_id: str) -> Message:
+        """A message of the user's in the conversation. Raises AgentError where it is none."""
         message = next((m for m in self._conversation.path if m.id == message_id), None)
         if message is None or message.role != "user":
             raise AgentError("You can only rewind to a message of yours in this conversation.")
-        moved = await self.go_to(message.parent_id, restore_files)
-        return replace(moved, text=message.text)
+        return message
 
     async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
         """Goes on from the message ``head``, on whichever branch it is; files too where asked. Raises AgentError for

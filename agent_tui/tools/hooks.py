@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from typing import Any, Literal
 from agent_tui.config import HOOK_EVENTS
 from agent_tui.config.files import Layer, file_layer
 from agent_tui.config.schema import check, matcher_problem
-from agent_tui.errors import ConfigError, ToolError
+from agent_tui.errors import AgentError, ConfigError, ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
 from agent_tui.records import dataclass
@@ -58,7 +58,8 @@ _NAMES: Mapping[str, str] = {
 
 @dataclass(slots=True, frozen=True)
 class Hook:
-    """A command at an event. ``own``: the user's own configuration names it. ``source`` says where it is from."""
+    """A command at an event, or a ``call`` of the program that drives the run, which ``command`` names then. ``own``:
+    the user's own configuration names it. ``source`` says where it is from. ``blocks``: so does its failure."""
 
     event: str
     command: str
@@ -66,6 +67,8 @@ class Hook:
     timeout: float | None = None
     source: str = ""
     own: bool = False
+    call: Callable[[Metadata], Awaitable[Metadata]] | None = None
+    blocks: bool = False
 
     @property
     def seconds(self) -> float:
@@ -138,6 +141,18 @@ class Ran:
     output: str = ""
     errors: str = ""
     problem: str = ""
+
+
+async def run_callback(hook: Hook, told: Metadata) -> Ran:
+    """Has the driver run a hook of its own, as long as that may take."""
+    assert hook.call is not None
+    try:
+        async with asyncio.timeout(hook.seconds):
+            return Ran(output=json.dumps(await hook.call(told)))
+    except TimeoutError:
+        return Ran(problem=f"took more than {duration(hook.seconds)} and was given up")
+    except AgentError as error:
+        return Ran(problem=f"failed: {one_line(str(error), 300)}")
 
 
 async def run_hook(hook: Hook, payload: bytes, cwd: Path, root: Path, env: Mapping[str, str]) -> Ran:
@@ -236,7 +251,8 @@ class Answer:
 def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
     """Returns what a hook means that was told ``payload``. Its JSON wins over its exit code, unless that is 2."""
     if ran.problem:
-        return Answer(problem=ran.problem)
+        blocked = ran.problem if hook.blocks and hook.event in BLOCKING else None
+        return Answer(problem=ran.problem, blocked=blocked)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")
     answer = Answer()

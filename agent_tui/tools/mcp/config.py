@@ -72,14 +72,24 @@ def servers_of(path: Path) -> dict[str, McpServer]:
     entries, problem = _read_file(path)
     if problem or not path.is_file():
         raise ConfigError(f"--mcp-config {path}: {problem or 'no such file'}.")
+    return servers_in(entries, path.name)
+
+
+def servers_in(entries: Mapping[str, Any], where: str) -> dict[str, McpServer]:
+    """The servers of entries as in ``.mcp.json``; one that is wrong is a server that failed, which says ``where``."""
     found: dict[str, McpServer] = {}
     for name, entry in entries.items():
         try:
             found[name] = _parse(entry)
         except BadServer as error:
             required = isinstance(entry, dict) and entry.get("required") is True
-            found[name] = Unusable(required=required, why=f"{path.name}: {error}")
+            found[name] = Unusable(required=required, why=f"{where}: {error}")
     return found
+
+
+def project_servers(root: Path) -> list[str]:
+    """The names of the servers that the project's ``.mcp.json`` brings."""
+    return list(_read_file(root / FILE)[0])
 
 
 def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -> Plan:
