@@ -30,6 +30,8 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
     "--agents": ("agents", "give them as the option `agents` of the SDK"),
 }
 """By flag: the option, and why it is not taken."""
+_WITH_IT: Mapping[str, tuple[str, ...]] = {"edit": ("apply_patch",), "bash": ("jobs",)}
+"""Tools of ours that are one there."""
 _LEVELS = ("low", "medium", "high")
 _ALL_SOURCES = frozenset({"user", "project"})
 
@@ -102,7 +104,8 @@ class _Reader:
     def _tools(self, listed: str) -> list[str]:
         if listed == "default":
             return []
-        self.driver.tools = [own for part in parts_of(listed) if (own := _own_tool(part, "tools"))]
+        own = [name for part in parts_of(listed) if (name := _own_tool(part, "tools"))]
+        self.driver.tools = [each for name in own for each in (name, *_WITH_IT.get(name, ()))]
         return []
 
     def _allowed(self, listed: str) -> list[str]:
@@ -117,9 +120,12 @@ class _Reader:
         if not isinstance(servers, dict):
             raise ConfigError("mcp_servers: it has no object `mcpServers`.")
         inside = [name for name, entry in servers.items() if isinstance(entry, dict) and entry.get("type") == "sdk"]
-        self.driver.inside_servers += inside
-        rest = {name: entry for name, entry in servers.items() if name not in inside}
-        self.driver.mcp_servers |= rest
+        if inside:
+            raise ConfigError(
+                f"mcp_servers: {', '.join(inside)} runs inside your program, which is not taken: start it as a server "
+                "of its own, by command or url."
+            )
+        self.driver.mcp_servers |= servers
         return []
 
     def _asked_by(self, value: str) -> list[str]:

@@ -145,7 +145,7 @@ _SDK_BEGINS, _SDK_ENDS = ["--output-format", "stream-json", "--verbose"], ["--in
 def is_driven(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Returns whether the Claude Agent SDK started the program, or someone who wants its lines: it begins and ends its
     arguments always alike, and says in the environment that it is there."""
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    pairs = zip(arguments, [*arguments, ""][1:], strict=True)
     formats = [flag.partition("=")[2] or after for flag, after in pairs if flag.partition("=")[0] == "--output-format"]
     as_sdk = [*arguments[:3]] == _SDK_BEGINS and [*arguments[-2:]] == _SDK_ENDS
     return formats[-1:] == [CLAUDE_LINES] or (

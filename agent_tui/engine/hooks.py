@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +52,8 @@ _LINE = 300
 @dataclass(slots=True, frozen=True)
 class Facts:
     """The session as it is when an event is fired. ``environment`` is that of hooks; of the ``own`` ones all that the
-    program has. ``numbers`` makes the JSON of the context, in a thread."""
+    program has. ``numbers`` makes the JSON of the context and ``transcript`` the file of the
+    conversation, both in a thread."""
 
     session: str
     root: Path
@@ -61,6 +63,7 @@ class Facts:
     secrets: Redactor
     environment: Callable[[bool], Mapping[str, str]]
     numbers: Callable[[], Metadata] | None = None
+    transcript: Callable[[], Path] | None = None
 
 
 class Hooks:
@@ -87,7 +90,7 @@ class Hooks:
         self._pending: list[AttachmentPart] = []
         self._starting: asyncio.Task[None] | None = None
         self._told: set[tuple[Hook, str]] = set()
-        self._begun = self._notified = False
+        self._begun = self._notified = self._untold = False
         self.events: frozenset[str] = frozenset()
         self.reload()
 
@@ -251,7 +254,7 @@ class Hooks:
         facts = self._facts()
         told = {
             "session_id": facts.session,
-            "transcript_path": None,
+            "transcript_path": await self._transcript(facts),
             "cwd": str(facts.cwd),
             "permission_mode": MODES_OF_HOOKS.get(facts.mode, facts.mode),
             "hook_event_name": event,
@@ -279,6 +282,16 @@ class Hooks:
             text and cut(_harmless(text, facts), MOST_ADDED) for text in (together.blocked, together.ends, together.why)
         )
         return replace(together, blocked=blocked, ends=ends, why=why or "")
+
+    async def _transcript(self, facts: Facts) -> str:
+        """The file of the conversation; one that cannot be written is told once, and is not there."""
+        try:
+            return str(await asyncio.to_thread(facts.transcript)) if facts.transcript is not None else os.devnull
+        except OSError as error:
+            if not self._untold:
+                self._untold = True
+                self._say("warning", f"The transcript for hooks cannot be written: {error}.", facts, "hook_failed")
+            return os.devnull
 
     def _told_of(self, hook: Hook, problem: str, facts: Facts) -> None:
         """One line on what is wrong with a hook, until it is right again."""

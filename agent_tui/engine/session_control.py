@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import time
 from dataclasses import replace
 from itertools import takewhile
@@ -54,9 +55,10 @@ class OpenSession:
     """Holds the current conversation and its lock. One that is open elsewhere is opened read-only; a run opened in a
     chat is a chat from then on."""
 
-    def __init__(self, store: Store, project: str, is_chat: bool) -> None:
+    def __init__(self, store: Store, project: str, is_chat: bool, outputs: Path) -> None:
         self._store = store
         self._project = project
+        self._outputs = outputs
         self._is_chat = is_chat
         self._current: Conversation | None = None
         self._lock: SessionLock | None = None
@@ -161,6 +163,7 @@ class OpenSession:
                 store, session = self._store, conversation.info
                 if not conversation.messages and not session.title and store.waiting.all(session.id) == ([], 0):
                     store.delete(session.id)
+                    shutil.rmtree(self._outputs / session.id, ignore_errors=True)
         except StoreError as error:
             log.warning("The session was not left as it should be: %s", error)
             if conversation is not None and conversation.unsaved:
@@ -197,8 +200,8 @@ class SessionControl:
         toolbox: Toolbox,
         background: Background,
     ) -> None:
-        self._state = state
-        self.opened = OpenSession(state.parts.store, str(state.parts.root), state.parts.is_chat)
+        self._state, parts = state, state.parts
+        self.opened = OpenSession(parts.store, str(parts.root), parts.is_chat, parts.paths.cache / "output")
         self._binder = binder
         self._context = context
         self._waiting = waiting

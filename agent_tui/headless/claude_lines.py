@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from agent_tui.control.control import Answer, GetContext, GetServers, Question, Request
+from agent_tui.engine.agent import Agent
 from agent_tui.engine.hooks import MODES_OF_HOOKS
-from agent_tui.errors import ToolError
+from agent_tui.engine.transcript import call_blocks, called_as
 from agent_tui.headless.claude_answers import COMPATIBLE, context_usage, introduction, mcp_status
 from agent_tui.headless.incoming import answer_of, control_request
 from agent_tui.headless.output import Printer
-from agent_tui.models.events import StopReason
+from agent_tui.models.events import Event, MessageAdded, StopReason
 from agent_tui.models.messages import Message, Metadata, new_id
 from agent_tui.models.steps import Step
-from agent_tui.tools.arguments import parse_arguments
-from agent_tui.tools.hooks import told_call, tool_names
+from agent_tui.options import Options
 
 _ENDS: dict[StopReason, str] = {
     "step_limit": "error_max_turns",
@@ -44,6 +43,11 @@ class ClaudePrinter(Printer):
     control requests and responses stay."""
 
     answers_once = True
+
+    def __init__(self, agent: Agent, options: Options, out: TextIO, err: TextIO) -> None:
+        super().__init__(agent, options, out, err)
+        self._replays = options.driver.replays
+
     _begun = 0.0
     _first_of_turn = 0
     _introduced = False
@@ -112,17 +116,25 @@ class ClaudePrinter(Printer):
             case "turn_end":
                 self._message("result", **self._result(entry))
 
+    def handle(self, event: Event) -> None:
+        super().handle(event)
+        match event:
+            case MessageAdded(message) if message.role == "user" and self._replays:
+                said = {"role": "user", "content": message.text}
+                self._message("user", message=said, parent_tool_use_id=None, uuid=message.id, isReplay=True)
+
     def _message(self, kind: str, **fields: Any) -> None:
         session = self._agent.conversation.info.id
-        super()._line({**fields, "type": kind, "session_id": session, "uuid": new_id("line")})
+        super()._line({"uuid": new_id("line"), **fields, "type": kind, "session_id": session})
 
     def _introduction(self) -> Metadata:
         agent = self._agent
+        offered = agent.toolbox.offered(agent.runtime.info)
         return {
             "cwd": str(agent.cwd),
             "model": agent.models.spec.key,
             "permissionMode": MODES_OF_HOOKS.get(agent.mode.now, agent.mode.now),
-            "tools": [tool_names(offered.schema.name)[0] for offered in agent.toolbox.offered(agent.runtime.info)],
+            "tools": [called_as(tool.schema.name, {}, agent.cwd)[0] for tool in offered],
             "mcp_servers": [{"name": s["name"], "status": s["status"]} for s in mcp_status(agent)["mcpServers"]],
             "claude_code_version": COMPATIBLE,
             "output_style": "default",
@@ -135,14 +147,7 @@ class ClaudePrinter(Printer):
 
     def _step_ended(self, step: Step, message: Message) -> None:
         super()._step_ended(step, message)
-        content: list[Metadata] = []
-        if message.reasoning:
-            content.append({"type": "thinking", "thinking": message.reasoning, "signature": ""})
-        if message.text:
-            content.append({"type": "text", "text": message.text})
-        for call in message.tool_calls:
-            name, told = _told(call.name, call.arguments, self._agent.cwd)
-            content.append({"type": "tool_use", "id": call.call_id, "name": name, "input": told})
+        content = call_blocks(message, self._agent.cwd)
         if content:
             whole: Metadata = {
                 "id": message.id,
@@ -158,7 +163,7 @@ class ClaudePrinter(Printer):
         """As a control request that the SDK answers: a permission by the name of its tool, a plan and a question as the
         tools that they are there. It has nothing for a turn that stopped or for what an MCP server asks: those come as
         in our own lines, and the SDK answers that it does not know them, which is a no."""
-        tool, told = _told(question.tool, question.input, self._agent.cwd)
+        tool, told = called_as(question.tool, question.input, self._agent.cwd)
         if question.kind == "plan":
             tool, told = "ExitPlanMode", {"plan": question.text}
         elif question.kind == "choice":
@@ -191,7 +196,7 @@ class ClaudePrinter(Printer):
             labels = [text] if text in by_label or not question.several else text.split(", ")
             known = [by_label[label] for label in labels if label in by_label]
             return Answer(question.id, tuple(known), "" if len(known) == len(labels) else text)
-        _, as_asked = _told(question.tool, question.input, self._agent.cwd)
+        _, as_asked = called_as(question.tool, question.input, self._agent.cwd)
         if question.kind == "permission" and changed not in (None, as_asked):
             return answer_of(question, {"behavior": "deny", "message": "A call runs as you made it, or not at all."})
         return answer_of(question, {"behavior": "allow"})
@@ -239,16 +244,6 @@ def failed_result(text: str) -> Metadata:
         "permission_denials": [],
         "errors": [text],
     }
-
-
-def _told(tool: str, arguments: str | Metadata, cwd: Path) -> tuple[str, Metadata]:
-    """The name and the input of a call, as scripts for Claude Code know them."""
-    try:
-        made = parse_arguments(arguments) if isinstance(arguments, str) else arguments
-    except ToolError:
-        return tool_names(tool)[0], {"arguments": arguments}
-    names, told = told_call(tool, made, cwd)
-    return names[0], told
 
 
 def _usage(steps: Sequence[Step]) -> Metadata:

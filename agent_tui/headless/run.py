@@ -282,7 +282,10 @@ class Run:
             self._driven = True
             self._respond(item.id, {"subtype": "error", "error": item.text})
         else:
-            self._wrong_lines = self._wrong_lines or item.is_message or not self.printer.answers_once
+            if not self.printer.answers_once:
+                self._wrong_lines = True
+            elif item.is_message:
+                self.code = EXIT_USAGE  # until the next turn: that of the last result counts there
             self.write(partial(self.printer.wrong_line, item.text, item.is_message))
 
     async def _do(self, control: Control, asked: Asked) -> None:

@@ -135,12 +135,14 @@ def changed_input(tool: str, arguments: Metadata, told: Metadata) -> Metadata:
 
 @dataclass(slots=True, frozen=True)
 class Ran:
-    """How a hook ended. ``problem`` says why it did not come to an end of its own."""
+    """How a hook ended. ``problem`` says why it did not come to an end of its own; ``said`` is what a callback
+    answered."""
 
     code: int = 0
     output: str = ""
     errors: str = ""
     problem: str = ""
+    said: Metadata | None = None
 
 
 async def run_callback(hook: Hook, told: Metadata) -> Ran:
@@ -148,7 +150,7 @@ async def run_callback(hook: Hook, told: Metadata) -> Ran:
     assert hook.call is not None
     try:
         async with asyncio.timeout(hook.seconds):
-            return Ran(output=json.dumps(await hook.call(told)))
+            return Ran(said=await hook.call(told))
     except TimeoutError:
         return Ran(problem=f"took more than {duration(hook.seconds)} and was given up")
     except AgentError as error:
@@ -256,7 +258,7 @@ def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")
     answer = Answer()
-    data = decision_in(text, payload or {}, at_end=adds_text)
+    data = ran.said if ran.said is not None else decision_in(text, payload or {}, at_end=adds_text)
     if data is not None:
         try:
             answer = _understood(hook, data)
