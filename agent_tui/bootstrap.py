@@ -23,7 +23,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.models.messages import Metadata
 from agent_tui.models.steps import Step
-from agent_tui.options import Options
+from agent_tui.options import DriverOptions, Options
 from agent_tui.paths import (
     CLAUDE_SETTINGS,
     PROJECT_CONFIG,
@@ -155,18 +155,23 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
         for index, rule in enumerate(given):
             checked_rules([rule], options.written(name, index))
         rules += given
-    driver = options.driver
+    if (driver := options.driver) is not None and driver.strict_mcp:
+        settings.mcp = {name: McpServer(enabled=False) for name in project_servers(root)}
+    for file in options.mcp_config:
+        settings.mcp.update(servers_of(file))
+    if driver is not None:
+        _take_driver(driver, settings)
+    return settings
+
+
+def _take_driver(driver: DriverOptions, settings: Settings) -> None:
+    """Puts into the settings what the driver says and no flag does."""
     settings.permissions.ask += driver.ask
     if driver.tools is not None:
         settings.tools.disabled += [tool for tool in sorted(BUILTIN) if tool not in driver.tools]
     if driver.sandbox:
         settings.sandbox.mode = driver.sandbox
-    if driver.strict_mcp:
-        settings.mcp = {name: McpServer(enabled=False) for name in project_servers(root)}
-    for file in options.mcp_config:
-        settings.mcp.update(servers_of(file))
     settings.mcp.update(servers_in(driver.mcp_servers, "mcp_servers"))
-    return settings
 
 
 def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Settings) -> Callable[[], list[Hook]]:

@@ -92,7 +92,7 @@ class Options:
     trust: bool = False
     can_ask: bool = True
     editor: bool = False
-    driver: DriverOptions = field(default_factory=DriverOptions)
+    driver: DriverOptions | None = None
     instructions: list[str] = field(default_factory=list)
     variables: dict[str, int] = field(default_factory=dict)
 

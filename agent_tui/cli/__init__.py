@@ -190,7 +190,7 @@ def parse_options(arguments: Sequence[str], driver: DriverOptions | None = None)
         headless=headless,
         can_ask=not headless or said.get("permission_prompt_tool") is not None,
         wait_for_input=wait,
-        driver=driver or DriverOptions(),
+        driver=driver,
         **said,
     )
     _check(options)

@@ -46,7 +46,7 @@ class ClaudePrinter(Printer):
 
     def __init__(self, agent: Agent, options: Options, out: TextIO, err: TextIO) -> None:
         super().__init__(agent, options, out, err)
-        self._replays = options.driver.replays
+        self._replays = options.driver is not None and options.driver.replays
 
     _begun = 0.0
     _first_of_turn = 0

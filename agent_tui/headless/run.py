@@ -470,9 +470,9 @@ async def run_headless(
     _on_signals(run.stop)
     try:
         await agent.start()
-        if options.driver.fork:
+        if options.driver is not None and options.driver.fork:
             await agent.sessions.fork()
-        if options.driver.effort:
+        if options.driver is not None and options.driver.effort:
             agent.models.set_effort(options.driver.effort)
         printer.begin()
         if agent.conversation.read_only:
