@@ -23,7 +23,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import BackendChanged, Notice
 from agent_tui.models.messages import Metadata
 from agent_tui.models.steps import Step
-from agent_tui.options import DriverOptions, Options
+from agent_tui.options import Options
 from agent_tui.paths import (
     CLAUDE_SETTINGS,
     PROJECT_CONFIG,
@@ -54,6 +54,7 @@ from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Secrecy
 
 if TYPE_CHECKING:
+    from agent_tui.driver_options import DriverOptions
     from agent_tui.tools.hooks import Hook
 
 

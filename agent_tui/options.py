@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agent_tui.config import FLAGS, PermissionMode
 from agent_tui.records import dataclass
+
+if TYPE_CHECKING:
+    from agent_tui.driver_options import DriverOptions
 
 OutputFormat = Literal["text", "json", "stream-json", "claude-json"]
 STREAMS: tuple[OutputFormat, ...] = ("stream-json", "claude-json")
@@ -29,23 +32,6 @@ class Served(NamedTuple):
     columns: int
     lines: int
     resume: str = ""
-
-
-@dataclass(slots=True)
-class DriverOptions:
-    """What options of the Claude Agent SDK say and no flag does. ``tools`` are the only built-in ones (None: all),
-    ``ask`` are rules, ``mcp_servers`` entries as in ``.mcp.json`` and ``strict_mcp`` the only ones.
-    ``fork``: the session is continued in a copy. ``replays``: user
-    messages are repeated in the output with their ids."""
-
-    tools: list[str] | None = None
-    ask: list[str] = field(default_factory=list)
-    mcp_servers: dict[str, Any] = field(default_factory=dict)
-    strict_mcp: bool = False
-    sandbox: Literal["", "auto", "off"] = ""
-    effort: Literal["", "off", "low", "medium", "high"] = ""
-    fork: bool = False
-    replays: bool = False
 
 
 @dataclass(slots=True)

@@ -20,11 +20,12 @@ from agent_tui import terminal_output
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, is_driven, named_as_given
 from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, EXIT_USAGE, AgentError, ConfigError
-from agent_tui.options import SESSION_NAME, STREAMS, DriverOptions, Options, Served
+from agent_tui.options import SESSION_NAME, STREAMS, Options, Served
 from agent_tui.paths import settle_home, with_home
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
+    from agent_tui.driver_options import DriverOptions
     from agent_tui.engine.agent import Agent
     from agent_tui.paths import Paths
 

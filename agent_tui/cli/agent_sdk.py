@@ -10,8 +10,8 @@ from typing import Any
 
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import CLAUDE_LINES
+from agent_tui.driver_options import DriverOptions
 from agent_tui.errors import ConfigError
-from agent_tui.options import DriverOptions
 from agent_tui.tools.mcp_names import is_mcp_name
 from agent_tui.tools.rules.foreign import LARGEST, is_not_here, own_rules, parts_of
 

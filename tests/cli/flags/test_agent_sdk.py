@@ -16,9 +16,10 @@ from agent_tui.bootstrap import load_settings
 from agent_tui.cli import parse_options
 from agent_tui.cli.agent_sdk import in_flags
 from agent_tui.cli.arguments import is_driven
+from agent_tui.driver_options import DriverOptions
 from agent_tui.errors import ConfigError
 from agent_tui.headless.incoming import Asked, Wrong, incoming, parse
-from agent_tui.options import DriverOptions, Options
+from agent_tui.options import Options
 from agent_tui.paths import user_paths
 from tests.support.cli import Cli
 
