@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_tui.config import McpServer, Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.context.prompt import SYSTEM_PROMPT
+from agent_tui.context.skills import own_skills
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.calls import RoutedProvider
@@ -43,6 +44,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.access import BadFile, FileAccess
 from agent_tui.tools.mcp.config import project_servers, servers_in, servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
@@ -323,8 +325,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
-    extensions = Extensions(settings, paths, root, cwd, trust, None, RememberedOffers(store.offers, root), added)
-    notices += extensions.notices()
+    skill_folders = own_skills(paths.config, Path.home())
     if (theirs := strangers_root(cwd)) is not None:
         line = f"The repository {theirs} belongs to another user, so the project is {root}. To use the repository, add"
         notices.append(Notice("info", f"{plain_line(line, 400)} it to git's safe.directory.", "project"))
@@ -334,7 +335,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         root,
         paths.cache,
         added=added,
-        readable=[paths.cache / "output", *extensions.skills.folders],
+        readable=[paths.cache / "output", *skill_folders],
         hidden=[paths.config, paths.data, paths.state],
         secrecy=Secrecy(
             redactor.known,
@@ -344,7 +345,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     )
     output, temporary = paths.cache / "output", jail.policy().temporary
     permissions = Permissions(
-        Place(root, cwd, added, [output, temporary, *extensions.skills.folders], [paths.config, paths.data]),
+        Place(root, cwd, added, [output, temporary, *skill_folders], [paths.config, paths.data]),
         GivenRules(
             settings.permissions,
             remembered=[*store.rules.of(root, trust.identity), *foreign.in_force()],
@@ -368,6 +369,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     )
     jail.granted, jail.outputs.granted = permissions.grants, permissions.session_folders
     jail.denied = permissions.denied_below
+    files = permissions.files
+    extensions = Extensions(settings, paths, files, cwd, trust, None, RememberedOffers(store.offers, root))
+    notices += extensions.notices()
     parts = AgentParts(
         settings=settings,
         paths=paths,
@@ -379,12 +383,11 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         backend=client,
         catalogue=catalogue,
         workspace=Workspace(
-            root,
+            files,
             cwd,
-            added,
             (extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions),
             watched=extensions.memory.candidates,
-            system=(options.system_prompt or "").strip() or _prompt_file(options) or SYSTEM_PROMPT,
+            system=(options.system_prompt or "").strip() or _prompt_file(options, files) or SYSTEM_PROMPT,
             appended=_appended(options),
         ),
         permissions=permissions,
@@ -454,18 +457,19 @@ _PROMPT_FILE = 1024 * 1024
 """Bytes of a system prompt: more than most windows take."""
 
 
-def _prompt_file(options: Options) -> str:
+def _prompt_file(options: Options, files: FileAccess) -> str:
     """The text of ``--system-prompt-file``; empty where there is none. Raises ConfigError."""
     path, flag = options.system_prompt_file, options.written("system_prompt_file")
     if path is None:
         return ""
     try:
-        with with_home(path).open("rb") as file:
-            text = file.read(_PROMPT_FILE + 1).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError(f"{flag} {path}: {why}.") from None
-    if len(text) > _PROMPT_FILE:
+        data = files.read_given(path, _PROMPT_FILE)
+        text = data.decode("utf-8-sig")
+    except BadFile as error:
+        raise ConfigError(f"{flag} {path} {error}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{flag} {path}: not UTF-8 text.") from None
+    if len(data) > _PROMPT_FILE:
         raise ConfigError(f"{flag} {path}: larger than {_PROMPT_FILE // 1024} kB.")
     if not text.strip() or "\0" in text:
         raise ConfigError(f"{flag} {path}: {'not text' if text.strip() else 'empty'}.")

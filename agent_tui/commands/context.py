@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.bookkeeping import entries, why
@@ -98,7 +97,7 @@ async def context(agent: Agent, args: str) -> CommandResult:
         case "exact" if not rest:
             return Text(await exact_line(agent))
         case "export":
-            return Text(await export_line(agent, rest, agent.cwd))
+            return Text(await export_line(agent, rest))
         case "drop" | "fold":
             return await _once_told(agent, what, rest.split())
         case "restore" | "pin" | "unpin" | "undo":
@@ -385,7 +384,7 @@ async def exact_line(agent: Agent) -> str:
     return exact_text(await agent.context.count_exact())
 
 
-async def export_line(agent: Agent, words: str, cwd: Path) -> str:
+async def export_line(agent: Agent, words: str) -> str:
     """Writes the numbers, or those of a step, as JSON into the folder of exports, or where the user says, and tells
     where. Raises AgentError."""
     first, _, rest = words.partition(" ")
@@ -395,6 +394,6 @@ async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     data = context_json(ContextReport.compared(agent), path) if number is None else past_json(_past(agent, number))
     text = json.dumps(data, indent=2) + "\n"
     if where:
-        return f"Written to {await write_told(text, cwd / with_home(where))}"
+        return f"Written to {await write_told(agent, text, where)}"
     name = f"context-{agent.conversation.info.id}{'' if number is None else f'-step-{number}'}"
     return f"Written to {await write_export(text, agent.paths.exports, name, '.json')}"

@@ -75,6 +75,8 @@ class Layer(NamedTuple):
 
 def file_layer(path: Path, required: bool = False) -> Layer | None:
     """A TOML file; None when it does not exist and is not ``required``. Raises ConfigError with file and line."""
+    if not required and path.exists() and not path.is_file():
+        raise ConfigError(f"{path}: cannot be read: it is not a regular file.")
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:

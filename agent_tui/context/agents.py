@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
 from agent_tui.context.skills import SKILL_NAME, BadHead, Source, markdown_files, split_head
 from agent_tui.errors import ConfigError
 from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 
 AGENTS_FOLDERS = (Path(".agent-tui") / "agents", Path(".claude") / "agents")
 """Below a project or the home, ours first. Those of ours in the home are in the configuration folder."""
@@ -62,14 +62,14 @@ class AgentType:
         return self.tools is None or any(fnmatchcase(tool, name) for name in self.tools)
 
 
-def load_types(sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
+def load_types(files: FileAccess, sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
     """All types by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, AgentType] = {}
     failed: list[str] = []
     for source in sources:
         for path in _files(source.folder):
             try:
-                found = _load(path, source.within)
+                found = _load(files, path, source.reach)
             except (BadFile, BadHead) as error:
                 failed.append(f"{path}: {error}")
                 continue
@@ -81,8 +81,8 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in markdown_files(folder) if path.stem.lower() != "readme"]
 
 
-def _load(path: Path, within: Path | None) -> AgentType:
-    whole = read_text(path, within, TEXT_LIMIT)
+def _load(files: FileAccess, path: Path, reach: Reach) -> AgentType:
+    whole = files.read_beginning(path, TEXT_LIMIT, reach)
     if len(whole) > TEXT_LIMIT:
         raise BadFile(f"has more than {TEXT_LIMIT:,} characters")
     head, text = split_head(whole)
@@ -174,9 +174,9 @@ class AgentTypes:
     it is as it was trusted; they win over the user's of the same name. Files are read again when they changed."""
 
     def __init__(
-        self, config_dir: Path, home: Path, root: Path, trusted: bool, holds: Callable[[], bool] = lambda: True
+        self, config_dir: Path, home: Path, files: FileAccess, trusted: bool, holds: Callable[[], bool] = lambda: True
     ) -> None:
-        self._root = root
+        self._files = files
         self._holds = holds
         self._own = [Source(config_dir / "agents"), Source(home / AGENTS_FOLDERS[1])]
         self.trusted = trusted
@@ -198,11 +198,11 @@ class AgentTypes:
         """Reads what changed."""
         sources = list(self._own)
         if self.trusted and self._holds():
-            sources = [*(Source(self._root / folder, self._root) for folder in AGENTS_FOLDERS), *sources]
-        state = [(path, stamp(path)) for source in sources for path in _files(source.folder)]
+            sources = [*(Source(self._files.root / folder, "project") for folder in AGENTS_FOLDERS), *sources]
+        state = [(path, self._files.stamp(path)) for source in sources for path in _files(source.folder)]
         if state != self._state:
             self._state = state
-            loaded, self.failed = load_types(sources)
+            loaded, self.failed = load_types(self._files, sources)
             brought = {one.name for one in self._brought}
             self.loaded = [*self._brought, *(one for one in loaded if one.name not in brought)]
 

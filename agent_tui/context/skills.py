@@ -14,11 +14,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
+from agent_tui.context.prompt import LIMIT
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import SystemBlock
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 
 FENCE = "---"
 
@@ -111,20 +112,20 @@ class Skill:
 
 @dataclass(slots=True, frozen=True)
 class Source:
-    """A folder of skills. ``within`` bounds where links may lead; None: anywhere, it is the user's own."""
+    """A folder of skills or types of subagents, the user's own or the project's."""
 
     folder: Path
-    within: Path | None = None
+    reach: Reach = "own"
 
 
-def load_skills(sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
+def load_skills(files: FileAccess, sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
     """All skills by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, Skill] = {}
     failed: list[str] = []
     for source in sources:
         for path in _skill_files(source.folder):
             try:
-                skill = _load(path, source.within)
+                skill = _load(files, path, source.reach)
             except (BadFile, BadHead) as error:
                 failed.append(f"{path}: {error}")
                 continue
@@ -139,8 +140,8 @@ def _skill_files(folder: Path) -> list[Path]:
         return []
 
 
-def _load(path: Path, within: Path | None) -> Skill:
-    head, text = split_head(read_text(path, within, TEXT_LIMIT))
+def _load(files: FileAccess, path: Path, reach: Reach) -> Skill:
+    head, text = split_head(files.read_beginning(path, TEXT_LIMIT, reach))
     names = (head.get("name") or path.parent.name, path.parent.name)  # some write a title there
     name = next((one for one in names if SKILL_NAME.fullmatch(one)), path.parent.name)
     if SKILL_NAME.fullmatch(name) is None:
@@ -160,27 +161,27 @@ def _unused(head: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in head if key not in _USED)
 
 
+def own_skills(config_dir: Path, home: Path) -> list[Path]:
+    """The user's own folders of skills, whose files may be read."""
+    return [config_dir / "skills", *(home / folder for folder in SKILLS_FOLDERS)]
+
+
 class Skills:
     """The skills of a session. Those of the project count once its folder is trusted, and as long as ``holds`` says
     that it is as it was trusted; they win over the user's of the same name. Folders are looked at again before every
     turn, files read when they changed."""
 
     def __init__(
-        self, config_dir: Path, home: Path, root: Path, trusted: bool, holds: Callable[[], bool] = lambda: True
+        self, config_dir: Path, home: Path, files: FileAccess, trusted: bool, holds: Callable[[], bool] = lambda: True
     ) -> None:
-        self._root = root
+        self._files = files
         self._holds = holds
-        self._own = [Source(config_dir / "skills"), *(Source(home / folder) for folder in SKILLS_FOLDERS)]
+        self._own = [Source(folder) for folder in own_skills(config_dir, home)]
         self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self._only: Collection[str] | None = None
         self.loaded: list[Skill] = []
         self.failed: list[str] = []
-
-    @property
-    def folders(self) -> list[Path]:
-        """The user's own folders of skills, whose files may be read."""
-        return [source.folder for source in self._own]
 
     def trust(self) -> None:
         """The folder is trusted from now on."""
@@ -194,11 +195,11 @@ class Skills:
         """Reads what changed."""
         sources = list(self._own)
         if self.trusted and self._holds():
-            sources = [*(Source(self._root / folder, self._root) for folder in SKILLS_FOLDERS), *sources]
-        state = [(path, stamp(path)) for source in sources for path in _skill_files(source.folder)]
+            sources = [*(Source(self._files.root / folder, "project") for folder in SKILLS_FOLDERS), *sources]
+        state = [(path, self._files.stamp(path)) for source in sources for path in _skill_files(source.folder)]
         if state != self._state:
             self._state = state
-            loaded, self.failed = load_skills(sources)
+            loaded, self.failed = load_skills(self._files, sources)
             self.loaded = [skill for skill in loaded if self._only is None or skill.name in self._only]
 
     def blocks(self) -> list[SystemBlock]:
@@ -296,7 +297,7 @@ class FileCommand:
 
 
 def load_commands(
-    folder: Path, within: Path | None = None, shell: Shell | None = None
+    files: FileAccess, folder: Path, reach: Reach = "own", shell: Shell | None = None
 ) -> tuple[list[FileCommand], list[str]]:
     """The commands of a folder by name (``sub/name`` for a folder below), and a line for each that is broken."""
     named = folder.name == COMMANDS_FOLDERS[-1].name
@@ -307,7 +308,7 @@ def load_commands(
         try:
             if _COMMAND_NAME.fullmatch(name) is None:
                 raise BadHead("its name may have letters, digits, '_', ':' and '-'")
-            head, text = split_head(read_text(path, within))
+            head, text = split_head(files.read_beginning(path, LIMIT, reach))
             if not text.strip():
                 raise BadHead("has no text")
         except (BadFile, BadHead) as error:
@@ -341,7 +342,7 @@ class UserCommands:
         self,
         config_dir: Path,
         home: Path,
-        root: Path,
+        files: FileAccess,
         trusted: bool,
         prompts: Callable[[], list[UserCommand]] = list,
         holds: Callable[[], bool] = lambda: True,
@@ -349,7 +350,7 @@ class UserCommands:
     ) -> None:
         self._holds = holds
         self._own = [config_dir / "commands", *(home / folder for folder in COMMANDS_FOLDERS[1:])]
-        self._root = root
+        self._files = files
         self._prompts = prompts
         self._shell = shell
         self.trusted = trusted
@@ -363,15 +364,15 @@ class UserCommands:
 
     def all(self) -> list[UserCommand]:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
-        folders: list[tuple[Path, Path | None]] = [(folder, None) for folder in self._own]
+        folders: list[tuple[Path, Reach]] = [(folder, "own") for folder in self._own]
         if self.trusted and self._holds():
-            folders = [*((self._root / folder, self._root) for folder in COMMANDS_FOLDERS), *folders]
-        state = [(path, stamp(path)) for folder, _ in folders for path in markdown_files(folder)]
+            folders = [*((self._files.root / folder, "project") for folder in COMMANDS_FOLDERS), *folders]
+        state = [(path, self._files.stamp(path)) for folder, _ in folders for path in markdown_files(folder)]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, FileCommand] = {}
-            for folder, within in folders:
-                loaded, failed = load_commands(folder, within, self._shell)
+            for folder, reach in folders:
+                loaded, failed = load_commands(self._files, folder, reach, self._shell)
                 self.failed += failed
                 for command in loaded:
                     found.setdefault(command.name, command)

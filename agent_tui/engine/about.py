@@ -34,6 +34,7 @@ from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.git.repository import version_and_commit
 from agent_tui.tools.rules.foreign import foreign_rules
@@ -67,9 +68,9 @@ class Project:
         return self._parts.workspace.git.branch
 
     @property
-    def folders(self) -> list[Path]:
-        """The folders in which files are read and attached without asking: the project and the folders added to it."""
-        return [self._parts.root, *self._parts.added_dirs]
+    def files(self) -> FileAccess:
+        """What is read and written in the user's name, held to the rules of the session."""
+        return self._parts.permissions.files
 
     def heard(self, own_words: str) -> None:
         """The user wrote this themselves: hosts named in it may be fetched from."""

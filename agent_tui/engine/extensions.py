@@ -13,7 +13,7 @@ from typing import Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.agents import AgentType, AgentTypes
-from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
+from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, environment_text, git_facts
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, places
 from agent_tui.engine.request_prefix import RequestPrefix, refused
@@ -27,9 +27,10 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
-from agent_tui.text.numbers import plural, size
+from agent_tui.text.numbers import plural
 from agent_tui.tools.base import Tool
 from agent_tui.tools.builtin.conversation import SkillTool
+from agent_tui.tools.files.access import BadFile, FileAccess, Stamp
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt, RememberedOffers
 from agent_tui.tools.registry import SessionTools
@@ -74,25 +75,24 @@ class Extensions:
         self,
         settings: Settings,
         paths: Paths,
-        root: Path,
+        files: FileAccess,
         cwd: Path,
         trust: FolderTrust,
         home: Path | None = None,
         offers: RememberedOffers | None = None,
-        added: Sequence[Path] = (),
     ) -> None:
-        self._root = root
+        self._root, added = files.root, files.folders[1:]
         self._trust = trust
         trusted = trust.trusted
-        self.memory = MemoryFiles(paths.config, root, cwd, home or Path.home())
-        self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
-        self.agents = AgentTypes(paths.config, home or Path.home(), root, trusted, trust.holds)
+        self.memory = MemoryFiles(paths.config, files, cwd, home or Path.home())
+        self.skills = Skills(paths.config, home or Path.home(), files, trusted, trust.holds)
+        self.agents = AgentTypes(paths.config, home or Path.home(), files, trusted, trust.holds)
         self.mcp = McpManager(
-            settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers, added=added
+            settings.mcp, settings.tools, self._root, trusted, log_file=paths.log_file, remembered=offers, added=added
         )
         self._shell: Shell | None = None
         self.commands = UserCommands(
-            paths.config, home or Path.home(), root, trusted, self._prompts, trust.holds, self._output_of
+            paths.config, home or Path.home(), files, trusted, self._prompts, trust.holds, self._output_of
         )
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
@@ -321,18 +321,16 @@ class Workspace:
 
     def __init__(
         self,
-        root: Path,
+        files: FileAccess,
         cwd: Path,
-        added_dirs: Sequence[Path] = (),
         brought: Sequence[Callable[[], list[SystemBlock]]] = (),
         today: Callable[[], date] = date.today,
         watched: Callable[[], list[Path]] = list,
         system: str = SYSTEM_PROMPT,
         appended: Sequence[str] = (),
     ) -> None:
-        self._root = root
+        self.files, self._root, self._added = files, files.root, files.folders[1:]
         self.cwd = cwd
-        self._added = list(added_dirs)
         self._brought = brought
         self._today = today
         self._watched = watched
@@ -395,24 +393,28 @@ class Workspace:
 
     def pinnable(self, path: str) -> str:
         """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""
-        resolved = self.resolve(path)
-        _read(Path(resolved))
-        return resolved
+        try:
+            return str(self.files.read_whole(self.cwd / with_home(path), MAX_DOCUMENT_BYTES, "own").path)
+        except BadFile as error:
+            raise AgentError(f"Cannot pin {path}: it {error}.") from None
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
         """The stamps that tell whether memory files and pinned files are as they were. May be called in a thread."""
-        return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
+        return {path: self.files.stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
-        """The pinned files as they are now, and one line for each that cannot be read any more."""
+        """The pinned files as they are now, and one line for each that cannot be read any more. Those from outside the
+        project count as read from now on."""
         blocks: list[SystemBlock] = []
         problems: list[str] = []
         for path in pinned:
             try:
-                text = _read(Path(path))
-            except AgentError as error:
-                problems.append(f"Not sent: {error}")
+                data = self.files.read_whole(Path(path), MAX_DOCUMENT_BYTES, "exact").data
+            except BadFile as error:
+                problems.append(f"Not sent: the pinned {path} {error}.")
                 continue
+            self.files.note(Path(path))
+            text = data.decode("utf-8", "replace")
             name = str(Path(path).relative_to(self._root)) if Path(path).is_relative_to(self._root) else path
             blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))
         return blocks, problems
@@ -437,17 +439,3 @@ def update_text(then: str, now: str) -> str:
 def _facts(environment: str) -> list[str]:
     """The entries of an environment text; an entry may have several lines."""
     return ["- " + entry for entry in environment.split("\n- ")[1:]]
-
-
-def _read(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise AgentError(f"{path} is not a file.")
-        if path.stat().st_size > MAX_DOCUMENT_BYTES:
-            raise AgentError(f"{path} is larger than {size(MAX_DOCUMENT_BYTES)}; pin a smaller file.")
-        data = path.read_bytes()
-    except OSError as error:
-        raise AgentError(f"Cannot read {path}: {error.strerror or error}.") from error
-    if b"\0" in data:
-        raise AgentError(f"{path} is a binary file; only text can be pinned.")
-    return data.decode("utf-8", "replace")

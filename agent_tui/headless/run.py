@@ -51,9 +51,10 @@ from agent_tui.options import Options
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
+from agent_tui.tools.files.access import BadFile
 
 
-def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str]) -> list[AttachmentPart]:
+def pictures(paths: Sequence[Path], agent: Agent, written: Callable[[str, int], str]) -> list[AttachmentPart]:
     """The files of ``--image``; ``written`` says how the user named each. Raises ConfigError for what is no picture."""
     if not paths:
         return []
@@ -64,7 +65,9 @@ def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str
         flag = written("images", index)
         whole = with_home(path)
         try:
-            part = attachment(whole if whole.is_absolute() else cwd / whole, cwd)
+            part = attachment(agent.cwd / whole, agent.cwd, agent.project.files)
+        except BadFile as error:
+            raise ConfigError(f"{flag} {path} {error}.") from None
         except (OSError, ValueError) as error:
             raise ConfigError(f"{flag} {path}: {getattr(error, 'strerror', None) or error}.") from None
         if not part.media_type.startswith("image/"):
@@ -119,7 +122,7 @@ async def prepared(
     if "@" in typed:
         from agent_tui.commands.mentions import expand_mentions
 
-        named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.folders)
+        named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.files)
         resources, unread = await agent.project.mcp_attachments(typed)
         found += [*named, *resources]
         for problem in [*problems, *unread]:
@@ -413,7 +416,7 @@ class Run:
         self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = (), whole: bool = False
     ) -> PreparedMessage:
         """The message to send, as ``prepared`` makes it. Raises ConfigError for a picture that is none, too."""
-        given = [*given, *await asyncio.to_thread(pictures, images, self.agent.cwd, self._options.written)]
+        given = [*given, *await asyncio.to_thread(pictures, images, self.agent, self._options.written)]
         return await prepared(self.agent, typed, piped, given, whole=whole)
 
     async def _as_it_is(self, message: UserMessage) -> PreparedMessage:

@@ -29,6 +29,7 @@ from agent_tui.text.numbers import duration, size
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import GENERAL
 from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.files.access import BadFile, FileAccess
 from agent_tui.tools.mcp_names import CALL, is_mcp_name, short_name
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import as_file
@@ -410,16 +411,14 @@ def _of_settings(root: Path, place: Path) -> tuple[list[Hook], list[str]]:
     if not path.is_file():
         return [], ["not read: no file"] if path.is_symlink() or path.exists() else []
     try:
-        if not path.resolve().is_relative_to(root.resolve()):
-            return [], ["not read: it leads outside the project"]
-        with path.open("rb") as file:
-            data = file.read(_MOST_SETTINGS + 1)
+        data = FileAccess([root]).read(path, _MOST_SETTINGS, "project").data
         if len(data) > _MOST_SETTINGS:
             return [], [f"not read: larger than {size(_MOST_SETTINGS)}"]
         settings = json.loads(data)
-    except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not valid JSON"
-        return [], [f"not read: {why}"]
+    except BadFile as error:
+        return [], [f"not read: it {error}"]
+    except (ValueError, RecursionError):
+        return [], ["not read: not valid JSON"]
     groups = settings.get("hooks") if isinstance(settings, dict) else None
     if not groups:
         return [], []

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.agents import DESCRIPTION, TEXT_LIMIT, AgentType, AgentTypes
+from agent_tui.tools.files.access import FileAccess
 
 
 def write(path: Path, text: str) -> Path:
@@ -21,7 +22,7 @@ def head(**values: str) -> str:
 
 
 def types(tmp_path: Path, trusted: bool = True) -> AgentTypes:
-    found = AgentTypes(tmp_path / "config", tmp_path / "home", tmp_path / "project", trusted)
+    found = AgentTypes(tmp_path / "config", tmp_path / "home", FileAccess([tmp_path / "project"]), trusted)
     found.refresh()
     return found
 

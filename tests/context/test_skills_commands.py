@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent_tui.context.skills import DESCRIPTION, BadHead, Skills, UserCommands, split_head
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.tools.builtin.conversation import SkillTool
+from agent_tui.tools.files.access import FileAccess
 from tests.support.tool_context import make_context
 
 
@@ -81,7 +82,7 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
     write(root / ".agents/skills/bad/SKILL.md", "---\nname: bad\n---\n")
     write(root / ".agents/skills/wo rse/SKILL.md", "---\nname: ../x\ndescription: d\n---\n")
     write(root / ".agents/skills/titled/SKILL.md", "---\nname: A Title\ndescription: d\n---\ntitled text")
-    skills = Skills(config, home, root, trusted=False)
+    skills = Skills(config, home, FileAccess([root]), trusted=False)
     (block,) = skills.blocks()
     assert block.row == "skills" and "- pdf: own" in block.text
     assert skills.names() == ["other", "pdf"] and skills.failed == []
@@ -95,7 +96,7 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
 
 
 def test_a_new_skill_counts_at_once(tmp_path: Path) -> None:
-    skills = Skills(tmp_path / "config", tmp_path / "home", tmp_path / "project", True)
+    skills = Skills(tmp_path / "config", tmp_path / "home", FileAccess([tmp_path / "project"]), True)
     assert skills.blocks() == []
     write(tmp_path / "project/.agents/skills/new/SKILL.md", "---\ndescription: d\n---\ntext")
     assert "- new: d" in skills.blocks()[0].text
@@ -119,7 +120,7 @@ def test_user_commands_fill_in_their_arguments(tmp_path: Path) -> None:
     write(config / "commands/empty.md", "---\ndescription: d\n---\n")
     write(root / ".agent-tui/commands/fix.md", "theirs")
     write(root / ".agent-tui/commands/git/tidy.md", "tidy")
-    commands = UserCommands(config, tmp_path / "home", root, trusted=False)
+    commands = UserCommands(config, tmp_path / "home", FileAccess([root]), trusted=False)
     found = {c.name: c for c in commands.all()}
     assert set(found) == {"fix", "plain"} and len(commands.failed) == 2
     assert found["fix"].description == "Fixes an issue" and found["plain"].description == "Look around"
@@ -136,7 +137,7 @@ def test_links_out_of_the_project_are_not_followed(tmp_path: Path) -> None:
     secret.write_text("secret")
     (root / ".agent-tui/commands").mkdir(parents=True)
     (root / ".agent-tui/commands/x.md").symlink_to(secret)
-    commands = UserCommands(tmp_path / "config", tmp_path / "home", root, trusted=True)
+    commands = UserCommands(tmp_path / "config", tmp_path / "home", FileAccess([root]), trusted=True)
     assert commands.all() == [] and "leads out" in commands.failed[0]
 
 
@@ -150,7 +151,7 @@ def test_what_was_written_for_other_agents_is_read_where_it_stands(tmp_path: Pat
     write(root / ".agent-tui/commands/git/pr.md", "ours")
     write(home / ".codex/prompts/draft.md", "Draft $FILE for $$5, see $1. $OTHER")
     write(home / ".claude/commands/fix.md", "the user's")
-    commands = UserCommands(config, home, root, trusted=False)
+    commands = UserCommands(config, home, FileAccess([root]), trusted=False)
     assert [(c.name, c.description) for c in commands.all()] == [
         ("draft", "Draft $FILE for $$5, see $1. $OTHER"),
         ("fix", "the user's"),
@@ -175,7 +176,7 @@ async def test_the_output_of_commands_takes_their_place_and_what_is_typed_runs_n
 
     root = tmp_path / "project"
     write(root / ".claude/commands/look.md", "Now: !`git status $1`\nLog: !`git log`\nFor $ARGUMENTS")
-    commands = UserCommands(tmp_path / "config", tmp_path / "home", root, True, shell=shell)
+    commands = UserCommands(tmp_path / "config", tmp_path / "home", FileAccess([root]), True, shell=shell)
     (command,) = commands.all()
     text = command.expand("!`rm`")
     assert not isinstance(text, str)
@@ -187,7 +188,7 @@ def test_skills_of_other_agents_are_listed_unless_only_the_user_may_call_them(tm
     root, home = tmp_path / "project", tmp_path / "home"
     write(root / ".claude/skills/pdf/SKILL.md", "---\nname: pdf\nallowed-tools: Read\n---\n# Reads PDFs\nSo.")
     write(home / ".claude/skills/ship/SKILL.md", "---\ndescription: Ships\ndisable-model-invocation: true\n---\nShip.")
-    skills = Skills(tmp_path / "config", home, root, trusted=True)
+    skills = Skills(tmp_path / "config", home, FileAccess([root]), trusted=True)
     assert skills.names() == [] and skills.blocks()[0].text.endswith("- pdf: Reads PDFs")
     assert skills.names() == ["pdf"] and skills.find("ship") is None
     assert [(s.name, s.listed, s.unused) for s in skills.loaded] == [

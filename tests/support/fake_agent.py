@@ -51,6 +51,7 @@ from agent_tui.paths import Paths, in_project
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.keys import checked_key
 from agent_tui.providers.listing import ListedModel
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.pictures import fit_attachments
 from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage
@@ -619,14 +620,14 @@ class FakeServers(Part, ServerDesk):
 
 class FakeProject(Project):
     branch: str
-    folders: list[Path]
+    files: FileAccess
     trusted: bool
 
     def __init__(self, agent: FakeAgent) -> None:
         self.sign_in_addresses: dict[str, str] = {}
         self._agent = agent
         self.branch = "main"
-        self.folders = [agent.root]
+        self.files = FileAccess([agent.root])
         self.trusted = False
         self.own_commands: list[UserCommand] = []
         self.resources: list[tuple[str, str]] = []

@@ -349,4 +349,4 @@ def test_settings_that_lead_outside_are_not_read(tmp_path: Path) -> None:
     (project / ".claude").mkdir(parents=True)
     (tmp_path / "theirs.json").write_text(json.dumps(SETTINGS))
     (project / ".claude/settings.json").symlink_to(tmp_path / "theirs.json")
-    assert settings_hooks(project) == ([], [(".claude/settings.json", "not read: it leads outside the project")])
+    assert settings_hooks(project) == ([], [(".claude/settings.json", "not read: it leads out of the project")])

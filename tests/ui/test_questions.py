@@ -15,6 +15,7 @@ from textual import events
 from agent_tui.models.events import PermissionAsked, TurnEnded
 from agent_tui.models.messages import user_message
 from agent_tui.text.clean import spelled
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.ui.keys import PAUSE, TypingGuard
 from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import Clock, Running, running
@@ -244,7 +245,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     project, secret = tmp_path / "project", tmp_path / "id_rsa"
     project.mkdir()
     secret.write_text("PRIVATE")
-    run.agent.cwd, run.agent.project.folders = project, [project]
+    run.agent.cwd, run.agent.project.files = project, FileAccess([project])
     await run.type(f"see @{secret}")
     await run.pilot.press("enter")
     await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)

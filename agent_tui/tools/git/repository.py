@@ -153,9 +153,10 @@ def read_small(path: Path, within: Path, limit: int = SMALL) -> str:
     """The text of a regular file that really lies below ``within``; empty for anything else, and for what is larger
     than ``limit`` bytes."""
     try:
-        if not path.resolve().is_relative_to(within.resolve()):
+        real = path.resolve()
+        if not real.is_relative_to(within.resolve()):
             return ""
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (OSError, RuntimeError, ValueError):
         return ""
     with os.fdopen(descriptor, "rb") as file:

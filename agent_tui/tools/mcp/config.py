@@ -14,6 +14,7 @@ from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
+from agent_tui.tools.files.beneath import read_bounded
 from agent_tui.tools.mcp.protocol import ServerState
 
 FILE = ".mcp.json"
@@ -127,9 +128,10 @@ def _contradiction(server: McpServer) -> str:
 
 def _read_file(path: Path) -> tuple[dict[str, Any], str]:
     try:
-        if path.stat().st_size > MAX_FILE:
+        content = read_bounded(path.resolve(), MAX_FILE + 1)
+        if len(content) > MAX_FILE:
             return {}, "larger than 1 MB"
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         return {}, ""
     except OSError as error:

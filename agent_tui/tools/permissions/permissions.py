@@ -17,6 +17,7 @@ from agent_tui.config import PermissionMode
 from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_within
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import starts_when_fetched
@@ -55,6 +56,9 @@ class Permissions(Standing):
         super().__init__(place, given, holding)
         self.tells_hosts_apart, self._remotes = holding.tells_hosts_apart, remotes
         self.can_ask, self.reach = can_ask, reach or SessionReach()
+        self.files = FileAccess(
+            self.folders, self.denies_sending, self.rules.denied_patterns, lambda path: self.attached([path])
+        )
         self._when_changed: list[Callable[[], None]] = []
 
     def change_mode(self, mode: PermissionMode) -> None:

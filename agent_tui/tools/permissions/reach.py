@@ -127,10 +127,10 @@ class SessionReach:
         return before is not None and (not leaves or set(self._others(but)) <= set(before))
 
     def load(self, state: SessionState, first: bool = False) -> None:
-        """Another session is in force. The ``first`` one: what was said while it was being opened is for it."""
-        said = self._hosts if first else []
+        """Another session is in force. For the ``first`` one is what was said and read while it was being opened."""
+        said, read = (self._hosts, self._read) if first else ([], [])
         self._hosts = list(dict.fromkeys([*state.named_hosts, *said]))
-        self._read, self._granted = list(state.read_outside), {}
+        self._read, self._granted = list(dict.fromkeys([*state.read_outside, *read])), {}
 
     def kept(self, state: SessionState) -> SessionState:
         """``state`` with what has to be known when the session is opened again."""

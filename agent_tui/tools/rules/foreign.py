@@ -12,6 +12,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.beneath import read_bounded
 from agent_tui.tools.mcp_names import is_mcp_name, with_all_tools
 from agent_tui.tools.rules.standing import Which
 
@@ -90,7 +91,7 @@ def _read(file: Path, shown: str, found: ForeignRules) -> dict[str, object]:
     try:
         if not file.is_file() or file.stat().st_size > LARGEST:
             return {}
-        value = json.loads(file.read_text("utf-8", "replace"))
+        value = json.loads(read_bounded(file.resolve(), LARGEST).decode("utf-8", "replace"))
     except (OSError, ValueError, RecursionError) as error:
         found.unused.append(f"{shown}: cannot be read ({plain_line(str(error), 100)})")
         return {}

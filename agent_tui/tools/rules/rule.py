@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from agent_tui.errors import ConfigError, ToolError
@@ -113,9 +114,9 @@ def path_matches(pattern: str | None, path: Path, root: Path) -> bool:
 def covers(pattern: str | None, path: Path, root: Path) -> bool:
     """Returns whether a resolved path matches, or a folder that it lies in: what is said against a folder is said
     against all in it."""
-    if path_matches(pattern, path, root):
-        return True
-    return any(path_matches(pattern, folder, root) for folder in path.parents if folder not in (root, *root.parents))
+    around = (root, *root.parents)
+    below = takewhile(lambda folder: folder not in around, path.parents)
+    return path_matches(pattern, path, root) or any(path_matches(pattern, folder, root) for folder in below)
 
 
 def _matches_behind_link(start: Path, rest: str, path: Path) -> bool:

@@ -291,6 +291,16 @@ class Standing:
         """Returns whether a rule denies reading a file, by this name or, with hard links, by another."""
         return self.rules.denies_reading(path) or self._is_other_name(path)
 
+    def denies_sending(self, path: Path) -> bool:
+        """The same for what is read without a call: the other names may be anywhere, and the disk is looked at now."""
+        if self.rules.denies_reading(path):
+            return True
+        if not self.rules.denied_patterns() or not has_other_names(path):
+            return False
+        self.denied.look_again()
+        found = self.denied.find(None)
+        return path in found.paths or bool(found.incomplete)
+
     def _is_other_name(self, path: Path) -> bool:
         if not self.rules.denied_patterns() or not has_other_names(path):
             return False

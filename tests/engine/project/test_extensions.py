@@ -18,6 +18,7 @@ from agent_tui.models.messages import ToolCallPart
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.store.store import Store
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.mcp_servers import stdio
 from tests.support.tool_context import make_context, permissions_of
@@ -33,7 +34,7 @@ def make(tmp_path: Path, settings: Settings | None = None, trusted: bool = False
         trust = FolderTrust(root, store.trust)
         if trusted:
             assert trust.accept()
-    return Extensions(settings or Settings(), paths, root, root, trust, home=tmp_path / "home")
+    return Extensions(settings or Settings(), paths, FileAccess([root]), root, trust, home=tmp_path / "home")
 
 
 def fill(root: Path) -> None:

@@ -85,7 +85,7 @@ async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_e
     (project / "notes.md").write_text("notes\n")
     async with running(parts_for(tmp_path / "home", project, script=SCRIPT)) as (agent, recorder):
         await talk(agent, RULE, "What about the store?")
-        agent.turns.submit("These are mine.", [attachment(project / "notes.md", project)])
+        agent.turns.submit("These are mine.", [attachment(project / "notes.md", project, agent.project.files)])
         await agent.turns.join()
         agent.context.pin("notes.md")
         before = agent.conversation.info.id

@@ -16,6 +16,7 @@ from agent_tui.config import PermissionsConfig
 from agent_tui.context.prompt import git_facts
 from agent_tui.engine.extensions import Workspace
 from agent_tui.tools.base import Intent
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.git.outside import OutsideGit
 from agent_tui.tools.git.repository import PINNED, Repository, find_git, find_repository, own_git
 from tests.support.cli import REPOSITORY
@@ -34,7 +35,7 @@ def look(root: Path) -> None:
     """Every use of git that the program makes for itself."""
     git_facts(root)
     project_files(root)
-    workspace = Workspace(root, root, today=lambda: date(2026, 1, 1))
+    workspace = Workspace(FileAccess([root]), root, today=lambda: date(2026, 1, 1))
     workspace.look()
     assert workspace.environment
     for command in ("git status", "git diff", "git log -p", "cat a"):
