@@ -39,4 +39,9 @@ def test_a_home_that_cannot_be_written_is_replaced(home: dict[str, str]) -> None
 
 def test_what_a_test_starts_hears_nothing_of_it_either() -> None:
     told = subprocess.run([sys.executable, "-c", "import os; print(*os.environ)"], capture_output=True, text=True)
-    assert NOISE.keys() & set(told.stdout.split()) <= {"TERM", "TZ"}
+    assert NOISE.keys() & set(told.stdout.split()) <= {
+        "TERM",
+        "TZ",
+        "COLUMNS",
+        "LINES",
+    }  # the last two: Textual, of its own size
