@@ -44,16 +44,17 @@ from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.access import BadFile, FileAccess
-from agent_tui.tools.mcp.config import servers_of
+from agent_tui.tools.mcp.config import checked_servers, servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
-from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
+from agent_tui.tools.rules.rule import BUILTIN, checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Secrecy
 
 if TYPE_CHECKING:
+    from agent_tui.driver_options import DriverOptions
     from agent_tui.tools.hooks import Hook
 
 
@@ -156,9 +157,23 @@ def load_settings(options: Options, paths: Paths, project: Layer | None) -> Sett
         for index, rule in enumerate(given):
             checked_rules([rule], options.written(name, index))
         rules += given
+    if (driver := options.driver) is not None and driver.strict_mcp:
+        settings.mcp = {}
     for file in options.mcp_config:
         settings.mcp.update(servers_of(file))
+    if driver is not None:
+        _take_driver(driver, settings)
     return settings
+
+
+def _take_driver(driver: DriverOptions, settings: Settings) -> None:
+    """Puts into the settings what the driver says and no flag does."""
+    settings.permissions.ask += driver.ask
+    if driver.tools is not None:
+        settings.tools.disabled += [tool for tool in sorted(BUILTIN) if tool not in driver.tools]
+    if driver.sandbox:
+        settings.sandbox.mode = driver.sandbox
+    settings.mcp.update(checked_servers(driver.mcp_servers, "mcp_servers"))
 
 
 def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Settings) -> Callable[[], list[Hook]]:
@@ -293,6 +308,7 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
     keep_out_of((root, cwd))
     trust = FolderTrust(root, store.trust, cwd)
+    trust.has_servers = options.driver is None or not options.driver.strict_mcp
     own = await asyncio.to_thread(_settings_of_run, options, paths, None)
     if commands := _commands_of(own):
         trust.commands = commands

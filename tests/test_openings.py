@@ -14,7 +14,8 @@ OPENERS = {"tools/files/access.py", "tools/files/beneath.py", "tools/files/text.
 
 ELSEWHERE = {
     "agent-tui's own folders, temporary files and package": """
-        acp.py cli/subcommands.py commands/desktop.py commands/export/page.py config/schema.py history.py paths.py
+        acp.py cli/subcommands.py commands/desktop.py commands/export/page.py config/schema.py engine/transcript.py
+        history.py paths.py
         pipes/pipe.py providers/demo_script.py providers/litellm.py serve/server.py store/database.py store/locks.py
         store/repair.py tools/children/git_broker.py tools/children/job.py tools/git/outside.py tools/mcp/tokens.py
         tools/output.py tools/sandbox/box.py tools/sandbox/keep.py tools/sandbox/protected.py ui/first_frame.py
@@ -23,7 +24,7 @@ ELSEWHERE = {
         tools/files/history.py tools/files/kept.py""",
     "what the system says of processes, and the ends of pipes": """
         cli/__init__.py cli/piped.py control/lines.py tools/children/process.py tools/sandbox/attempts.py""",
-    "devices and pipes of the user's, named at the start": "cli/sessions.py headless/schema.py",
+    "files, devices and pipes of the user's, named at the start": "cli/agent_sdk.py cli/sessions.py headless/schema.py",
     "the sandbox: what is held, masked and shown, and the scripts that start it": """
         tools/sandbox/confine.py tools/sandbox/network.py tools/sandbox/newroot.py tools/sandbox/outputs.py
         tools/sandbox/places.py tools/sandbox/policy.py tools/sandbox/relay.py tools/sandbox/share.py

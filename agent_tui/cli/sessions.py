@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,7 @@ def _delete(values: argparse.Namespace) -> None:
                 terminal_output.tell("Not deleted.")
                 return
         store.delete(info.id)
+    shutil.rmtree(user_paths().cache / "output" / info.id, ignore_errors=True)
     terminal_output.tell(f"Deleted {info.id}.")
 
 

@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from agent_tui.context.skills import SKILL_NAME, Accepted, BadHead, Source, markdown_files, split_head
+from agent_tui.errors import ConfigError
+from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
@@ -109,6 +111,31 @@ def _load(files: FileAccess, path: Path, reach: Reach) -> AgentType:
     )
 
 
+def type_of(name: str, said: Metadata) -> AgentType:
+    """The type of subagent that a program describes as the SDK of Claude Code does. Raises ConfigError."""
+    what = f"agents: {plain_line(name, 60)}"
+    if SKILL_NAME.fullmatch(name) is None:
+        raise ConfigError(f"{what}: its name may have letters, digits, '.', '_' and '-', at most 64.")
+    for key, value in said.items():
+        if key not in _USED | {"prompt"} and value not in (None, [], ""):
+            raise ConfigError(f"{what}: {key} is not taken; description, prompt, tools, disallowedTools and model are.")
+    description, prompt, model = (said.get(key) or "" for key in ("description", "prompt", "model"))
+    if not all(isinstance(text, str) for text in (description, prompt, model)) or not prompt.strip():
+        raise ConfigError(
+            f"{what}: its description, prompt and model must be texts, and the prompt must say something."
+        )
+    lists = [said.get(key) for key in ("tools", "disallowedTools")]
+    if not all(each is None or (isinstance(each, list) and all(isinstance(t, str) for t in each)) for each in lists):
+        raise ConfigError(f"{what}: tools and disallowedTools must be lists of names.")
+    tools, strange = _tools(",".join(lists[0] or ()))
+    without, unknown = _tools(",".join(lists[1] or ()), taken=True)
+    if odd := [*strange, *unknown]:
+        raise ConfigError(f"{what}: there is no {odd[0]} here.")
+    own_model = "" if model == "inherit" else model
+    about = plain_line(description, DESCRIPTION)
+    return AgentType(name, about, prompt, Path(), None if lists[0] is None else tools, without or (), own_model)
+
+
 def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, list[str]]:
     """The tools of a list, by our names (None: all), and what in it is none. A tool that is only given for some calls
     (``Bash(git *)``) is not given at all, and one that is ``taken`` for some is taken whole: nothing here holds it to
@@ -154,8 +181,14 @@ class AgentTypes:
         self._accepted = accepted
         self._own = [Source(config_dir / "agents"), Source(home / AGENTS_FOLDERS[1])]
         self._state: list[tuple[Path, Stamp | None]] | None = None
+        self._brought: list[AgentType] = []
         self.loaded: list[AgentType] = []
         self.failed: list[str] = []
+
+    def bring(self, types: Sequence[AgentType]) -> None:
+        """Has these too, whoever is named alike."""
+        self._brought = list(types)
+        self._state = None
 
     def refresh(self) -> None:
         """Reads what changed."""
@@ -166,7 +199,9 @@ class AgentTypes:
         state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state = state
-            self.loaded, self.failed = load_types(self._files, sources)
+            loaded, self.failed = load_types(self._files, sources)
+            names = {one.name for one in self._brought}
+            self.loaded = [*self._brought, *(one for one in loaded if one.name not in names)]
 
     def find(self, name: str) -> AgentType | None:
         """The type of that name; None where there is none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
@@ -186,8 +186,13 @@ class Skills:
         self._accepted = accepted
         self._own = [Source(folder) for folder in own_skills(config_dir, home)]
         self._state: list[tuple[Path, Stamp | None]] | None = None
+        self._only: Collection[str] | None = None
         self.loaded: list[Skill] = []
         self.failed: list[str] = []
+
+    def narrow(self, names: Collection[str] | None) -> None:
+        """Has only those named from now on (None: all)."""
+        self._only, self._state = names, None
 
     def refresh(self) -> None:
         """Reads what changed."""
@@ -198,7 +203,8 @@ class Skills:
         state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state = state
-            self.loaded, self.failed = load_skills(self._files, sources)
+            loaded, self.failed = load_skills(self._files, sources)
+            self.loaded = [skill for skill in loaded if self._only is None or skill.name in self._only]
 
     def blocks(self) -> list[SystemBlock]:
         """One block that lists names and descriptions; none without skills."""

@@ -107,6 +107,8 @@ class FolderTrust:
 
     def __init__(self, root: Path, stored: Trust, cwd: Path | None = None) -> None:
         self.root = root
+        self.has_servers = True
+        """Whether the servers of the project's ``.mcp.json`` count in this run."""
         self._stored, self._cwd = stored, cwd or root
         self._commands: Sequence[Command] = ()
         self._record: list[AcceptedItem] | None = None
@@ -248,6 +250,8 @@ class FolderTrust:
         """The MCP servers of ``.mcp.json``, and which of them wait."""
         from agent_tui.tools.mcp.config import ProjectServers
 
+        if not self.has_servers:
+            return ProjectServers()
         here = [item for item in self.brought.items if item.source == MCP_FILE.as_posix()]
         why = "; ".join(item.problem for item in here if item.kind == "file")
         servers = [item for item in here if item.kind == "MCP server"]

@@ -121,7 +121,7 @@ class Steer:
 
 @dataclass(slots=True, frozen=True)
 class SetModel:
-    """Talks to another model from the next message on."""
+    """Talks to another model from the next message on; without a name, to that of new sessions."""
 
     model: str
 
@@ -161,6 +161,32 @@ class Compact:
 
 
 @dataclass(slots=True, frozen=True)
+class GetServers:
+    """Every MCP server: its name, its state and a line about it."""
+
+
+@dataclass(slots=True, frozen=True)
+class ReconnectServer:
+    """Connects an MCP server anew."""
+
+    name: str
+
+
+@dataclass(slots=True, frozen=True)
+class StopTask:
+    """Ends a command or a subagent in the background."""
+
+    id: str
+
+
+@dataclass(slots=True, frozen=True)
+class RestoreFiles:
+    """Puts the files as they were before one of the user's messages; the conversation stays as it is."""
+
+    message: str
+
+
+@dataclass(slots=True, frozen=True)
 class Answer:
     """Answers the open question of that id; ``text`` is words, or a form's values as JSON."""
 
@@ -169,7 +195,10 @@ class Answer:
     text: str = ""
 
 
-Request: TypeAlias = Interrupt | Steer | SetModel | SetMode | SetThinking | GetContext | EditContext | Compact | Answer
+Request: TypeAlias = (
+    Interrupt | Steer | SetModel | SetMode | SetThinking | GetContext | EditContext | Compact | Answer
+    | GetServers | ReconnectServer | StopTask | RestoreFiles
+)  # fmt: skip
 ControlEvent: TypeAlias = Event | Question
 """What a caller hears. ``PermissionAsked``, ``PlanPresented``, ``QuestionAsked``, ``ServerAsked`` and ``StopAsked`` do
 not come."""
@@ -236,7 +265,9 @@ class Control:
                 agent.turns.steer(text, fitted, typed=first_paragraph(text))
                 return {}
             case SetModel(model):
-                info, _ = await agent.models.switch(model)
+                info, _ = await agent.models.switch(
+                    model or agent.parts.model_key or agent.parts.catalogue.default().key
+                )
                 return {"model": info.spec.key}
             case SetMode(mode):
                 known = next((each for each in PERMISSION_MODES if MODES_ELSEWHERE.get(mode, mode) == each), None)
@@ -262,6 +293,17 @@ class Control:
             case Compact(focus):
                 await agent.compaction.now(focus)
                 return {"total": agent.context.usage().total}
+            case GetServers():
+                told = agent.project.mcp_servers()
+                return {"servers": [{"name": name, "state": state, "detail": detail} for name, state, detail in told]}
+            case ReconnectServer(name):
+                return {"text": await agent.project.mcp_reconnect(name)}
+            case StopTask(task):
+                await agent.background.jobs.stop(task, "the user")
+                return {}
+            case RestoreFiles(message):
+                moved = await agent.branches.restore_files(message)
+                return {"restored": [str(path) for path in moved.put], "left": [*moved.left]}
             case Answer(question, options, text):
                 self._settle(question, options, text)
                 return {}

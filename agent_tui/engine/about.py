@@ -41,6 +41,7 @@ from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.rules.standing import Which
 
 if TYPE_CHECKING:
+    from agent_tui.context.agents import AgentType
     from agent_tui.tools.mcp.manager import McpManager
 
 
@@ -190,6 +191,17 @@ class Project:
     def mcp_servers(self) -> list[Row]:
         """(name, state, detail) of every MCP server."""
         return [*self._extensions.mcp.servers()] if self._extensions is not None else []
+
+    def mcp_tools(self) -> list[tuple[str, str]]:
+        """(name, server) of every tool that a connected MCP server offers, both as they themselves say them."""
+        return self._extensions.mcp.offered_tools() if self._extensions is not None else []
+
+    def bring(self, agents: Sequence[AgentType], skills: Collection[str] | None) -> None:
+        """Has these types of subagents too, which win over those in files, and of the skills only those named (None:
+        all)."""
+        if self._extensions is not None:
+            self._extensions.agents.bring(agents)
+            self._extensions.skills.narrow(skills)
 
     async def mcp_reconnect(self, name: str) -> str:
         """Connects an MCP server again; one line on how that went."""

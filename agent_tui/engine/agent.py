@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from agent_tui.engine.about import Project
@@ -37,6 +37,7 @@ from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
 
 if TYPE_CHECKING:
+    from agent_tui.tools.hooks import Hook
     from agent_tui.tools.mcp.manager import McpManager
     from agent_tui.tools.starter import Ran
 
@@ -117,6 +118,10 @@ class Agent:
     def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
         """Calls ``callback`` with every event from now on; returns what ends that."""
         return self.events.subscribe(callback)
+
+    def bring_hooks(self, hooks: Sequence[Hook]) -> None:
+        """Runs these hooks too from now on: those of the program that drives the run."""
+        self._state.hooks.bring(hooks)
 
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises

@@ -24,7 +24,7 @@ from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec, Provider
 from agent_tui.models.steps import Step
 from agent_tui.paths import Paths
@@ -38,6 +38,7 @@ from agent_tui.tools.rules.foreign import ForeignRules
 from agent_tui.tools.sandbox.jail import Jail
 
 if TYPE_CHECKING:
+    from agent_tui.engine.transcript import HookTranscript
     from agent_tui.tools.hooks import Hook
     from agent_tui.tools.starter import Starter
 
@@ -251,6 +252,7 @@ class AgentState:
         self.events = Hub(parts.secrets.mask)
         self.run = RunStates()
         self._binding: Binding | None = None
+        self._hooks_transcript: HookTranscript | None = None
         self.hooks = Hooks(parts.hooks, self.events.publish, self.events.keep, self.events.subscribe, self._facts)
         """The user's commands that run at events."""
 
@@ -267,12 +269,22 @@ class AgentState:
             self.environment,
             self.starter,
             None if numbers is None else partial(numbers, runtime.usage(), list(conversation.steps)),
+            partial(self._transcript, list(conversation.path)),
         )
 
     @cached_property
     def starter(self) -> Starter:
         """Starts hooks and the status command."""
         return starter_for(self.parts.trust, self.parts.paths)
+
+    def _transcript(self, messages: Sequence[Message]) -> Path:
+        """Writes what of the conversation its hooks have not been shown yet; returns the file."""
+        from agent_tui.engine.transcript import HookTranscript
+
+        self._hooks_transcript = self._hooks_transcript or HookTranscript()
+        parts, session = self.parts, self.conversation.info.id
+        folder = parts.paths.cache / "output" / session
+        return self._hooks_transcript.update(folder, session, parts.cwd, messages, parts.secrets)
 
     def environment(self, own: bool) -> Mapping[str, str]:
         """What a hook finds: the user's ``own`` all that this program has, as their ``!commands`` do."""

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from agent_tui import __version__, terminal_output
+from agent_tui import terminal_output
 from agent_tui.commands import registry
 from agent_tui.commands.turn_words import EXIT_BY_REASON
+from agent_tui.context.agents import type_of
 from agent_tui.control.control import Control, ControlEvent, Interrupt, Question
 from agent_tui.control.lines import MAX_LINE, own_input
 from agent_tui.engine.agent import Agent
@@ -33,9 +34,11 @@ from agent_tui.errors import (
     ConfigError,
     RequiredServerError,
 )
+from agent_tui.headless.callbacks import Callbacks
 from agent_tui.headless.incoming import (
     Answered,
     Asked,
+    Initialize,
     UserMessage,
     Wrong,
     incoming,
@@ -162,6 +165,7 @@ class Run:
         self._steps_before = 0
         self._control: Control | None = None
         self._doing: set[asyncio.Task[None]] = set()
+        self._callbacks = Callbacks(lambda entry: self.write(partial(self.printer.control, entry)))
         self._wrong_lines = False
         self._driven = False
 
@@ -220,7 +224,10 @@ class Run:
                     break
                 asked = True
                 self._held -= message.size
-                await self._message(partial(self._prepare, message.text, "", (), message.attachments))
+                if message.verbatim:
+                    await self._message(partial(self._as_it_is, message))
+                else:
+                    await self._message(partial(self._prepare, message.text, "", (), message.attachments))
             if self._doing:
                 await asyncio.wait(self._doing)
             if not (asked or self._driven or self._stopped.is_set()):
@@ -241,7 +248,7 @@ class Run:
             async for item in incoming(own_input()):
                 match item:
                     case UserMessage() if self._held + item.size > 2 * MAX_LINE and self._held:
-                        self._wrong(Wrong("Too many messages are queued; this one was refused."))
+                        self._wrong(Wrong("Too many messages are queued; this one was refused.", is_message=True))
                     case UserMessage():
                         control.pass_over_stop()
                         self._unsent += 1
@@ -255,12 +262,14 @@ class Run:
                         self._doing.add(task)
                         task.add_done_callback(self._doing.discard)
                     case Answered():
-                        self._answer(control, item)
+                        if not self._callbacks.take(item):
+                            self._answer(control, item)
                     case Wrong():
                         self._wrong(item)
         except ConfigError as error:
             await waiting.put(error)
         control.nobody_answers()
+        self._callbacks.gone()
         await waiting.put(None)
 
     def _interrupt(self) -> bool:
@@ -276,32 +285,36 @@ class Run:
             self._driven = True
             self._respond(item.id, {"subtype": "error", "error": item.text})
         else:
-            self._wrong_lines = True
-            self.write(partial(self.printer.wrong_line, item.text))
+            if not self.printer.answers_once:
+                self._wrong_lines = True
+            elif item.is_message:
+                self.code = EXIT_USAGE  # until the next turn: that of the last result counts there
+            self.write(partial(self.printer.wrong_line, item.text, item.is_message))
 
     async def _do(self, control: Control, asked: Asked) -> None:
         try:
-            if asked.request is None:
-                done = self._introduction()
+            if isinstance(asked.request, Initialize):
+                done = self._initialize(asked.request.brings)
             elif isinstance(asked.request, Interrupt):
                 done = {"interrupted": self._interrupt()}
             else:
-                done = await control.do(asked.request)
+                done = self.printer.done(asked.request, await control.do(asked.request))
         except AgentError as error:
             self._respond(asked.id, {"subtype": "error", "error": str(error)})
         else:
             self._respond(asked.id, {"subtype": "success", "response": done})
 
-    def _introduction(self) -> Metadata:
-        agent = self.agent
-        return {
-            "version": __version__,
-            "session_id": agent.conversation.info.id,
-            "model": agent.models.spec.key,
-            "models": [spec.key for spec in agent.models.all()],
-            "mode": agent.mode.now,
-            "commands": [{"name": own.name, "description": own.description} for own in agent.project.user_commands()],
-        }
+    def _initialize(self, brings: Metadata) -> Metadata:
+        """Takes over what the driver brings along. Raises ConfigError."""
+        hooks = self._callbacks.hooks(brings.get("hooks") or {})
+        agents, skills = brings.get("agents") or {}, brings.get("skills")
+        if not isinstance(agents, dict) or not all(isinstance(said, dict) for said in agents.values()):
+            raise ConfigError("initialize: agents must be an object of objects.")
+        if not (skills is None or (isinstance(skills, list) and all(isinstance(name, str) for name in skills))):
+            raise ConfigError("initialize: skills must be a list of names.")
+        self.agent.project.bring([type_of(name, said) for name, said in agents.items()], skills)
+        self.agent.bring_hooks(hooks)
+        return self.printer.introduction()
 
     def _respond(self, name: str, response: Metadata) -> None:
         entry = {"type": "control_response", "response": {"request_id": name, **response}}
@@ -352,7 +365,7 @@ class Run:
             await self._turn(preparing.result())
             await self._fit_schema()
         self.write(self.printer.end_turn)
-        self.code = self.code or self._exit_code()
+        self.code = self._exit_code() if self.printer.answers_once else self.code or self._exit_code()
 
     async def _turn(self, message: PreparedMessage, *, due: bool = False) -> None:
         self._over.clear()
@@ -406,6 +419,11 @@ class Run:
         given = [*given, *await asyncio.to_thread(pictures, images, self.agent, self._options.written)]
         return await prepared(self.agent, typed, piped, given, whole=whole)
 
+    async def _as_it_is(self, message: UserMessage) -> PreparedMessage:
+        if self.agent.parts.extensions is not None:
+            await self.agent.parts.extensions.ready()
+        return PreparedMessage(message.text, await self.agent.project.fitted(message.attachments), [])
+
 
 def _on_signals(stop: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
@@ -455,13 +473,17 @@ async def run_headless(
     _on_signals(run.stop)
     try:
         await agent.start()
+        if options.driver is not None and options.driver.fork:
+            await agent.sessions.fork()
+        if options.driver is not None and options.driver.effort:
+            agent.models.set_effort(options.driver.effort)
         printer.begin()
         if agent.conversation.read_only:
             run.code = EXIT_ERROR
         else:
             need_model(agent, options)
             await (run.many() if options.input_format == "stream-json" else run.one(piped))
-        run.write(printer.finish)
+        run.write(partial(printer.finish, run.code))
     except (ConfigError, RequiredServerError) as error:
         if agent.opened:  # a stream of events ends as every other does
             run.write(partial(printer.fail, str(error)))

@@ -5,12 +5,14 @@ Names and JSON are those of Claude Code, so that a script which was written for 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
+import os.path
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,10 +20,11 @@ from typing import Any, Literal
 from agent_tui.config import HOOK_EVENTS
 from agent_tui.config.files import Layer
 from agent_tui.config.schema import matcher_problem
-from agent_tui.errors import ToolError
+from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
+from agent_tui.text.numbers import duration
 from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import GENERAL
 from agent_tui.tools.mcp_names import CALL, is_mcp_name, short_name
@@ -48,7 +51,8 @@ _NAMES: Mapping[str, str] = {
 
 @dataclass(slots=True, frozen=True)
 class Hook:
-    """A command at an event. ``own``: the user's own configuration names it. ``source`` says where it is from."""
+    """A command at an event, or a ``call`` of the program that drives the run, which ``command`` names then. ``own``:
+    the user's own configuration names it. ``source`` says where it is from. ``blocks``: so does its failure."""
 
     event: str
     command: str
@@ -56,6 +60,8 @@ class Hook:
     timeout: float | None = None
     source: str = ""
     own: bool = False
+    call: Callable[[Metadata], Awaitable[Metadata]] | None = None
+    blocks: bool = False
 
     @property
     def seconds(self) -> float:
@@ -119,6 +125,18 @@ def changed_input(tool: str, arguments: Metadata, told: Metadata) -> Metadata:
     return {"timeout_ms" if tool == "bash" and name == "timeout" else name: value for name, value in told.items()}
 
 
+async def run_callback(hook: Hook, told: Metadata) -> Ran:
+    """Has the driver run a hook of its own, as long as that may take."""
+    assert hook.call is not None
+    try:
+        async with asyncio.timeout(hook.seconds):
+            return Ran(said=await hook.call(told))
+    except TimeoutError:
+        return Ran(problem=f"took more than {duration(hook.seconds)} and was given up")
+    except AgentError as error:
+        return Ran(problem=f"failed: {one_line(str(error), 300)}")
+
+
 Choice = Literal["", "allow", "ask"]
 
 
@@ -151,11 +169,12 @@ class Answer:
 def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
     """Returns what a hook means that was told ``payload``. Its JSON wins over its exit code, unless that is 2."""
     if ran.problem:
-        return Answer(problem=ran.problem)
+        blocked = ran.problem if hook.blocks and hook.event in BLOCKING else None
+        return Answer(problem=ran.problem, blocked=blocked)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")
     answer = Answer()
-    data = decision_in(text, payload or {}, at_end=adds_text)
+    data = ran.said if ran.said is not None else decision_in(text, payload or {}, at_end=adds_text)
     if data is not None:
         try:
             answer = _understood(hook, data)

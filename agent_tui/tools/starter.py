@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
 from agent_tui.paths import private_dir, with_home
 from agent_tui.pipes.programs import find_program, program_environment, why_not_found
 from agent_tui.records import dataclass
@@ -39,12 +40,14 @@ _FOR_SERVERS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
 @dataclass(slots=True, frozen=True)
 class Ran:
-    """How a command ended. ``problem`` says why it did not come to an end of its own, or was not started."""
+    """How a command ended. ``problem`` says why it did not come to an end of its own, or was not started; ``said`` is
+    what a driver's callback answered in its place."""
 
     code: int = 0
     output: str = ""
     errors: str = ""
     problem: str = ""
+    said: Metadata | None = None
 
 
 class Starter:

@@ -146,10 +146,16 @@ def test_nothing_is_used_before_and_all_of_it_after(root: Path, store: Store) ->
     trust = FolderTrust(root, store.trust)
     assert trust.state == "never" and used(trust) == set() and not trust.lets_git_out
     line = trust.line()
-    assert "2 hooks, 2 MCP servers" in line.replace("3 MCP", "2 MCP") and "/trust" in line and "\n" not in line
+    assert "2 hooks, 3 MCP servers" in line and "/trust" in line and "\n" not in line
     accepted(root, store)
     again = FolderTrust(root, store.trust)
     assert again.is_settled and used(again) == ALL and again.lets_git_out and again.line() == ""
+
+
+def test_a_run_without_the_servers_of_the_project_has_none(root: Path, store: Store) -> None:
+    trust = accepted(root, store)
+    trust.has_servers = False
+    assert ALL - used(trust) == {"files", "web"}
 
 
 def test_a_folder_that_brings_nothing_says_nothing(tmp_path: Path, store: Store) -> None:

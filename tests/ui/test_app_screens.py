@@ -309,7 +309,7 @@ async def test_the_end_is_followed_through_popups_screens_and_resizes(tmp_path: 
             assert transcript.follow
         run.app.view.say("info", "the newest line")
         await run.until(lambda: "the newest line" in run.shown())
-        assert transcript.follow and "new" not in run.shown().split("the newest line")[1]
+        assert transcript.follow and "↓" not in run.shown().split("the newest line")[1]
 
 
 async def test_a_sent_message_goes_to_the_end(tmp_path: Path) -> None:

@@ -83,13 +83,18 @@ def servers_of(path: Path) -> dict[str, McpServer]:
     entries, problem = _read_file(path)
     if problem or not path.is_file():
         raise ConfigError(f"--mcp-config {path}: {problem or 'no such file'}.")
+    return checked_servers(entries, path.name)
+
+
+def checked_servers(entries: Mapping[str, Any], where: str) -> dict[str, McpServer]:
+    """The servers of entries as in ``.mcp.json``; one that is wrong is a server that failed, which says ``where``."""
     found: dict[str, McpServer] = {}
     for name, entry in entries.items():
         try:
             found[name] = _parse(entry)
         except BadServer as error:
             required = isinstance(entry, dict) and entry.get("required") is True
-            found[name] = Unusable(required=required, why=f"{path.name}: {error}")
+            found[name] = Unusable(required=required, why=f"{where}: {error}")
     return found
 
 

@@ -154,6 +154,10 @@ class McpManager:
             for s in self._servers.values()
         }
 
+    def offered_tools(self) -> list[tuple[str, str]]:
+        """(name, server) of every tool, as the servers call them and are shown."""
+        return [(tool.tool, s.name) for s in self._servers.values() for tool in s.offer.tools]
+
     def start(self, changed: Callable[[], None]) -> None:
         """Begins to start the servers, in the background. Needs a running event loop."""
         self._changed, self._started = changed, True

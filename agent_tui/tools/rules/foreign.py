@@ -18,7 +18,11 @@ from agent_tui.tools.mcp_names import is_mcp_name, with_all_tools
 from agent_tui.tools.rules.standing import Which
 
 _NOT_HERE = frozenset({"notebookedit", "slashcommand", "toolsearch", "lsp"})
-"""Tools that a list may name and nothing here can be."""
+
+
+def is_not_here(tool: str) -> bool:
+    """Returns whether it is a tool that a list may name and nothing here can be."""
+    return re.sub(r"[^a-z]", "", tool.lower()) in _NOT_HERE
 
 
 _USED = frozenset({"permissions", "hooks", "$schema"})
@@ -148,7 +152,7 @@ def parts_of(text: str) -> list[str]:
 def _own_rule(name: str, pattern: str | None) -> str | None:
     from agent_tui.tools.aliases import own_name  # most starts have no such rules
 
-    if re.sub(r"[^a-z]", "", name.lower()) in _NOT_HERE:
+    if is_not_here(name):
         return None
     if is_mcp_name(name):
         return with_all_tools(name)

@@ -208,9 +208,10 @@ PATTERNED = PATH_TOOLS | word_set("bash outside fetch network mcp")
 hosts that commands in it may reach: a name, or ``registries`` for where packages come from; ``mcp`` the tools of MCP
 servers: ``mcp(server)``, ``mcp(server.tool)``, ``mcp(server.*)``."""
 
-KNOWN = PATTERNED | word_set(
-    "todo subagent skill jobs ask present_plan recall web_search tool_search mcp_call mcp_read"
-)
+BUILTIN = PATH_TOOLS | word_set("bash fetch todo subagent skill jobs ask present_plan recall web_search")
+"""The tools that a session has without MCP servers."""
+
+KNOWN = PATTERNED | BUILTIN | word_set("tool_search mcp_call mcp_read")
 
 
 def checked_rules(texts: Iterable[str], key: str) -> list[Rule]:

@@ -27,7 +27,8 @@ from tests.support.git import git
 from tests.support.scripts import step
 from tests.support.tool_context import permissions_of
 
-COUNTS = "echo ran >> $TMPDIR/runs; "
+# A clone of these tests below /tmp is in the commands' /tmp, too: no name here is one that somebody gives a folder.
+COUNTS = "echo ran >> $TMPDIR/look-first-runs; "
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +52,12 @@ def held(tmp_path: Path, project: Path, script: str, sandbox: Sandbox, **more: A
     made.permissions.holds = made.jail.holds
     made.jail.policy().prepare()
     # What is new there is gone before a command runs once more.
-    (made.jail.policy().temporary / "runs").touch()
+    (made.jail.policy().temporary / "look-first-runs").touch()
     return made
 
 
 def runs(made: Any) -> int:
-    return len((made.jail.policy().temporary / "runs").read_text().split())
+    return len((made.jail.policy().temporary / "look-first-runs").read_text().split())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def runs(made: Any) -> int:
             ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
             ("cd src && mv calc.py was.py", "wants to write src/"),
             ("rm -rf src", "wants to write src/"),
-            ("ln -s l $TMPDIR/l; : > $TMPDIR/l/a; touch new", "wants to write new"),
+            ("ln -s look-first-l $TMPDIR/look-first-l; : > $TMPDIR/look-first-l/a; touch new", "wants to write new"),
             (
                 "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new",
                 "wants to write new",
@@ -114,7 +115,10 @@ async def test_what_a_file_is_said_to_be_is_a_change_of_it(tmp_path: Path, proje
 async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:
-    command = COUNTS + "mkdir $TMPDIR/new && echo x > $TMPDIR/other && mkdir out && echo made > out/x && cat out/x"
+    command = (
+        COUNTS
+        + "mkdir $TMPDIR/look-first-new && echo x > $TMPDIR/look-first-x && mkdir out && echo made > out/x && cat out/x"
+    )
     made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
     async with running(made) as (agent, seen):
         asked = answering(agent)
@@ -131,7 +135,7 @@ async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
             "cat src/calc.py",
             "python3 src/check.py",
             "git status --short; git log --oneline",
-            "mkdir -p src; rm -f nothing; echo x > $TMPDIR/x",
+            "mkdir -p src; rm -f nothing; echo x > $TMPDIR/look-first-x",
             "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
             "touch .pytest_cache 2>/dev/null; true",
             "echo 1 passed; mkdir .benchmarks 2>/dev/null; true",
