@@ -41,7 +41,12 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
     settle_home()
     driven = is_driven(arguments, os.environ)
     try:
-        code = _serve(parse_options(arguments), served) if served else _run(arguments, driven)
+        try:
+            code = _serve(parse_options(arguments), served) if served else _run(arguments, driven)
+        except SystemExit:
+            # After --help and --version: what could not be written is an error there, too.
+            sys.stdout.flush()
+            raise
         if code == EXIT_OK:
             sys.stdout.flush()
         else:
