@@ -383,6 +383,7 @@ def doctor(parts: AgentParts, info: ModelInfo, pictures: str = "") -> list[Row]:
 
 def _folder(trust: FolderTrust) -> Row:
     """That it is not trusted matters only where it brings something along."""
+    trust.look()
     waits = bool(trust.waiting or trust.refused)
     words = f"{'not ' * (not trust.trusted)}trusted{': /trust shows what waits for you' * waits}"
     return "warn" if waits else "ok", "folder", f"{trust.root} ({words})"

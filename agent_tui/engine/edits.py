@@ -100,7 +100,7 @@ class Edits:
         where that cannot be."""
         if self._state.run.now is not RunState.LOOKING:
             self._state.conversation.require_writable()
-        wanted, chosen = self._targets.droppable(ids), {self._targets.named(each).id for each in ids}
+        wanted, chosen = self._targets.droppable(ids), self._targets.message_ids(ids)
         more = sum(each.partition("#")[0] not in chosen for each in wanted)
         return self._planned(self._record("drop", wanted), more)[0]
 

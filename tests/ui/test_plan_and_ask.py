@@ -16,6 +16,7 @@ from agent_tui.ui.keys import PAUSE
 from agent_tui.ui.widgets.question import QuestionPanel
 from tests.support.app import Running, running
 from tests.support.real_app import Home, make_home
+from tests.support.starting import stand_alone
 
 PLAN = "# Mend it\n\n1. change `a.txt`\n2. run the tests"
 HOSTILE = "\x1b]0;gone\x07[bold]x[/bold] \x9b2J\u202egnp.exe"
@@ -268,6 +269,7 @@ async def test_a_plan_is_changed_in_the_editor(tmp_path: Path, monkeypatch: pyte
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nprintf "%s" "# Other" > "$1"\n')
     editor.chmod(0o755)
+    stand_alone(monkeypatch, tmp_path)
     monkeypatch.setenv("VISUAL", str(editor))
     async with running(tmp_path) as run:
         monkeypatch.setattr(run.app, "suspend", contextlib.nullcontext)

@@ -201,5 +201,5 @@ async def test_a_folder_that_brings_nothing_needs_no_trust(tmp_path: Path) -> No
             return [state for state, what, _ in await agent.project.doctor() if what == "folder"]
 
         assert await folder() == ["ok"]
-        (parts.root / ".mcp.json").write_text("{}")
+        (parts.root / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "true"}}}')
         assert await folder() == ["warn"]
