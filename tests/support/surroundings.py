@@ -14,7 +14,8 @@ _LET_IN = (
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT"),
     *("AGENT_TUI_RECORDINGS", "AGENT_TUI_TEST_*", "AGENT_TUI_LONG_*", "AGENT_TUI_STRICT_PIPES"),
     *("RUSTUP_*", "CARGO_HOME", "GOROOT", "JAVA_HOME", "PYENV_*"),
-    *("PYTEST_*", "_PYTEST_*", "COV_*", "COVERAGE_*", "HYPOTHESIS_*", "PLAYWRIGHT_*", "DEBUG_RECORDED"),
+    *("PYTEST_*", "_PYTEST_*", "TEXTUAL_SNAPSHOT_*", "COV_*", "COVERAGE_*", "HYPOTHESIS_*", "PLAYWRIGHT_*"),
+    "DEBUG_RECORDED",
 )
 """Where programs are, whose they are, and how these tests are run."""
 _SAID: Mapping[str, str] = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "TZ": "UTC", "SHELL": "/bin/sh"}
