@@ -315,12 +315,10 @@ def largest_kind(usage: ContextUsage) -> tuple[ContextRow, int | None] | None:
     return largest if largest is not None and largest[0].tokens > 0 else None
 
 
-def share_words(
-    count: int, tenths: int | None, rough: bool = False, *, used: int = 0, of: str = "of the window"
-) -> str:
+def share_words(count: int, tenths: int | None, rough: bool = False, *, used: int = 0) -> str:
     """Returns a share with what it is of: ``20.5 % of the window``; where the window is not known ``49 % of what is
     used``, of so many tokens; ``~`` before an estimate."""
-    text = f"{share(tenths, count > 0)} {of}"
+    text = f"{share(tenths, count > 0)} of the window"
     if tenths is None:
         text = f"{whole_percent(count, used)} of what is used"
     return f"~{text}" if rough and not text.startswith("<") else text

@@ -170,7 +170,8 @@ class Agent:
 
     def _tell_rules(self, level: Literal["info", "warning"], lines: Iterable[str]) -> None:
         for line in lines:
-            self.events.publish(Notice(level, f"Permissions: {one_line(line, 300)}.", "rules"))
+            said = one_line(line, 300)
+            self.events.publish(Notice(level, f"Permissions: {said}{'' if said.endswith('?') else '.'}", "rules"))
 
     async def inspect(self, *, editing: bool = False) -> ContextUsage:
         """Opens the session asked for without changing it, or ``editing`` what of it is sent, and returns what its next

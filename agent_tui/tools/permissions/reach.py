@@ -28,7 +28,6 @@ _SEARCH_SECONDS = 3.0
 _KEPT = 200
 """Hosts, and things that were read, that a session keeps."""
 
-_HOST = re.compile(r"(?<![\w@./:-])((?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|app))(?![\w-]|\.\w)", re.IGNORECASE)
 _HOST = re.compile(r"[a-z0-9.-]+")
 _PLAIN = re.compile(r"[\w.-]+")
 

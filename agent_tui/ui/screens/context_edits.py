@@ -35,7 +35,7 @@ FIXED = {
 }
 """Why a part that goes with every request cannot be dropped here, and what does it instead."""
 WHAT = "Select a message, or mark some with Space: "
-ALL = "Press Enter to open Messages and mark some. To drop all, start a new conversation with /clear."
+ALL = "Press Enter to open Messages and mark some. /clear begins a new conversation."
 REASONING = "Reasoning is sent with its answer. Open the row to drop single answers, or reduce it with /thinking."
 AT_WORK = "Will be done when the running step ends."
 SHOWN = 30

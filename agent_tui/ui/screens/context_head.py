@@ -144,7 +144,7 @@ def headline(moment: ContextReport) -> list[Said]:
         row, tenths = largest
         kind = ROW_KINDS.get(row.id)
         label = kind.label if kind is not None else one_line(row.label, 40)
-        part = share_words(row.tokens, tenths, rough or estimated(row), used=moment.whole.total, of="of it")
+        part = share_words(row.tokens, tenths, rough or estimated(row), used=moment.whole.total)
         said.append(Said(f"{label.lower()} {part}", swatch=row.id if kind is None else kind.drawn or kind.id))
     said.append(_compaction(usage, total, rough))
     if usage.draft is not None:
