@@ -240,7 +240,19 @@ class FolderTrust:
 
                 check([layer])
                 found = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *found]
-        return found
+        return [*found, *self._missing_guards()]
+
+    def _missing_guards(self) -> list[Hook]:
+        """What stands for hooks that were accepted and are not as they were, or gone: until the user has seen that,
+        they hold back what they held back."""
+        there = Counter((item.key, item.digest) for item in self._accepted("hook"))
+        record = (self._record or ()) if self.trusted else ()
+        missing = Counter((one.key, one.digest) for one in record if one.key[0] == "hook") - there
+        if not missing:
+            return []
+        from agent_tui.tools.hooks import missing_guard
+
+        return [guard for (_, source, name), _ in missing if (guard := missing_guard(name, source)) is not None]
 
     def configured_servers(self) -> set[str]:
         """The MCP servers of the configuration file that were accepted."""

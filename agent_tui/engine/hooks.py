@@ -246,7 +246,7 @@ class Hooks:
 
     async def fire(self, event: str, subjects: Sequence[str] = (), **said: object) -> Answer:
         """Runs the hooks of an event side by side; what they answer together. What there is to tell of them is told."""
-        from agent_tui.tools.hooks import Answer, answer_of, run_callback
+        from agent_tui.tools.hooks import Answer, answer_of, run_callback, run_refused
 
         hooks = [hook for hook in self._hooks if hook.event == event and hook.concerns(subjects)]
         hooks = list({hook.command: hook for hook in reversed(hooks)}.values())[::-1]
@@ -269,8 +269,8 @@ class Hooks:
         root, run = {"CLAUDE_PROJECT_DIR": str(facts.root)}, facts.starter.run
         running = (
             run(hook.command, payload, facts.cwd, {**facts.environment(hook.own), **root}, hook.seconds)
-            if hook.call is None
-            else run_callback(hook, told)
+            if hook.call is None and not hook.refused
+            else (run_refused(hook) if hook.refused else run_callback(hook, told))
             for hook in hooks
         )
         for hook, ran in zip(hooks, await asyncio.gather(*running), strict=True):

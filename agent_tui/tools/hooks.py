@@ -37,6 +37,8 @@ BLOCKING = frozenset(
     {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"}
 )
 """Events at which exit code 2 and ``"decision": "block"`` mean something."""
+GUARDING = frozenset({"PreToolUse", "PermissionRequest"})
+"""Events at which a hook holds calls back: one that the user accepted and that is no longer so lets none pass."""
 TEXT_ADDS = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events at which plain output is added to the context."""
 
@@ -52,7 +54,8 @@ _NAMES: Mapping[str, str] = {
 @dataclass(slots=True, frozen=True)
 class Hook:
     """A command at an event, or a ``call`` of the program that drives the run, which ``command`` names then. ``own``:
-    the user's own configuration names it. ``source`` says where it is from. ``blocks``: so does its failure."""
+    the user's own configuration names it. ``source`` says where it is from. ``blocks``: so does its failure.
+    ``refused``: it was accepted and is not as it was, so that it does not run, and why."""
 
     event: str
     command: str
@@ -62,6 +65,7 @@ class Hook:
     own: bool = False
     call: Callable[[Metadata], Awaitable[Metadata]] | None = None
     blocks: bool = False
+    refused: str = ""
 
     @property
     def seconds(self) -> float:
@@ -125,6 +129,21 @@ def changed_input(tool: str, arguments: Metadata, told: Metadata) -> Metadata:
     return {"timeout_ms" if tool == "bash" and name == "timeout" else name: value for name, value in told.items()}
 
 
+async def run_refused(hook: Hook) -> Ran:
+    """How a hook ends that is not as the user accepted it."""
+    return Ran(problem=hook.refused, changed=True)
+
+
+def missing_guard(name: str, source: str) -> Hook | None:
+    """What stands in the place of a hook that was accepted by this name (``PreToolUse Bash, at most 5 s``) and is not
+    there as it was; None where it held nothing back."""
+    event, _, matcher = re.sub(r", at most [\d.]+ s$", "", name).partition(" ")
+    if event not in GUARDING:
+        return None
+    why = f"it is not as you accepted it in {source}, so it lets nothing pass; /trust shows what changed and asks"
+    return Hook(event, name, matcher, source=source, refused=why)
+
+
 async def run_callback(hook: Hook, told: Metadata) -> Ran:
     """Has the driver run a hook of its own, as long as that may take."""
     assert hook.call is not None
@@ -169,7 +188,8 @@ class Answer:
 def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
     """Returns what a hook means that was told ``payload``. Its JSON wins over its exit code, unless that is 2."""
     if ran.problem:
-        blocked = ran.problem if hook.blocks and hook.event in BLOCKING else None
+        holds = (hook.blocks and hook.event in BLOCKING) or (ran.changed and hook.event in GUARDING)
+        blocked = ran.problem if holds else None
         return Answer(problem=ran.problem, blocked=blocked)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")

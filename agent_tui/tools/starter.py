@@ -41,13 +41,19 @@ _FOR_SERVERS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 @dataclass(slots=True, frozen=True)
 class Ran:
     """How a command ended. ``problem`` says why it did not come to an end of its own, or was not started; ``said`` is
-    what a driver's callback answered in its place."""
+    what a driver's callback answered in its place. ``changed``: it was not started, as what it runs is not what the
+    user accepted."""
 
     code: int = 0
     output: str = ""
     errors: str = ""
     problem: str = ""
     said: Metadata | None = None
+    changed: bool = False
+
+
+class NotAccepted(ToolError):
+    """A command whose files are not what the user accepted in this folder."""
 
 
 class Starter:
@@ -75,7 +81,7 @@ class Starter:
             time.sleep(SETTLING)
             changed = self._changed(fingerprint(named_files(command, cwd, self.root), self.root, settled=True))
         if changed:
-            raise ToolError(not_accepted(changed, self._trusted()))
+            raise (NotAccepted if self._trusted() else ToolError)(not_accepted(changed, self._trusted()))
         if isinstance(command, str) and (missing := _only_where_commands_write(command, environ)):
             raise ToolError(missing)
         given = program_environment(environ)
@@ -113,7 +119,7 @@ class Starter:
         try:
             env = await asyncio.to_thread(self.environment, line, cwd, environ)
         except ToolError as error:
-            return Ran(problem=str(error))
+            return Ran(problem=str(error), changed=isinstance(error, NotAccepted))
         return await run_shell_line(line, told, cwd, env, seconds)
 
 
