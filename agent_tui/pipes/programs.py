@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _MOST_LINKS = 40
-_SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp")  # noqa: S108
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp")
 """Where everybody keeps files, commands in a sandbox too."""
 
 _written: set[str] = set()
@@ -24,7 +24,7 @@ def keep_out_of(folders: Iterable[Path], spared: Iterable[Path] = (), held: bool
     """Says that commands may write in these folders, but for ``spared`` places: as long as this process lives no
     program is taken from there. Where the project is the whole machine no place of it is better than another. ``held``
     says whether a sandbox keeps them out of all others, those that everybody may write in too."""
-    global _held  # noqa: PLW0603
+    global _held
     _written.update({os.path.realpath(folder) for folder in folders} - {"/"})
     _spared.update(map(os.fspath, spared))
     _held = _held if held is None else held
@@ -83,7 +83,8 @@ def _is_open(place: str, folders: Iterable[str]) -> bool:
     info = os.lstat(place)
     if any(_is_within(place, folder) for folder in _SHARED):
         return True
-    if any(_is_within(place, folder) for folder in folders) and not any(_is_within(place, one) for one in _spared):
+    spared = any(_is_within(place, one) or _is_within(one, place) for one in _spared)
+    if not spared and any(_is_within(place, folder) for folder in folders):
         return info.st_uid == os.geteuid() or os.access(place, os.W_OK)
     return not _held and _is_anyones(place, info)
 
@@ -138,7 +139,7 @@ _FOLDERS = (
 )
 """Variables that are lists of places in which loaders, interpreters, shells and git find what they run."""
 
-_LISTS = rf"{_FOLDERS}|\w*(?:PATH|FILES?)|R_PROFILE(?:_USER)?"
+_LISTS = rf"{_FOLDERS}|\w*(?:PATH|(?<!PRO)FILES?)|R_PROFILE(?:_USER)?"
 """Those of which an entry is a place where we stand, although it has no slash."""
 
 _TELL = (
@@ -166,11 +167,17 @@ def program_environment(environ: Mapping[str, str] = os.environ, given: Collecti
             pass
         elif re.fullmatch(_LISTS, name):
             value = os.pathsep.join(part for part in value.split(os.pathsep) if part and not _leads_in(part))
-        elif any(map(_leads_in, _paths(value))) or (re.fullmatch(_OPTIONS, name) and re.search(_BY_NAME, value)):
+        elif _names_place(name, value):
             value = ""
         if value or not environ[name]:
             kept[name] = value
     return {**whole_git_config(environ, kept), "PATH": safe_path(environ)}
+
+
+def _names_place(name: str, value: str) -> bool:
+    loaded = re.fullmatch(_LOADED, name) is not None
+    by_name = re.fullmatch(_OPTIONS, name) is not None and re.search(_BY_NAME, value) is not None
+    return by_name or any(map(_leads_in, _paths(value, loaded)))
 
 
 def whole_git_config(environ: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
@@ -200,13 +207,14 @@ def _count(environ: Mapping[str, str]) -> int:
     return int(count) if re.fullmatch(r"[0-9]{1,3}", count) else 0
 
 
-def _paths(value: str) -> Iterator[str]:
-    """What in a variable may be a path: what is absolute, begins in the home or where we stand, or is there."""
+def _paths(value: str, loaded: bool) -> Iterator[str]:
+    """What in a variable may be a path: what is absolute, begins in the home or where we stand, or is there; where
+    it is ``loaded``, whatever has a slash."""
     if value.startswith("."):
         yield value
     for word in re.split(r"[\s=,;@:\"'|()`]+", value):
         path = os.path.expanduser(re.sub(r"^-+[A-Za-z]+(?=[/.~])", "", word))
-        if path.startswith("/") or ("/" in path and (path.startswith(".") or os.path.lexists(path))):
+        if path.startswith("/") or ("/" in path and (loaded or path.startswith(".") or os.path.lexists(path))):
             yield path
 
 

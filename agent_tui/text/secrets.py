@@ -69,7 +69,9 @@ _PASSED = r"(?i)(?:password|passwd|passphrase|secret|token|(?<![a-z])(?:pass|pwd
 def names_secret(name: str) -> bool:
     """Returns whether a variable's, a header's or a field's name says that its value is secret."""
     words = re.split(r"[^A-Za-z0-9]+", name.lower())
-    return not re.fullmatch(_NO_SECRETS, name) and (not _WORDS.isdisjoint(words) or re.search(_TELLING, name) is not None)
+    return not re.fullmatch(_NO_SECRETS, name) and (
+        not _WORDS.isdisjoint(words) or re.search(_TELLING, name) is not None
+    )
 
 
 def names_account(name: str) -> bool:

@@ -28,9 +28,9 @@ from agent_tui.paths import private_dir
 from agent_tui.pipes.programs import find_program
 from agent_tui.pipes.start import run
 from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.git.configuration import as_config, config_of
 from agent_tui.tools.git.outside import Outside, OutsideGit, Told
 from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, rewritten
-from agent_tui.tools.git.configuration import as_config, config_of
 from agent_tui.tools.git.repository import read_small
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail

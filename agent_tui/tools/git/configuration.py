@@ -181,16 +181,22 @@ _HARMLESS: tuple[tuple[str, str], ...] = (
 """Keys with which git runs nothing that their value names, and with which values. What is not among them may run
 anything: nobody keeps a list of all that git, and what it is extended by, runs."""
 
-_CONTACTS = re.compile(r"(?:https?|ssh|git)://.+|(?:[\w.-]+@)?[\w.-]{2,}:(?!:).+", re.DOTALL)
+_CONTACTS = re.compile(r"(?:https?|ssh|git)://.+|(?:[\w.-]+@)?[\w.-]{2,}:(?!:|//).+", re.DOTALL)
+_REMOTE = re.compile(r"remote\.(.+)\.(promisor|url)", re.DOTALL)
 
 
 def runs_nothing(settings: Iterable[tuple[str, str]]) -> bool:
     """Returns whether all that a configuration says is known to name no program. Of a partial clone git fetches what
     is missing as it needs it: from a folder that would run what that names."""
     settings = list(settings)
-    partial = any(key.endswith(".promisor") or key == "extensions.partialclone" for key, _ in settings)
-    addresses = [value for key, value in settings if re.fullmatch(r"remote\..+\.url", key, re.DOTALL)]
-    return all(
+    partial = {value for key, value in settings if key == "extensions.partialclone"}
+    elsewhere: dict[str, bool] = {}
+    for key, value in settings:
+        if (remote := _REMOTE.fullmatch(key)) is not None and remote[2] == "url":
+            elsewhere[remote[1]] = elsewhere.get(remote[1], True) and _CONTACTS.fullmatch(value) is not None
+        elif remote is not None:
+            partial.add(remote[1])
+    return all(elsewhere.get(name, False) for name in partial) and all(
         any(re.fullmatch(k, key, re.DOTALL) and re.fullmatch(v, value, re.DOTALL) for k, v in _HARMLESS)
         for key, value in settings
-    ) and not (partial and not all(map(_CONTACTS.fullmatch, addresses)))
+    )

@@ -328,8 +328,8 @@ def starts_when_fetched(folder: Path) -> bool:
 
 
 def nearest_git(folder: Path) -> Path | None:
-    """The ``.git`` that git finds from ``folder`` on upwards, or the bare repository, whether it may be believed or not:
-    one that is no repository is passed over, as git does. Raises OSError, ValueError."""
+    """The ``.git`` that git finds from ``folder`` on upwards, or the bare repository, whether it may be believed or
+    not: one that is no repository is passed over, as git does. Raises OSError, ValueError."""
     for place in (folder, *folder.parents):
         for git in (place / ".git", place):
             if git.name == ".git" and git.is_file():
