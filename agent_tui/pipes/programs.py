@@ -162,8 +162,11 @@ def program_environment(environ: Mapping[str, str] = os.environ, given: Collecti
     written, but for what tells where somebody is. Those that the user ``given`` for this program may name such places,
     as far as nothing is loaded from there by itself."""
     kept: dict[str, str] = {}
+    theirs = {name for name in given if not re.fullmatch(_LOADED, name)}
+    # Of git's settings the one that says in which folders it works at all.
+    theirs |= {name.replace("KEY", "VALUE") for name, value in environ.items() if value == "safe.directory"}
     for name, value in environ.items():
-        if re.fullmatch(_TELL, name) or (name in given and not re.fullmatch(_LOADED, name)):
+        if name in theirs or re.fullmatch(_TELL, name):
             pass
         elif re.fullmatch(_LISTS, name):
             value = os.pathsep.join(part for part in value.split(os.pathsep) if part and not _leads_in(part))

@@ -185,7 +185,7 @@ def test_what_was_configured_for_a_program_may_name_the_project(world: Path) -> 
 
 
 def test_gits_configuration_in_variables_stays_whole(world: Path) -> None:
-    pairs = [("safe.directory", "*"), ("core.fsmonitor", f"{world}/project/tool"), ("a.b", "")]
+    pairs = [("safe.directory", f"{world}/project"), ("core.fsmonitor", f"{world}/project/tool"), ("a.b", "")]
     environ = with_git_config({"PATH": "/usr/bin"}, pairs)
     assert program_environment(environ) == with_git_config({"PATH": "/usr/bin"}, [pairs[0], pairs[2]])
     assert program_environment(environ | {"GIT_CONFIG_COUNT": "9"}) == program_environment(environ)
