@@ -23,7 +23,7 @@ def git_hooks(root: Path) -> list[Path]:
     folders = [root / folder for folder in GIT_HOOKS]
     if (root / ".git").exists():
         try:
-            folders.append(git_places(root)[1] / "hooks")
+            folders.append(git_places(root / ".git")[1] / "hooks")
         except (OSError, ValueError):
             folders.append(root / ".git" / "hooks")
         folders += led_to(root)

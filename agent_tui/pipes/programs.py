@@ -8,17 +8,26 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 _MOST_LINKS = 40
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp")
+"""Where everybody keeps files, commands in a sandbox too."""
+
 _written: set[str] = set()
+_spared: set[str] = set()
+_held = False
 
 
-def keep_out_of(folders: Iterable[Path]) -> None:
-    """Says that commands may write in these folders: as long as this process lives no program is taken from there.
-    Where the project is the whole machine no place of it is better than another."""
+def keep_out_of(folders: Iterable[Path], spared: Iterable[Path] = (), held: bool | None = None) -> None:
+    """Says that commands may write in these folders, but for ``spared`` places: as long as this process lives no
+    program is taken from there. Where the project is the whole machine no place of it is better than another. ``held``
+    says whether a sandbox keeps them out of all others, those that everybody may write in too."""
+    global _held
     _written.update({os.path.realpath(folder) for folder in folders} - {"/"})
+    _spared.update(map(os.fspath, spared))
+    _held = _held if held is None else held
 
 
 def may_be_written(path: str | os.PathLike[str]) -> bool:
@@ -72,16 +81,20 @@ def _way(path: str) -> Iterator[str]:
 
 def _is_open(place: str, folders: Iterable[str]) -> bool:
     info = os.lstat(place)
-    if _anyone_writes(info):
+    if any(_is_within(place, folder) for folder in _SHARED):
         return True
-    return any(_is_within(place, folder) for folder in folders) and (
-        info.st_uid == os.geteuid() or os.access(place, os.W_OK)
-    )
+    spared = any(_is_within(place, one) or _is_within(one, place) for one in _spared)
+    if not spared and any(_is_within(place, folder) for folder in folders):
+        return info.st_uid == os.geteuid() or os.access(place, os.W_OK)
+    return not _held and _is_anyones(place, info)
 
 
-def _anyone_writes(info: os.stat_result) -> bool:
-    # Where a folder is sticky others can still add to it, and the sandbox gives commands /tmp.
-    return bool(info.st_mode & stat.S_IWOTH) and not stat.S_ISLNK(info.st_mode)
+def _is_anyones(place: str, info: os.stat_result) -> bool:
+    """Returns whether others than the user and root may have put or changed what is there: a file that all may write,
+    or anything of somebody else's in a folder where all may."""
+    if info.st_mode & stat.S_IWOTH and not stat.S_ISLNK(info.st_mode) and not stat.S_ISDIR(info.st_mode):
+        return True
+    return info.st_uid not in (0, os.geteuid()) and bool(os.lstat(os.path.dirname(place)).st_mode & stat.S_IWOTH)
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -126,36 +139,85 @@ _FOLDERS = (
 )
 """Variables that are lists of places in which loaders, interpreters, shells and git find what they run."""
 
-_WORDS = (
-    r"(?:LD|DYLD)_\w+|PYTHON(?:BREAKPOINT|WARNINGS|EXECUTABLE)|NODE_\w+|PERL5(?:OPT|DB)|RUBYOPT|LUA_INIT\w*"
-    r"|(?:_?JAVA|JDK_JAVA|JAVA_TOOL)_OPTIONS|DOTNET_STARTUP_HOOKS|GIT_(?:CONFIG_\w+|EXTERNAL_DIFF|PAGER|EDITOR"
-    r"|SEQUENCE_EDITOR|SSH_COMMAND|PROXY_COMMAND)|PAGER|EDITOR|VISUAL|BROWSER|LESSOPEN|LESSCLOSE"
+_LISTS = rf"{_FOLDERS}|\w*(?:PATH|(?<!PRO)FILES?)|R_PROFILE(?:_USER)?"
+"""Those of which an entry is a place where we stand, although it has no slash."""
+
+_TELL = (
+    r"HOME|PWD|OLDPWD|_|INIT_CWD|\w*PROJECT_(?:DIR|ROOT)|GITHUB_WORKSPACE|WORKSPACE|VIRTUAL_ENV(?:_PROMPT)?|CONDA_\w+"
+    r"|UV_PROJECT_ENVIRONMENT|TMPDIR|TMP|TEMP|TMUX|STY|XAUTHORITY|ICEAUTHORITY|KRB5CCNAME|SSH_\w*(?:SOCK|CONNECTION)"
+    r"|GPG_AGENT_INFO|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|XDG_RUNTIME_DIR"
 )
-"""Variables that are options or commands, in which such places stand."""
+"""Variables that say where somebody is or whom to ask, from which nothing is run."""
 
 _BY_NAME = r"(?:^|\s)(?:-r|--require|--import|--(?:experimental-)?loader)\b|:\w+\."
 """Of options, what loads a module by its name, which is looked for where we stand."""
 
+_OPTIONS = r"NODE_OPTIONS|RUBYOPT|PERL5\w+|PYTHONWARNINGS|PYTHONBREAKPOINT"
+_LOADED = rf"{_FOLDERS}|{_OPTIONS}|(?:LD|DYLD)_\w+|LUA_INIT\w*|\w*JAVA\w*_OPTIONS|DOTNET_STARTUP_HOOKS|GIT_\w+"
+"""Variables by which something is run that nobody named."""
 
-def program_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """``environ`` for a program that agent-tui starts by itself: of PATH and of what says what is loaded it has what no
-    command can have written."""
+
+def program_environment(environ: Mapping[str, str] = os.environ, given: Collection[str] = ()) -> dict[str, str]:
+    """``environ`` for a program that agent-tui starts by itself: without what names a place in which commands may have
+    written, but for what tells where somebody is. Those that the user ``given`` for this program may name such places,
+    as far as nothing is loaded from there by itself."""
     kept: dict[str, str] = {}
+    theirs = {name for name in given if not re.fullmatch(_LOADED, name)}
+    # Of git's settings the one that says in which folders it works at all.
+    theirs |= {name.replace("KEY", "VALUE") for name, value in environ.items() if value == "safe.directory"}
     for name, value in environ.items():
-        if re.fullmatch(_FOLDERS, name):
+        if name in theirs or re.fullmatch(_TELL, name):
+            pass
+        elif re.fullmatch(_LISTS, name):
             value = os.pathsep.join(part for part in value.split(os.pathsep) if part and not _leads_in(part))
-        elif re.fullmatch(_WORDS, name) and (re.search(_BY_NAME, value) or any(map(_leads_in, _paths(value)))):
+        elif _names_place(name, value):
             value = ""
         if value or not environ[name]:
             kept[name] = value
-    return {**kept, "PATH": safe_path(environ)}
+    return {**whole_git_config(environ, kept), "PATH": safe_path(environ)}
 
 
-def _paths(value: str) -> Iterator[str]:
-    """What in options or a command may be a path."""
-    for word in re.split(r"[\s=,;@:\"']+", value):
-        path = re.sub(r"^-+[A-Za-z]+(?=/)", "", word)
-        if "/" in path or path.startswith("."):
+def _names_place(name: str, value: str) -> bool:
+    loaded = re.fullmatch(_LOADED, name) is not None
+    by_name = re.fullmatch(_OPTIONS, name) is not None and re.search(_BY_NAME, value) is not None
+    return by_name or any(map(_leads_in, _paths(value, loaded)))
+
+
+def whole_git_config(environ: Mapping[str, str], kept: Mapping[str, str]) -> dict[str, str]:
+    """``kept`` of ``environ``, with git's configuration in variables in whole pairs: of one that lacks half, or is
+    miscounted, git says that it is bogus, and does nothing at all."""
+    pairs = [(f"GIT_CONFIG_KEY_{at}", f"GIT_CONFIG_VALUE_{at}") for at in range(_count(environ))]
+    there = [(kept[key], kept[value]) for key, value in pairs if key in kept and value in kept]
+    return with_git_config({name: v for name, v in kept.items() if not re.fullmatch(_NUMBERED, name)}, there)
+
+
+_NUMBERED = r"GIT_CONFIG_(?:COUNT|(?:KEY|VALUE)_\d+)"
+
+
+def with_git_config(environ: Mapping[str, str], pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """``environ`` in which git is told of these keys and values too."""
+    if not pairs:
+        return dict(environ)
+    start = _count(environ)
+    made = {**environ, "GIT_CONFIG_COUNT": str(start + len(pairs))}
+    for at, (key, value) in enumerate(pairs, start):
+        made |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return made
+
+
+def _count(environ: Mapping[str, str]) -> int:
+    count = environ.get("GIT_CONFIG_COUNT", "0")
+    return int(count) if re.fullmatch(r"[0-9]{1,3}", count) else 0
+
+
+def _paths(value: str, loaded: bool) -> Iterator[str]:
+    """What in a variable may be a path: what is absolute, begins in the home or where we stand, or is there; where
+    it is ``loaded``, whatever has a slash."""
+    if value.startswith("."):
+        yield value
+    for word in re.split(r"[\s=,;@:\"'|()`]+", value):
+        path = os.path.expanduser(re.sub(r"^-+[A-Za-z]+(?=[/.~])", "", word))
+        if path.startswith("/") or ("/" in path and (loaded or path.startswith(".") or os.path.lexists(path))):
             yield path
 
 

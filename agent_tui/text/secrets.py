@@ -20,12 +20,10 @@ _WORDS = frozenset(
 )
 PROVIDERS_KEYS = r"\w*API_?KEY\w*|AWS_(?:SECRET_ACCESS_KEY|SESSION_TOKEN|BEARER_TOKEN_BEDROCK)"
 """Names of the variables that hold providers' keys: nothing else is in them, so that shorter values count, too."""
-_KNOWN = frozenset(
-    (
-        *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PAGER", "GOOGLE_CLOUD_PROJECT", "CLOUDSDK_PYTHON", "GPG_TTY"),
-        *("FLYCTL_INSTALL", "XKB_DEFAULT_LAYOUT", "TOKENIZERS_PARALLELISM", "PYTHON_KEYRING_BACKEND", "LS_COLORS"),
-        *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "SSH_ASKPASS_REQUIRE"),
-    )
+_NO_SECRETS = (
+    r"AWS_(?:DEFAULT_)?REGION|AWS_PAGER|GOOGLE_CLOUD_PROJECT|CLOUDSDK_PYTHON|GPG_TTY|FLYCTL_INSTALL|XKB_DEFAULT_LAYOUT"
+    r"|TOKENIZERS_PARALLELISM|PYTHON_KEYRING_BACKEND|LS_COLORS|SSH_AUTH_SOCK|SSH_ASKPASS|GIT_ASKPASS"
+    r"|SSH_ASKPASS_REQUIRE|GIT_CONFIG_KEY_\d+"
 )
 """Names that look secret and are not."""
 _CLOUD = (
@@ -71,12 +69,14 @@ _PASSED = r"(?i)(?:password|passwd|passphrase|secret|token|(?<![a-z])(?:pass|pwd
 def names_secret(name: str) -> bool:
     """Returns whether a variable's, a header's or a field's name says that its value is secret."""
     words = re.split(r"[^A-Za-z0-9]+", name.lower())
-    return name not in _KNOWN and (not _WORDS.isdisjoint(words) or re.search(_TELLING, name) is not None)
+    return not re.fullmatch(_NO_SECRETS, name) and (
+        not _WORDS.isdisjoint(words) or re.search(_TELLING, name) is not None
+    )
 
 
 def names_account(name: str) -> bool:
     """Returns whether a variable's name says that its value is secret, or who somebody is at a service."""
-    return names_secret(name) or (name not in _KNOWN and re.match(_CLOUD, name.upper()) is not None)
+    return names_secret(name) or (not re.fullmatch(_NO_SECRETS, name) and re.match(_CLOUD, name.upper()) is not None)
 
 
 def holds_secret(value: str) -> bool:

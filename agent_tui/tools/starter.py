@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,12 @@ class Starter:
     ) -> None:
         self.root, self._bytecode, self._changed, self._trusted = root, bytecode, changed, trusted
 
-    def environment(self, command: str | Sequence[str], cwd: Path, environ: Mapping[str, str]) -> dict[str, str]:
-        """What ``command``, a line of shell or a program with its arguments, is started with. Reads files. Raises
-        ToolError with the line that says why it may not be started."""
+    def environment(
+        self, command: str | Sequence[str], cwd: Path, environ: Mapping[str, str], given: Collection[str] = ()
+    ) -> dict[str, str]:
+        """What ``command``, a line of shell or a program with its arguments, is started with: of ``environ`` names in
+        ``given`` were configured for it. Reads files. Raises ToolError with the line that says why it may not be
+        started."""
         named = named_files(command, cwd, self.root)
         if named.problem:
             raise ToolError(f"not started: {named.problem}")
@@ -84,13 +88,13 @@ class Starter:
             raise (NotAccepted if self._trusted() else ToolError)(not_accepted(changed, self._trusted()))
         if isinstance(command, str) and (missing := _only_where_commands_write(command, environ)):
             raise ToolError(missing)
-        given = program_environment(environ)
+        variables = program_environment(environ, given)
         with contextlib.suppress(OSError):
             private_dir(self._bytecode)
-        given["PYTHONPYCACHEPREFIX"] = str(self._bytecode)
+        variables["PYTHONPYCACHEPREFIX"] = str(self._bytecode)
         if not named.imports:
-            given["PYTHONSAFEPATH"] = "1"
-        return harmless_git(cwd, given, trusted=self._trusted())
+            variables["PYTHONSAFEPATH"] = "1"
+        return harmless_git(cwd, variables, trusted=self._trusted())
 
     def server(
         self, command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None
@@ -111,7 +115,7 @@ class Starter:
             raise ToolError(f"{command}: no such program or folder")
         if not os.access(program, os.X_OK):
             raise ToolError(f"{command} is not executable")
-        return str(program), self.environment([str(program), *args, *env.values()], folder, given)
+        return str(program), self.environment([str(program), *args, *env.values()], folder, given, env)
 
     async def run(self, line: str, told: bytes, cwd: Path, environ: Mapping[str, str], seconds: float) -> Ran:
         """Runs a line of shell, which is ``told`` something as its input, to its end, or to that of its time or room;
@@ -131,14 +135,31 @@ def not_accepted(paths: Sequence[str], trusted: bool) -> str:
     return f"not started: {names}{more} {why}; /trust shows it and asks"
 
 
+_BEFORE = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec", "env", "nohup"})
+"""Words of a shell behind which a command begins."""
+
+
 def _only_where_commands_write(line: str, environ: Mapping[str, str]) -> str:
-    """Why the program that a line begins with is not found; empty where it is, or is none."""
-    try:
-        name = next((word for word in shlex.split(line) if "=" not in word), "")
-    except ValueError:
-        return ""
-    why = "" if not name or "/" in name or find_program(name, environ) else why_not_found(name, environ)
-    return f"{why}. Name it by its path, or install it elsewhere" if "commands may write" in why else ""
+    """Why a program that a line starts is not found; empty where all are, or are none."""
+    for name in _started(line):
+        why = "" if "/" in name or find_program(name, environ) else why_not_found(name, environ)
+        if "commands may write" in why:
+            return f"{why}. Name it by its path, or install it elsewhere"
+    return ""
+
+
+def _started(line: str) -> Iterator[str]:
+    """The first word of each command of a line, as far as it can be read."""
+    words = shlex.shlex(line.replace("\n", ";"), posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    begins = True
+    with contextlib.suppress(ValueError):
+        for word in words:
+            if word.strip("();<>|&") == "":
+                begins = not word.startswith((">", "<"))
+            elif begins and word not in _BEFORE and not re.match(r"\w+=", word):
+                yield word
+                begins = False
 
 
 async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, str], seconds: float) -> Ran:

@@ -39,9 +39,8 @@ def use_programs_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 def stand_alone(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """That the folders above a test's ``folder`` are everybody's does not count, nor what other tests told of."""
-    above = {(info.st_dev, info.st_ino) for info in map(Path.stat, folder.resolve().parents)}
-    counts = programs._anyone_writes
-    monkeypatch.setattr(programs, "_written", set[str]())
-    monkeypatch.setattr(
-        programs, "_anyone_writes", lambda info: (info.st_dev, info.st_ino) not in above and counts(info)
-    )
+    shared = tuple(place for place in programs._SHARED if not folder.resolve().is_relative_to(place))
+    monkeypatch.setattr(programs, "_SHARED", shared)
+    for name in ("_written", "_spared"):
+        monkeypatch.setattr(programs, name, set[str]())
+    monkeypatch.setattr(programs, "_held", False)

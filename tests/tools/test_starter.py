@@ -142,8 +142,17 @@ async def test_a_program_of_the_project_on_path_is_not_found(world: World) -> No
         world.write(f"bin/{name}", f"#!/bin/sh\n: > {world.mark}\n").chmod(0o755)
     path = f"{world.root}/bin:.::{os.environ['PATH']}"
     assert (await world.run("git --version; command -v tool; true", PATH=path)).code == 0
-    ran = await world.run("tool --flag", PATH=path)
-    assert f"({world.root}/bin/tool)" in ran.problem and "Name it by its path" in ran.problem
+    for line in (
+        "tool --flag",
+        "test -f a && tool",
+        "A=b tool",
+        "if tool; then :; fi",
+        "true\ntool",
+        "true;(tool)|cat",
+    ):
+        ran = await world.run(line, PATH=path)
+        assert f"({world.root}/bin/tool)" in ran.problem and "Name it by its path" in ran.problem
+    assert not (await world.run("echo tool 'x && tool' > tool; : tool", PATH=path)).problem
     assert not world.mark.exists()
     world.accept("bin/tool")
     assert (await world.run("bin/tool", PATH=path)).code == 0 and world.mark.exists()

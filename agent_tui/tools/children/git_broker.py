@@ -28,9 +28,10 @@ from agent_tui.paths import private_dir
 from agent_tui.pipes.programs import find_program
 from agent_tui.pipes.start import run
 from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.git.configuration import as_config, config_of
 from agent_tui.tools.git.outside import Outside, OutsideGit, Told
 from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, rewritten
-from agent_tui.tools.git.repository import as_config, read_config, read_small
+from agent_tui.tools.git.repository import read_small
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, free
@@ -432,7 +433,7 @@ def _told(request: dict[str, object]) -> Told:
 def _remember(repository: Path, settings: Iterable[tuple[str, str]]) -> str:
     """Adds which branch goes with which to a repository's configuration, at its end; why not, where it cannot be."""
     before = read_small(repository / "config", repository, 2_000_000)
-    known = {key for key, _ in read_config(before)}
+    known = {key for key, _ in config_of(before)}
     settings = list(dict.fromkeys(settings))
     if os.path.realpath(repository) != str(repository):
         return "[the upstream was not set: the repository was moved]"

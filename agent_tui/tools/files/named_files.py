@@ -9,6 +9,7 @@ program finds by itself is known of a few (``make`` its Makefile); what runs the
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -126,7 +127,10 @@ class _Search:
             self._beside(folder)
         if len(self._files) > MOST_FILES:
             return NamedFiles(problem=f"it names more than {MOST_FILES:,} files that commands may write")
-        total = sum(os.lstat(path).st_size for path in self._files if os.path.lexists(path))
+        total = 0
+        for path in self._files:
+            with contextlib.suppress(OSError):  # it is being replaced
+                total += os.lstat(path).st_size
         if total > MOST_BYTES:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
         files, missing, trees = (tuple(sorted(paths)) for paths in (self._files, self._missing, self._trees))

@@ -18,8 +18,9 @@ from agent_tui.paths import private_dir
 from agent_tui.pipes.programs import find_program, safe_path
 from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
+from agent_tui.tools.git.configuration import as_config
 from agent_tui.tools.git.remotes import Address, RemoteReach, Settings, parse_address
-from agent_tui.tools.git.repository import OBJECT, as_config, listed
+from agent_tui.tools.git.repository import OBJECT, listed
 
 _KEPT = re.compile(
     r"HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO"

@@ -16,7 +16,8 @@ from typing import Literal
 from urllib.parse import unquote
 
 from agent_tui.records import dataclass
-from agent_tui.tools.git.repository import Repository, find_repository, read_config, read_small
+from agent_tui.tools.git.configuration import config_of
+from agent_tui.tools.git.repository import Repository, find_repository, read_small
 from agent_tui.urls import read_address
 
 _USER = r"[A-Za-z0-9_][\w.+-]*"
@@ -333,9 +334,9 @@ def _modules(common: Path) -> list[Path]:
 
 def _module_addresses(repository: Repository) -> Iterator[str]:
     """Yields the addresses of submodules that ``.gitmodules`` and the configuration name."""
-    listed = list(read_config(read_small(repository.common / "config", repository.common, _LARGEST)))
+    listed = list(config_of(read_small(repository.common / "config", repository.common, _LARGEST)))
     if repository.tree is not None:
-        listed += read_config(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST))
+        listed += config_of(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST))
     settings = _kept(listed, repository.common)
     base = next(
         (a for a in (dict(settings).get(f"remote.{n}.url", "") for n in ("origin", *_names(settings))) if a), ""
@@ -347,7 +348,7 @@ def _module_addresses(repository: Repository) -> Iterator[str]:
 
 def _settings(common: Path, folder: Path) -> Settings:
     """Returns the settings that are kept of a repository's configuration."""
-    return _kept(read_config(read_small(common / "config", common, _LARGEST)), folder)
+    return _kept(config_of(read_small(common / "config", common, _LARGEST)), folder)
 
 
 def _kept(listed: Iterable[tuple[str, str]], folder: Path) -> Settings:

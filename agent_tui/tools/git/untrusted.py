@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from agent_tui.tools.git.repository import names_programs
+from agent_tui.pipes.programs import with_git_config
+from agent_tui.tools.git.repository import descends, names_programs, nearest_git
 
 _ANYWHERE = (("safe.bareRepository", "explicit"),)
 """Also in a trusted folder: files that look like a repository are data there."""
@@ -15,7 +16,6 @@ _UNTRUSTED = (
     ("core.fsmonitor", "false"),
     ("core.hooksPath", os.devnull),
     ("core.pager", "cat"),
-    ("diff.external", ""),
     ("credential.helper", ""),
     ("submodule.recurse", "false"),
     ("diff.ignoreSubmodules", "all"),
@@ -25,12 +25,19 @@ _UNTRUSTED = (
 
 
 def harmless_git(folder: Path, environ: Mapping[str, str], *, trusted: bool) -> dict[str, str]:
-    """``environ`` for what is started in ``folder``. Filters, aliases and the like have names of their own: where an
-    untrusted repository names programs by any, a git in it finds no repository."""
-    pairs = [*_ANYWHERE, *(() if trusted else _UNTRUSTED)]
-    count = environ.get("GIT_CONFIG_COUNT", "0")
-    start = int(count) if count.isdecimal() else 0
-    given = {**environ, "GIT_CONFIG_COUNT": str(start + len(pairs))}
-    for at, (key, value) in enumerate(pairs, start):
-        given |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
-    return given | ({"GIT_DIR": os.devnull} if not trusted and names_programs(folder) else {})
+    """``environ`` for what is started in ``folder``. Where nobody trusts that, every git finds the one repository the
+    folder is in, wherever it is called (those below have configurations of their own), and none where it may name
+    programs: filters, aliases and the like have names of their own."""
+    given = with_git_config(environ, [*_ANYWHERE, *(() if trusted else _UNTRUSTED)])
+    return given if trusted else {**given, "GIT_NO_LAZY_FETCH": "1", **_held_to(folder)}
+
+
+def _held_to(folder: Path) -> dict[str, str]:
+    none = {"GIT_DIR": os.devnull}
+    try:
+        git = nearest_git(folder)
+        if git is None or git.name != ".git" or names_programs(folder) or descends(git, git.parent):
+            return none
+    except (OSError, ValueError):
+        return none
+    return {"GIT_DIR": str(git), "GIT_WORK_TREE": str(git.parent)}

@@ -39,6 +39,7 @@ from agent_tui.tools.rules.rule import (
     parse_rule,
     path_matches,
 )
+from agent_tui.tools.sandbox.places import HOME_PROTECTED, home
 from agent_tui.tools.sandbox.policy import Domain, Masks, Network
 from agent_tui.tools.sandbox.protected import is_protected, led_to
 
@@ -407,7 +408,8 @@ class Standing:
         folders = [folder for folder in self.folders if path.is_relative_to(folder)]
         shortest = min((path.relative_to(folder) for folder in folders), key=lambda p: len(p.parts), default=path)
         led = [place for folder in folders for place in led_to(folder)]
-        return is_protected(shortest) or is_within(path, [*self._protected, *led])
+        owned = [home() / name for name in HOME_PROTECTED] if home() in folders else []
+        return is_protected(shortest) or is_within(path, [*self._protected, *led, *owned])
 
     def guards(self, tool: str) -> bool:
         """Returns whether a rule denies, or asks about, anything that a command could do: it has to be understood

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from agent_tui.text.secrets import MIN_LENGTH, holds_secret, names_account
+from agent_tui.pipes.programs import whole_git_config
+from agent_tui.text.secrets import MIN_LENGTH, holds_secret, names_account, without_keys
 from agent_tui.tools.sandbox.policy import NO_SECRETS, Secrecy
 
 _TAIL = 20_000
@@ -109,7 +110,13 @@ def child_env(environ: Mapping[str, str], closed: bool = False, secrecy: Secrecy
             return False
         return not is_secret(name, value, secrets)
 
-    return {name: value for name, value in environ.items() if stays(name, value)} | QUIET
+    kept = {name: value for name, value in environ.items() if stays(name, value)}
+    for name, key in environ.items():
+        at = name.removeprefix("GIT_CONFIG_KEY_")
+        value = kept.get(f"GIT_CONFIG_VALUE_{at}", "")
+        if at != name and (is_secret(key.lower(), value, secrets) or without_keys(value) != value):
+            kept.pop(name, None)
+    return whole_git_config(environ, kept) | QUIET
 
 
 def missed(output: str, environ: Mapping[str, str], given: Mapping[str, str]) -> list[str]:

@@ -98,7 +98,9 @@ class Jail:
             loopback=config.loopback,
             hidden=tuple(hidden),
         )
-        keep_out_of((*self._base.folders, *self._base.private))
+        folders = self._base.folders
+        spared = [places.home() / name for name in places.PROGRAMS_OF_HOME] if places.home() in folders else ()
+        keep_out_of((*folders, *self._base.private), spared, self.expects("work"))
         self._private_tmp = PrivateTmp(Path(os.path.realpath(self._base.temporary)), self.shows)
         self._sharing = threading.Lock()
         self._shared: SessionNetwork | None = None
@@ -130,6 +132,7 @@ class Jail:
                 _probed[key] = probe(self.cache / "sandbox", self.config.mode)
                 log.info("Sandbox: %s (%s)", _probed[key].name, "; ".join(_probed[key].failed) or "holds")
             self.sandbox = self.sandbox or _probed[key]
+            keep_out_of((), held=self.holds("work"))
             return self.sandbox
 
     def holds(self, domain: Domain) -> bool:

@@ -15,7 +15,8 @@ from pathlib import Path, PurePath
 
 from agent_tui.paths import with_home
 from agent_tui.pipes.programs import find_program
-from agent_tui.tools.git.repository import as_config, config_lines, git_places, listed
+from agent_tui.tools.git.configuration import as_config, config_of
+from agent_tui.tools.git.repository import git_places, listed
 
 FOLDERS = frozenset(
     {
@@ -100,7 +101,6 @@ KEPT = re.compile(
 """Keys whose values neither run anything nor let anyone in."""
 
 _FRESH = 300.0
-_VALUE = re.compile(r'([\w-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^#;]*)')
 _MAX_BYTES = 200_000
 _INCLUDES = 5
 
@@ -125,7 +125,7 @@ def led_to(folder: Path) -> list[Path]:
     """Places in ``folder``, a worktree, that git's configuration names: the folder of hooks and files to include. Read
     as data, no git is asked; what a condition would leave out is in it, too."""
     try:
-        own, common = git_places(folder)
+        own, common = git_places(folder / ".git")
     except (OSError, ValueError):
         return []
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -141,13 +141,10 @@ def _follow(file: Path, folder: Path, found: set[Path], depth: int) -> None:
             text = opened.read(_MAX_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return
-    for section, _, line in config_lines(text.replace("\\\n", "")):
-        value = _VALUE.match(line)
-        if value is None:
-            continue
-        named = with_home(value[2].strip().strip('"'))
-        if section == "core" and value[1].lower() == "hookspath":
+    for key, value in config_of(text):
+        named = with_home(value)
+        if key == "core.hookspath":
             found.add(Path(os.path.normpath(folder / named)))
-        elif section.startswith("include") and value[1].lower() == "path" and depth:
+        elif key.startswith(("include.", "includeif.")) and key.endswith(".path") and depth:
             found.add(Path(os.path.normpath(file.parent / named)))
             _follow(file.parent / named, folder, found, depth - 1)
