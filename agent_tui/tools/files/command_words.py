@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from functools import lru_cache
 
 from agent_tui.records import dataclass
 from agent_tui.tools.files.program_readings import BEFORE, KEYWORDS, PIPED, program_name, reading_of
@@ -40,10 +41,11 @@ _WRITTEN = re.compile(
     r"|[\"'][^\"'\n]+[\"']\)\.(?:write_(?:text|bytes)|touch|unlink|open\(\s*[\"'][wax])"
 )
 _VARIABLE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)?|\$\w+|\$[@*#?!]|\$$|\{[\w.!\[\]'\"]*\}")
+_ENDS = re.compile(r"\.(?:pyw?|[zk]?sh|bash|[cm]?[jt]sx?|rb|p[lm]|php|lua|mk|ps1|R|jl|txt|json|ya?ml|toml)$")
 _FEEDS = re.compile(r"\|\s*(?:\S*/|sudo\s+|xargs\s.*)*(?:(?:ba|da|z|k|fi)?sh\b|python[\d.]*\s*(?:-\s|$))|\beval\b|<\(")
 _GROUPS = re.compile(r"\}|\b(?:done|fi|esac|function)\b|\(\)")
 """What is printed by commands that stand together may be run elsewhere in the text."""
-_MOST_BRACES = 64
+_MOST_BRACES, _MOST_LETTERS = 64, 1_000
 
 
 @dataclass(slots=True)
@@ -200,9 +202,11 @@ def code_words(text: str) -> tuple[list[str], list[str]]:
     """What may be files in a text that is no shell's: of what is quoted, and of all else. What it writes is none."""
     text = _WRITTEN.sub(" ", text)
     quoted = ["".join(groups) for groups in _QUOTED.findall(text)]
-    return list(dict.fromkeys(quoted)), list(dict.fromkeys(_WORD.findall(text)))
+    named = [word for word in _WORD.findall(text) if "/" in word or _ENDS.search(word)]
+    return list(dict.fromkeys(quoted)), list(dict.fromkeys(named))
 
 
+@lru_cache(20_000)
 def meanings(word: str) -> list[str]:
     """What a word may be as a path: in options and lists, with braces expanded, and a star for each variable."""
     found: list[str] = []
@@ -212,8 +216,8 @@ def meanings(word: str) -> list[str]:
         if re.match(r"-\w.", one) and not one.startswith("--"):
             parts.append(one[2:])
         for part in parts:
-            part = re.sub(r"^(?:\*+/)+", "", part.lstrip("@!<>"))
-            if part and part.strip("*?./") and len(part) < 1_000 and "\0" not in part and "\n" not in part:
+            part = re.sub(r"\*\*+(?=.*\*\*)", "*", re.sub(r"^(?:\*+/)+", "", part.lstrip("@!<>")[:_MOST_LETTERS]))
+            if part and part.strip("*?./") and "\0" not in part and "\n" not in part:
                 found.append(part)
             elif part in (".", "./"):
                 found.append(".")

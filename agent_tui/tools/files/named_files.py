@@ -1,9 +1,9 @@
 """The files that a command of a project or of the user names in places where the model's commands may write, and what
 is in them: what is started outside the sandbox is then what somebody saw.
 
-The command, and each script that it names, are read as text: a word that is a file is named. What lies beside a Python
-script is imported before what is installed, so it counts, and so does all of an environment of packages. What a
-program finds by itself is known of a few (``make`` its Makefile); what runs the project's own tests runs them all.
+Every file counts that a word of the command, or of a script that it names, may mean, whatever it is called; but not what
+a known program only looks at (``program_readings``). What lies beside a Python script that imports some of it counts,
+and so does all of an environment of packages.
 """
 # ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH118, PTH119, PTH120, PTH122, PTH207, PTH208  (thousands of paths a look)
 
@@ -44,8 +44,9 @@ BEING_WRITTEN = "? being written"
 _TICK = 0.02
 """Seconds within which two changes of a file may have one time; systems count in fractions of that."""
 
-_SCRIPT_BYTES = 400_000
-_MOST_ROUNDS, _MOST_BASES, _MOST_MATCHES = 8, 64, 400
+_SCRIPT_BYTES, _MOST_READ = 400_000, 800_000
+"""Of one script, and of all, that are read for what they name; the others count as they are."""
+_MOST_ROUNDS, _MOST_BASES, _MOST_MATCHES, _MOST_LINES = 8, 64, 400, 200
 _NODE_ENDS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx")
 _SHELL_ENDS = (".sh", ".bash", ".zsh", ".fish", ".envrc", ".env")
 _RUNS = frozenset([".py", ".pyc", ".so", ".rb", ".pl", ".php", ".lua", *_NODE_ENDS, *_SHELL_ENDS])
@@ -126,6 +127,7 @@ class _Text:
         self.words: list[str] = []
         self.named: list[str] = []
         self.programs: list[list[str]] = []
+        self.trees: set[str] = set()
         if name == "package.json":
             self._package(text)
         elif name.lower() in ("makefile", "gnumakefile") or end in (".mk", ".make"):
@@ -144,6 +146,8 @@ class _Text:
             for words in programs_of(one):
                 self.programs.append(words)
                 reading = reading_of(words)
+                if reading is not None and reading.folders:
+                    self.trees.update(words[1:])
                 if not one.looks and not (reading is not None and reading.shell):
                     for word in words[1:]:
                         if re.search(r"[\s;()]", word):
@@ -162,9 +166,11 @@ class _Text:
             ends = _STATE_ENDS + (_KEPT_ENDS if _KEEPS.search(text) else ())
             words, self.named = ([w for w in kind if not w.lower().endswith(ends)] for kind in (words, self.named))
         self.words = [word for word in words if "*" not in word or "/" in word]
-        self.programs = [
-            words for word in self.words if " " in word for one in statements(word) for words in programs_of(one)
-        ] if _CALLS.search(text) else []  # fmt: skip
+        if _CALLS.search(text):
+            lines = [word for word in words if " " in word and program_name(word.partition(" ")[0]) in READINGS]
+            self.programs = [
+                words for line in lines[:_MOST_LINES] for one in statements(line) for words in programs_of(one)
+            ]
 
     def _package(self, text: str) -> None:
         try:
@@ -183,14 +189,18 @@ class _Search:
         self._cwd, self._root, self._home = cwd, root, os.path.expanduser("~")
         self._files: set[str] = set()
         self._trees: set[str] = set()
-        self._missing: set[str] = set()
+        self._there: set[str] = set()
+        self._absent: dict[str, list[str]] = {}
+        self._tried: set[tuple[str, ...]] = set()
         self._unknown: set[str] = set()
         self._seen: set[str] = set()
         self._texts: list[_Text] = []
         self._bases: dict[str, None] = dict.fromkeys((cwd, root))
         self._libraries: dict[str, None] = {}
         self._entries: dict[str, frozenset[str]] = {}
+        self._stemmed: dict[str, frozenset[str]] = {}
         self._readings: set[Reading] = set()
+        self._room = _MOST_READ
         self._imports = self._bytecode = self._python = False
 
     def of(self, command: str | Sequence[str]) -> NamedFiles:
@@ -220,7 +230,9 @@ class _Search:
         if total > MOST_BYTES:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
         trees = {path for path in self._trees if not self._in_tree(os.path.dirname(path) + "/")}
-        found = (tuple(sorted(paths)) for paths in (files, self._missing, trees, self._unknown))
+        absent = {path for word, paths in self._absent.items() if word not in self._there for path in paths}
+        missing_ = filter(self._counts, absent)
+        found = (tuple(sorted(paths)) for paths in (files, missing_, trees, self._unknown))
         named, missing, folders_, unknown = found
         return NamedFiles(named, missing, folders_, self._imports, unknown=unknown)
 
@@ -250,32 +262,21 @@ class _Search:
         is_path = _LIBRARIES.search(one.text) is not None
         for word in one.words:
             for meant in meanings(word):
-                there = False
                 for path in self._places(meant, bases):
                     if os.path.isdir(path):
+                        if word in one.trees and self._counts(os.path.realpath(path)):
+                            self._trees.add(os.path.realpath(path))
                         self._enter(path, is_path, meant == ".")
                     elif os.path.isfile(path):
-                        there = True
+                        self._there.add(meant)
                         self._take(path)
-                if not there and _is_script(meant) and meant == word and one.is_shell and not word.startswith("~"):
-                    places = [os.path.join(base, word.lstrip("/")) for base in bases[:3]]
-                    self._missing.update(
-                        path for path in [word, *places] if path.startswith("/") and self._counts(path)
-                    )
+                if meant == word and one.is_shell and _is_script(word) and not word.startswith("~"):
+                    places = [word, *(os.path.join(base, word.lstrip("/")) for base in bases[:3])]
+                    self._absent.setdefault(word, []).extend(path for path in places if path.startswith("/"))
         for word in (*one.named, *(name.replace("::", "/") + ".pm" for name in _PERLS.findall(one.text))):
             for path in self._places(word, bases):
                 if os.path.isfile(path):
                     self._take(path)
-        for words in one.programs:
-            reading = reading_of(words)
-            if reading is not None and reading.folders:
-                for word in words[1:]:
-                    for meant in meanings(word):
-                        self._trees.update(
-                            os.path.realpath(path)
-                            for path in self._places(meant, bases)
-                            if os.path.isdir(path) and self._counts(os.path.realpath(path))
-                        )
         for names in map("".join, _MODULE.findall(one.text)):
             for name in re.findall(r"\w+", names.partition(" import ")[0] if " import " in names else names):
                 self._module(name, dict.fromkeys((one.folder, self._cwd, self._root, *self._libraries)))
@@ -301,8 +302,14 @@ class _Search:
             yield word
             word, bases = word.lstrip("/"), (*bases, self._home)
         first = word.partition("/")[0]
+        has_signs = any(sign in word for sign in "*?[")
         for base in bases:
-            if any(sign in word for sign in "*?["):
+            if (word, base) in self._tried:
+                continue
+            self._tried.add((word, base))
+            if not (has_signs or first in self._stems(base) or first in (".", "..", "")):
+                continue
+            if has_signs:
                 names = glob.iglob(word, root_dir=base, recursive=not first.startswith("**"), include_hidden=True)
                 yield from (os.path.join(base, name) for name in itertools.islice(names, _MOST_MATCHES))
             if first in self._names(base) or first in (".", ".."):
@@ -347,8 +354,9 @@ class _Search:
 
     def _module(self, name: str, bases: Iterable[str]) -> None:
         for base in bases:
-            if not self._counts(base):
+            if ("import", name, base) in self._tried or not self._counts(base):
                 continue
+            self._tried.add(("import", name, base))
             if name in self._names(base):
                 for path in _importable(os.path.join(base, name)):
                     self._imports = True
@@ -393,12 +401,23 @@ class _Search:
             self._files.add(path)
         if not counts and not path.startswith((self._home + "/", "/tmp/", "/var/tmp/")) and not _is_script(path):
             return  # a program or a file of the system: what it names is not the project's
+        if self._room <= 0:
+            self._unknown.add("further scripts")
+            return
         text = _text(path)  # outside of the project it may name others that count
+        self._room -= len(text)
         if text:
             self._add(_Text(text, os.path.dirname(path), path, self._python))
 
     def _counts(self, path: str) -> bool:
         return path == self._root or path.startswith(self._root + "/") or may_be_written(path)
+
+    def _stems(self, folder: str) -> frozenset[str]:
+        """The names in a folder, with their ends and without."""
+        if folder not in self._stemmed:
+            names = self._names(folder)
+            self._stemmed[folder] = names | {os.path.splitext(name)[0] for name in names}
+        return self._stemmed[folder]
 
     def _names(self, folder: str) -> frozenset[str]:
         if folder not in self._entries:
