@@ -1,8 +1,8 @@
 """The files that a command of a project or of the user names in places where the model's commands may write, and what
 is in them: what is started outside the sandbox is then what somebody saw.
 
-Every file counts that a word of the command, or of a script that it names, may mean, whatever it is called; but not what
-a known program only looks at (``program_readings``). What lies beside a Python script that imports some of it counts,
+Every file counts that a word of the command, or of a script that it names, may mean, whatever it is called; but not
+what a known program only looks at (``program_readings``). What lies beside a Python script that imports some of it counts,
 and so does all of an environment of packages.
 """
 # ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH118, PTH119, PTH120, PTH122, PTH207, PTH208  (thousands of paths a look)
@@ -44,8 +44,8 @@ BEING_WRITTEN = "? being written"
 _TICK = 0.02
 """Seconds within which two changes of a file may have one time; systems count in fractions of that."""
 
-_SCRIPT_BYTES, _MOST_READ = 400_000, 800_000
-"""Of one script, and of all, that are read for what they name; the others count as they are."""
+_SCRIPT_BYTES, _MOST_READ, _MOST_GLOBS = 400_000, 800_000, 4_000
+"""Of one script, and of all, what is read for what they name, and the patterns of files; the rest counts as it is."""
 _MOST_ROUNDS, _MOST_BASES, _MOST_MATCHES, _MOST_LINES = 8, 64, 400, 200
 _NODE_ENDS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".tsx", ".jsx")
 _SHELL_ENDS = (".sh", ".bash", ".zsh", ".fish", ".envrc", ".env")
@@ -200,7 +200,7 @@ class _Search:
         self._entries: dict[str, frozenset[str]] = {}
         self._stemmed: dict[str, frozenset[str]] = {}
         self._readings: set[Reading] = set()
-        self._room = _MOST_READ
+        self._room, self._globs = _MOST_READ, 0
         self._imports = self._bytecode = self._python = False
 
     def of(self, command: str | Sequence[str]) -> NamedFiles:
@@ -253,7 +253,12 @@ class _Search:
                 self._readings.add(reading)
             if name == "python" and re.search(r"venv/\w+/", words[0]):
                 self._readings.add(READINGS["uv"])
-            if "/" not in words[0] and (reading is None or reading.unknown) and re.fullmatch(r"[\w.+-]+", name):
+            if (
+                one.is_shell
+                and "/" not in words[0]
+                and (reading is None or reading.unknown)
+                and re.fullmatch(r"[\w.+-]+", name)
+            ):
                 self._unknown.add(name)
 
     def _read(self, one: _Text) -> None:
@@ -309,7 +314,10 @@ class _Search:
             self._tried.add((word, base))
             if not (has_signs or first in self._stems(base) or first in (".", "..", "")):
                 continue
-            if has_signs:
+            if has_signs and self._globs >= _MOST_GLOBS:
+                self._unknown.add("further scripts")
+            elif has_signs:
+                self._globs += 1
                 names = glob.iglob(word, root_dir=base, recursive=not first.startswith("**"), include_hidden=True)
                 yield from (os.path.join(base, name) for name in itertools.islice(names, _MOST_MATCHES))
             if first in self._names(base) or first in (".", ".."):
