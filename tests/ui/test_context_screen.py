@@ -46,7 +46,10 @@ async def test_context_screen_shows_the_calculators_numbers(tmp_path: Path) -> N
         shown = run.shown()
         for number in ("2,600", "500", "1,400", "9,800", "69,900", "41,000", "6,600", "83,800", "32,000"):
             assert number in shown
-        assert "84.2k of 200k, 42.1 % of the window   ■ tool results 20.5 % of the window   compacts in about 9 turns" in shown
+        assert (
+            "84.2k of 200k, 42.1 % of the window   ■ tool results 20.5 % of the window   compacts in about 9 turns"
+            in shown
+        )
         assert "Calculation" not in written(screen) and "rows = total" not in written(screen)
         await run.pilot.press("w")
         await run.screen(TextScreen)

@@ -1,9 +1,9 @@
 """The files that a command of a project or of the user names in places where the model's commands may write, and what
 is in them: what is started outside the sandbox is then what somebody saw.
 
-Every file counts that a word of the command, or of a script that it names, may mean, whatever it is called; but not
-what a known program only looks at (``program_readings``). What lies beside a Python script that imports some of it counts,
-and so does all of an environment of packages.
+Every file counts that a word of the command, or of a script that it names, may mean, whatever it is called; what a
+known program only looks at (``program_readings``) does not. What lies beside a Python script that imports some of it
+counts, and so does all of an environment of packages.
 """
 # ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH118, PTH119, PTH120, PTH122, PTH207, PTH208  (thousands of paths a look)
 
