@@ -226,7 +226,7 @@ class _Search:
         if len(self._files) > MOST_FILES:
             return NamedFiles(problem=f"it names more than {MOST_FILES:,} files that commands may write")
         files = {path for path in self._files if not self._in_tree(path)}
-        total = sum(os.lstat(path).st_size for path in files if os.path.lexists(path))
+        total = sum(map(_size, files))
         if total > MOST_BYTES:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
         trees = {path for path in self._trees if not self._in_tree(os.path.dirname(path) + "/")}
@@ -434,6 +434,13 @@ class _Search:
             except OSError:
                 self._entries[folder] = frozenset()
         return self._entries[folder]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:  # it went: its digest says so
+        return 0
 
 
 def _is_script(path: str) -> bool:
