@@ -203,9 +203,11 @@ def _host(written: str) -> str:
 
 def _encoded(part: str) -> str:
     """Part of an address without anything that is not seen or could end it where it is written."""
-    return part if re.fullmatch(r"[!#-;=?-~]*", part) else "".join(
-        quote(char) if char in '"<>' or not char.isprintable() else char for char in part
-    )  # fmt: skip
+    if re.fullmatch(r"[!#-;=?-~]*", part):
+        return part
+    return re.sub(
+        r"[\s\S]", lambda char: char[0] if char[0].isprintable() and char[0] not in '"<>' else quote(char[0]), part
+    )
 
 
 def _without_dots(path: str) -> str:

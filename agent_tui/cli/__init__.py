@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, is_driven, named_as_given
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
             sys.stdout.flush()
         else:
             # What failed was said already.
-            _give_up_stdout()
+            _give_up("stdout")
     except AgentError as error:
         text = named_as_given(str(error), arguments)
         terminal_output.complain(text)
@@ -63,24 +63,27 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _give_up_stdout()
+        _give_up("stdout")
         return EXIT_PIPE
     except OSError as error:
         terminal_output.complain(f"{error.filename or 'output'}: {error.strerror or error}")
-        _give_up_stdout()
+        _give_up("stdout")
         return EXIT_ERROR
+    finally:
+        _give_up("stderr")
     return code
 
 
-def _give_up_stdout() -> None:
+def _give_up(name: Literal["stdout", "stderr"]) -> None:
     """Gives up what is still buffered and cannot be written: it must not be tried again at the end of the process."""
+    stream = getattr(sys, name)
     try:
-        sys.stdout.flush()
+        stream.flush()
     except (OSError, ValueError):
         try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         except (OSError, ValueError):
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _run(arguments: list[str], driven: bool) -> int:
