@@ -1,104 +1,157 @@
-"""A Markdown export holds no HTML of others and no link that runs anything, and it is one document."""
+"""A Markdown export, read by any renderer, shows what was said: each text once, none of it as HTML, a picture that
+loads or a link that runs something; and it is one document."""
 
 from __future__ import annotations
 
+import random
 import re
+import time
+from collections.abc import Callable
+from html.parser import HTMLParser
 
 import pytest
+from markdown_it import MarkdownIt
 
 from agent_tui.commands.export import render
-from agent_tui.commands.export.markdown import defused, nested
+from agent_tui.commands.export.markdown_text import code_span, escaped, fenced, rewritten, verbatim
+from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
+from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.store.salvage import Content
+from agent_tui.text.clean import clean
 from tests.support.export_session import example_session, harmless
 
-EVIL = "<img src=x onerror=alert(1)>"
+SAYS = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+"""What a text says by itself, where HTML in it is text."""
+SHOWS = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+"""A renderer that does all that a document asks for."""
+PIECES = (
+    *("`", "``", "```", "~~~", "`a` `b` `c`", "`` x`y ``", "`\ta  b`", "`|`"),
+    *("a", "b c", "é", "漢字", "\u200d", "\u00a0", "\t", "    ", "  ", "  \n", "\n", "\n\n", "\\\n"),
+    *("*", "**", "_", "__", "~~", "\\", "|", "!", "$", "#", ":--", "---", "===", "# ", "> ", "- ", "+ ", "1. ", "2) "),
+    *(
+        "[x](y)",
+        "[r]",
+        "<b>",
+        "</details>",
+        "<!--",
+        "-->",
+        "[x](javascript:alert(1))",
+        "<javascript:x>",
+        "<http://x.y>",
+    ),
+    *(
+        "http://a.b/c_d_e*f",
+        "&amp;",
+        "&lt;",
+        "&#32;",
+        "&#27;",
+        "$x_1$",
+        "\\(y\\)",
+        "snake_case",
+        "C:\\x",
+        "'",
+        '"',
+        "]",
+    ),
+    *("| a | b |\n|---|---|\n| `x\\|y` | z |\n", "```py\nx = 1\n```\n", "    code\n", "- [x] done\n", "@", "(", ")"),
+)
+
+
+class Page(HTMLParser):
+    """What is seen of a page: its text, and the tags that make something of it."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.text, self.tags = "", list[str]()
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        target = dict(attrs).get("href") or ""
+        assert not re.match(r"\s*(?:javascript|data|file|vbscript):", target, re.IGNORECASE)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def seen(text: str) -> str:
+    return " ".join(text.split())
+
+
+def hostile(count: int) -> list[str]:
+    draw = random.Random(37)
+    return [clean("".join(draw.choices(PIECES, k=draw.randint(1, 9)))).strip("\n") for _ in range(count)]
+
+
+def test_markdown_of_others_says_the_same_in_the_document() -> None:
+    for text in hostile(1_000):
+        page = Page(SHOWS.render(rewritten(text)))
+        assert seen(page.text) == seen(Page(SAYS.render(text)).text), text
+        assert not {"b", "img", "script", "details"}.intersection(page.tags), text
+
+
+def test_the_page_says_the_same() -> None:
+    for text in hostile(300):
+        # Long addresses, boxes and the languages of code have words of the page's.
+        if not re.search(r"http|\[x\]|```|~~~", text):
+            assert seen(clean(Page(Prose().markdown(text)).text)) == seen(clean(Page(SAYS.render(text)).text)), text
+
+
+def test_plain_text_is_shown_sign_by_sign() -> None:
+    for text in hostile(1_000):
+        page = Page(SHOWS.render(verbatim(text)).replace("<br />\n", "\n").replace("</p>\n<p>", "\n\n"))
+        assert page.text.rstrip("\n") == text.rstrip("\n"), text
+        assert set(page.tags) <= {"p", "pre", "code"}, text
+
+
+@pytest.mark.parametrize("write", [escaped, code_span, fenced])
+def test_a_line_and_a_block_are_shown_sign_by_sign(write: Callable[[str], str]) -> None:
+    for text in hostile(500):
+        line = text if write is fenced else text.replace("\n", " ").strip()
+        if line:
+            edge = "" if write is fenced else "."
+            page = Page(SHOWS.render(f"{edge}{write(line)}{edge}"))
+            assert page.text.rstrip("\n") == f"{edge}{line}{edge}".rstrip("\n"), text
+
+
+@pytest.mark.parametrize("sign", ["`a` ", "`", "*a ", "[", "![", "<", "|a", "&", "\\", "_a_ ", "~~"])
+def test_a_huge_text_is_written_in_a_moment(sign: str) -> None:
+    text, begun = sign * (MOST_MARKDOWN // 5 // len(sign)), time.process_time()
+    assert seen(Page(SHOWS.render(rewritten(text))).text) == seen(Page(SAYS.render(text)).text)
+    assert time.process_time() - begun < 5
+
+
+def test_what_stands_too_deep_is_not_left_out() -> None:
+    assert "the end" in Page(SHOWS.render(rewritten("> " * 50 + "the end"))).text
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "written"),
     [
-        EVIL,
-        f"text {EVIL}",
-        f"    {EVIL}",
-        f"\\`{EVIL}\\`",
-        f"`open\n`{EVIL}`",
-        f"# a `\n{EVIL} `",
-        f"| a ` | {EVIL} ` |",
-        f"- a\n  ```\n{EVIL}\n  ```",
-        f"> ```\n{EVIL}",
-        f"```\ncode\n```\n{EVIL}",
-        f"```\ncode\n````\n{EVIL}",
-        f"```{EVIL}`\n",
-        f"~~~\ncode\n~~~\n{EVIL}",
-        f"``` a`b\n{EVIL}\n```",
-        f"``a` `b` {EVIL}\n\n`` {EVIL}",
-        f"<!-- -->{EVIL}",
-        f"<javascript:alert(1)>{EVIL}",
-    ],
-)
-def test_html_is_escaped_wherever_it_is_not_plainly_code(text: str) -> None:
-    done = defused(text)
-    assert EVIL not in outside_fences(done)
-    assert done.count("&lt;") >= 1
-
-
-def outside_fences(text: str) -> str:
-    return re.sub(r"^(```+|~~~+)[^\n]*\n.*?^\1[`~]*$", "", text, flags=re.DOTALL | re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    "text", ["```html\n<b>x</b>\n```", "a `Vec<T>` b", "``a`<b>``", "~~~\n<b>\n~~~", "plain > text & more", "a\n\nb\n"]
-)
-def test_code_and_plain_text_stay_as_they_are(text: str) -> None:
-    assert defused(text) == text
-
-
-def test_an_open_fence_is_closed() -> None:
-    assert defused("````\n<b>").endswith("\n````")
-
-
-@pytest.mark.parametrize(
-    "target",
-    [
-        "javascript:alert(1)",
-        "JaVaScRiPt:alert(1)",
-        "java&#115;cript:alert(1)",
-        "javascript&colon;alert(1)",
-        "javascript\\:alert(1)",
-        "&#x6A;avascript:alert(1)",
-        "data:text/html,x",
-        "vbscript:x",
-        "file:///etc/passwd",
-        "<javascript:alert(1)>",
-    ],
-)
-@pytest.mark.parametrize(
-    "form", ["[x]({})", "![x]({})", "[x](\n{})", "[x]: {}", "[x][y]\n\n[y]: {}", "[x]( {} 'title')"]
-)
-def test_links_that_run_something_are_marked(target: str, form: str) -> None:
-    assert "unsafe:" in defused(form.format(target))
-
-
-@pytest.mark.parametrize("target", ["https://example.org/a:b", "http://x", "mailto:a@b", "docs/a.md", "#part", "/a"])
-def test_other_links_stay(target: str) -> None:
-    assert defused(f"[x]({target}) [y]: {target}") == f"[x]({target}) [y]: {target}"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("# One\n\n## Two\n###### Six", "### One\n\n#### Two\n###### Six"),
-        ("One\n===\n\nTwo\nlines\n---\nend", "### One\n\n#### Two lines\nend"),
+        ("use `a`, `b` and `c`", "use `a`, `b` and `c`"),
+        ("# One\n\nTwo\nlines\n---\nend", "### One\n\n#### Two lines\n\nend"),
         ("> # Quoted\n\n- # In a list", "> ### Quoted\n\n- ### In a list"),
-        ("```sh\n# a comment\n```\n\n    # code\n\n#hashtag", "```sh\n# a comment\n```\n\n    # code\n\n#hashtag"),
+        (
+            "```sh\n# a comment\n```\n\n    # code\n\n#hashtag",
+            "```sh\n# a comment\n```\n\n```\n# code\n```\n\n#hashtag",
+        ),
+        ("````\n<b>", "```\n<b>\n```"),
+        ("1. a\n2. b\n   - [ ] c\n   - [x] d", "1. a\n2. b\n   - [ ] c\n   - [x] d"),
+        ("a `Vec<T>` **b** > c & d_e", "a `Vec<T>` **b** > c & d_e"),
+        ("![p](http://e.example/x.png)", "[\\[p\\]](<http://e.example/x.png>)"),
+        ("see [x](docs/a.md) and <http://e.example>", "see [x](<docs/a.md>) and <http://e.example>"),
+        ("[x](vscript:a)\n[y]: data:b", "\\[x\\](vscript:a)\n\\[y\\]: data:b"),
     ],
 )
-def test_headings_of_a_text_stand_below_those_of_the_document(text: str, expected: str) -> None:
-    assert nested(text) == expected
+def test_what_markdown_is_written_as(text: str, written: str) -> None:
+    assert rewritten(text) == written
 
 
 def test_a_session_reads_as_one_document_without_bookkeeping() -> None:
     text = render(*example_session(), "md")
-    assert re.findall(r"^#.*", outside_fences(text), re.MULTILINE) == [
+    outside = re.sub(r"^(```+)[^\n]*\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^#.*", outside, re.MULTILINE) == [
         "# Fix the greeting",
         "## User",
         "## Assistant",
@@ -116,3 +169,24 @@ def test_a_session_reads_as_one_document_without_bookkeeping() -> None:
     for kept_out in ("the program told this", "left behind by a rewind", "sk-ant", "c2ln", "call_1", "ses_1"):
         assert kept_out not in text
     harmless(text)
+
+
+COMMAND = "!cat <<'END'\n  two  blanks\nEND"
+LONG = f"echo {'word ' * 60}the end"
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_words_of_the_user_and_commands_are_whole(form: str) -> None:
+    info, _ = example_session()
+    info.title, info.head_id = "C #", "failed"
+    output = AttachmentPart(OWN_OUTPUT, "text/plain", text="`ok`")
+    said = [
+        Message("a", "user", [TextPart("**no** `a` `b`  \nx")], "complete", None, 1.0),
+        Message("b", "user", [TextPart(COMMAND), output], "complete", "a", 2.0),
+        Message("c", "assistant", [ToolCallPart("1", "bash", f'{{"command": "{LONG}"}}')], "complete", "b", 3.0),
+        Message("failed", "tool", [ToolResultPart("1", "bash", "no", True)], "complete", "c", 4.0),
+    ]
+    text = render(info, Content({message.id: message for message in said}, {}, [], [], "failed"), form)
+    page = Page(text if form == "html" else SHOWS.render(text)).text
+    for whole in ("C #", "**no** `a` `b`  \nx", COMMAND, "`ok`", LONG):
+        assert page.count(whole) == 1 or whole == "C #", whole

@@ -171,7 +171,7 @@ class _Page:
         failed = call.sign in "✗⊘"
         head = (
             f'<span class="{"failed" if failed else "sign"}">{call.sign}</span> <b>{escape(name)}</b> '
-            f'<span class="about">{escape(shorten(rest, 300))}</span>{facts}'
+            f'<span class="about">{escape(rest)}</span>{facts}'
         )
         if call.part.name == PLAN_TOOL and call.kind == "text":
             return f'<section class="plan"><p class="head">{head}</p>{self._said(call.output)}</section>\n'

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from agent_tui.text.clean import clean
 from agent_tui.text.code import coloured
 from agent_tui.text.diff import Spans, spans_apart
 from agent_tui.urls import page_address
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 LEVELS = 2
 """The headings of a text are below those of the page: its title and who speaks."""
 LOWEST = 6
-MOST_MARKDOWN = 200_000
+MOST_MARKDOWN = 50_000
 """Characters of one text that are read as Markdown; longer ones are shown as they are."""
 MOST_COLOURED = 1_000_000
 """Characters of code in one page that are coloured: it takes most of the time."""
-_TASK = re.compile(r"\[([ xX])\][ \t]+")
+_SCHEME = re.compile(r"[^/?#]*:")
+TASK = re.compile(r"\[([ xX])\][ \t]+")
 
 
 Runs: TypeAlias = Sequence[tuple[int, str]]
@@ -49,7 +51,7 @@ class Prose:
         """HTML of a Markdown text."""
         if len(text) > MOST_MARKDOWN:
             return f'<div class="said">{escape(text)}</div>'
-        made: str = _parser().render(text, {"page": self})
+        made: str = parser().render(text, {"page": self})
         return made
 
     def code(self, text: str, language: str) -> str:
@@ -87,11 +89,13 @@ def _between(marked: Spans, at: int, end: int) -> Iterator[tuple[int, int, bool]
 
 
 @cache
-def _parser() -> MarkdownIt:
+def parser(*, linkify: bool = True) -> MarkdownIt:
+    """The reader of Markdown for people: raw HTML in it is text, and so is a link that would run something."""
     from markdown_it import MarkdownIt
 
-    made = MarkdownIt("commonmark", {"html": False, "linkify": True})
+    made = MarkdownIt("commonmark", {"html": False, "linkify": linkify})
     made.enable(["table", "strikethrough", "linkify"])
+    made.validateLink = _leads_somewhere  # type: ignore[method-assign, assignment]
     # ``README.md`` is a file here, not a place in Moldova.
     assert made.linkify is not None
     made.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
@@ -106,6 +110,11 @@ def _parser() -> MarkdownIt:
 
 
 Tokens = Sequence["Token"]
+
+
+def _leads_somewhere(target: str) -> bool:
+    """Returns whether a link may stay one: to a page, mail, or a place in the project or the text."""
+    return bool(page_address(target)) or _SCHEME.match(target) is None
 
 
 def _fence(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[str, Any]) -> str:
@@ -141,8 +150,8 @@ def _image(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[str, 
 
 
 def _text(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[str, Any]) -> str:
-    text = tokens[at].content
-    if env.pop("item", False) and (box := _TASK.match(text)):
+    text = clean(tokens[at].content)  # entities may stand for anything
+    if env.pop("item", False) and (box := TASK.match(text)):
         return f"{'☐' if box[1] == ' ' else '☑'} {escape(text[box.end() :])}"
     return escape(text)
 

@@ -77,7 +77,7 @@ class Call:
         """What it does, in one line."""
         if self.kind == "list":
             return self.part.name
-        return on_one_line(call_label(self.part.name, call_summary(self.part.name, self.part.arguments)))
+        return cut(on_one_line(call_label(self.part.name, call_summary(self.part.name, self.part.arguments))), 200)
 
     @property
     def sign(self) -> str:
