@@ -295,7 +295,7 @@ def _key(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
 
 
-def _told(value: Any) -> bool:
+def _is_literal(value: Any) -> bool:
     """Whether a value stands there itself, and not the name of the variable that has it."""
     return isinstance(value, str) and "$" not in value
 
@@ -304,7 +304,9 @@ def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        shown = ((str(k), MASK if names_secret(str(k)) and _told(v) else v) for k, v in value.items() if v is not None)
+        shown = (
+            (str(k), MASK if names_secret(str(k)) and _is_literal(v) else v) for k, v in value.items() if v is not None
+        )
         return "{ " + ", ".join(f"{_key(name)} = {_literal(v)}" for name, v in shown) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_literal(v) for v in value) + "]"

@@ -232,6 +232,7 @@ class SessionRows:
 
 
 _LOOKED_AT = 20_000
+"""Characters of a text that a preview is made of."""
 
 
 def preview_of(message: Message) -> str:
