@@ -107,7 +107,8 @@ def edit_text(text: str, name: str, configured: str | None) -> Edited:
         path = Path(folder, name)
         path.write_text(text, encoding="utf-8")
         try:
-            done = run([program, *words[1:], str(path)], stdin=None)
+            # Not in the project: editors take settings, which are programs, from the folder they start in.
+            done = run([program, *words[1:], str(path)], stdin=None, cwd=folder)
             changed = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
         except OSError as error:
             return Edited(None, f"Editor {editor}: {getattr(error, 'strerror', None) or error}")

@@ -19,6 +19,7 @@ from agent_tui.config import ANSWER_ACTIONS, HOOK_EVENTS, KEY_ACTIONS, McpServer
 from agent_tui.config.files import Layer, merge
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.records import dataclass
+from agent_tui.text.secrets import MASK, names_secret, without_keys
 
 SMALLEST_LIMIT = 1_024
 """Tokens; a smaller ``compact_at`` that is no fraction is a slip (80 for 80 %, 1.5): nothing could be sent below it."""
@@ -263,7 +264,7 @@ def show_settings(settings: Settings) -> str:
     """Every setting with its value in force, as TOML; what is not set stands as a comment."""
     lines: list[str] = []
     _table(lines, "", settings)
-    return "\n".join(lines)
+    return without_keys("\n".join(lines))
 
 
 def _table(lines: list[str], prefix: str, table: Any) -> None:
@@ -294,11 +295,19 @@ def _key(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
 
 
+def _is_literal(value: Any) -> bool:
+    """Whether a value stands there itself, and not the name of the variable that has it."""
+    return isinstance(value, str) and "$" not in value
+
+
 def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(str(k))} = {_literal(v)}" for k, v in value.items() if v is not None) + " }"
+        shown = (
+            (str(k), MASK if names_secret(str(k)) and _is_literal(v) else v) for k, v in value.items() if v is not None
+        )
+        return "{ " + ", ".join(f"{_key(name)} = {_literal(v)}" for name, v in shown) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_literal(v) for v in value) + "]"
     if is_dataclass(value):

@@ -168,7 +168,7 @@ Commands:
 - No command can wait for typing: pass the flags that answer or skip prompts. No editors, no pagers.
 - What is refused stays refused: do not work around it. Say what you need and why, or take a way that is allowed.
 
-Each message may tell your permission mode; the newest one holds. Ask only what the user alone can decide, and never
+An <agent_note> may tell your permission mode; the newest one holds. Ask only what the user alone can decide, and never
 what a file or a command can tell. Where nobody can answer, choose what is safest and say what you assumed.
 
 A subagent knows only its prompt: give it the task, the paths you know, and the form of the answer. As a subagent,

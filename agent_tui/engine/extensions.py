@@ -411,7 +411,7 @@ class Workspace:
         blocks = [
             SystemBlock("system", self._system, "system", "System prompt"),
             *(SystemBlock("system", text, "appended", "Appended instructions") for text in self._appended),
-            SystemBlock("environment", self.environment, "environment", "Environment"),
+            SystemBlock("environment", framed("environment", self.environment), "environment", "Environment"),
             *(block for brought in self._brought for block in brought()),
         ]
         return sorted(blocks, key=lambda block: FIXED_ROWS[block.row].sent)

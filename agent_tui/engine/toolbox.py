@@ -35,6 +35,7 @@ from agent_tui.models.session import FilesMoved
 from agent_tui.paths import private_dir
 from agent_tui.providers.catalog import patches_files, web_search
 from agent_tui.text.clean import clean_line
+from agent_tui.text.frames import NOTE, attribute, framed
 from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
 from agent_tui.tools.children.job import Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
@@ -234,7 +235,7 @@ class ToldMode:
             message.parts.insert(0, AttachmentPart(TOLD_MODE, "text/plain", text=text))
         elif known != text:
             # Not every provider takes anything but text between a call and the next answer.
-            add_to_result(message, f"[{text}]", {TOLD_MODE: text})
+            add_to_result(message, framed(NOTE, text, attribute("name", TOLD_MODE)), {TOLD_MODE: text})
         return text
 
 

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from agent_tui.config import HOOK_EVENTS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
-from agent_tui.text.frames import framed
+from agent_tui.text.frames import NOTE, framed, without_tags
 
 JSON: TypeAlias = Any
 Metadata: TypeAlias = dict[str, JSON]
@@ -321,7 +321,9 @@ def attached_name(name: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """A tool's words in which no line begins as those do that the program puts below them."""
+    """A tool's words in which no line begins as those do that the program puts below them, and no tag is that of its
+    notes."""
+    text = without_tags(text, NOTE)
     if "[" not in text:
         return text
     names = "|".join(map(re.escape, ("Permission mode: ", NESTED, *sorted(f"{name}: " for name in HOOK_NAMES))))

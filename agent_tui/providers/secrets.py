@@ -73,9 +73,43 @@ def _spellings(values: frozenset[str]) -> tuple[tuple[str, ...], re.Pattern[str]
 
 
 def mask(text: str, values: Iterable[str]) -> str:
-    """``text`` with each of the values masked: as it is, in URLs, in JSON, in hexadecimal and in base64."""
-    _, pattern = _spellings(frozenset(v for v in values if len(v) >= MIN_LENGTH))
+    """``text`` with each of the values masked: as it is, in URLs, in JSON, in hexadecimal and in base64; and as far as
+    a text repeats the beginning or the end of one."""
+    values = frozenset(v for v in values if len(v) >= MIN_LENGTH)
+    return _without_parts(_without_whole(text, values), values)
+
+
+def _without_whole(text: str, values: frozenset[str]) -> str:
+    _, pattern = _spellings(values)
     return text if pattern is None else pattern.sub(MASK, text)
+
+
+_PART = 12
+"""Characters of a beginning or an end of a key that are masked like all of it."""
+_KIND = r"(?:[a-z]{2,6}\d{0,2}[-_])*"
+"""How keys of a kind begin, which says nothing of one."""
+
+
+def _without_parts(text: str, values: frozenset[str]) -> str:
+    for value in values:
+        kind = re.match(_KIND, value)
+        size = max(_PART, kind.end() + 1 if kind else 0)
+        if len(value) <= size or not is_secret(value):
+            continue
+        begin, end = value[:size], value[-_PART:]
+        if begin in text:
+            text = MASK.join(_after(piece, value[size:]) if n else piece for n, piece in enumerate(text.split(begin)))
+        if end in text:
+            rest, pieces = value[-_PART - 1 :: -1], text.split(end)
+            last = len(pieces) - 1
+            text = MASK.join(_after(piece[::-1], rest)[::-1] if n < last else piece for n, piece in enumerate(pieces))
+    return text
+
+
+def _after(text: str, word: str) -> str:
+    """A text without what it has of a word at its beginning."""
+    same = next((n for n, (mine, its) in enumerate(zip(text, word, strict=False)) if mine != its), None)
+    return text[min(len(text), len(word)) if same is None else same :]
 
 
 def redactor(known: Iterable[str] = ()) -> Callable[[str], str]:
@@ -148,14 +182,14 @@ class MaskedStream:
 
     def feed(self, text: str) -> str:
         """Takes the next piece of the text and returns what can be shown now."""
-        text = mask(self._held + text, self._values)
+        text = _without_whole(self._held + text, self._values)
         held = self._beginning(text)
         self._held = text[len(text) - held :]
-        return text[: len(text) - held]
+        return _without_parts(text[: len(text) - held], self._values)
 
     def flush(self) -> str:
         rest, self._held = self._held, ""
-        return rest
+        return _without_parts(rest, self._values)
 
     def _beginning(self, text: str) -> int:
         """Returns how many characters at the end may be the beginning of a secret; line ends within it do not count."""

@@ -13,7 +13,17 @@ _LIKE_LATIN = frozenset(
     "\u03bf\u03b1\u03bd\u03c1\u03c5\u03b9\u03ba\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
 )
 """Letters of Cyrillic and Greek that look like Latin ones."""
+_AS_LATIN = str.maketrans(
+    "\u0430\u0432\u0441\u0435\u043d\u0456\u0458\u043a\u043c\u043e\u0440\u0455\u0442\u0445\u0443\u04bb\u0501\u051b\u051d\u04cf\u0131\u0261"
+    "\u03b1\u03b2\u03b5\u03b9\u03ba\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7\u0577\u0585\u057d",
+    "abcehijkmopstxyhdqwligabeikvoptuxyou",
+)
 _ALPHABETS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
+
+
+def latin_form(text: str) -> str:
+    """Small letters, those of other alphabets that look like Latin ones as these."""
+    return text.translate(_AS_LATIN)
 
 
 def name_problem(name: str) -> str:

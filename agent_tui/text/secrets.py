@@ -40,9 +40,23 @@ _FORMS = (
         tuple(f"{name}{mark}" for name in _BEGINNINGS.split("|") for mark in "-_"),
         rf"\b(?:{_BEGINNINGS})[-_][A-Za-z0-9_\-.]{{12,}}",
     ),
-    (("gh", "glpat"), r"\b(?:gh[pousr]_|github_pat_|glpat[-_])[A-Za-z0-9_\-.]{12,}"),
-    (("npm_", "pypi-", "xox"), r"\b(?:npm_[A-Za-z0-9]{20,}|pypi-[\w-]{30,}|xox[abprs]-[\w-]{10,})"),
+    (("gh", "gl"), r"\b(?:gh[pousr]_|github_pat_|gl(?:pat|ptt|dt|rt|cbt|soat|agent)[-_])[A-Za-z0-9_\-.]{12,}"),
+    (
+        ("npm_", "pypi-", "xox", "xapp-"),
+        r"\b(?:npm_[A-Za-z0-9]{20,}|pypi-[\w-]{30,}|xox[a-z](?:\.xox[a-z])?-[\w-]{10,}|xapp-[\w-]{10,})",
+    ),
+    (
+        ("shp", "_v1_", "whsec_", "lin_", "figd_", "sbp_", "nfp_", "ntn_", "pmak-", "dckr_", "tskey-", "gocspx-"),
+        r"\b(?:shp(?:at|ca|pa|ss|ua)_|do[opr]_v1_|whsec_|lin_(?:api|oauth)_|figd_|sbp_|nfp_|ntn_|PMAK-|dckr_pat_"
+        r"|tskey-[a-z]+-|GOCSPX-)[A-Za-z0-9+/=_\-]{16,}",
+    ),
+    (("sg.", "hvs.", "ya29."), r"\b(?:SG\.[\w-]{16,}\.[\w-]{16,}|hvs\.[\w-]{20,}|ya29\.[\w-]{20,})"),
+    (("age-secret-key-",), r"(?i)\bAGE-SECRET-KEY-1[A-Z0-9]{30,}"),
+    # Telegram's and Discord's.
+    ((":",), r"(?<!\w)(?:bot)?\d{8,10}:[A-Za-z0-9_-]{35}(?![\w-])"),
+    ((".",), r"(?<![\w.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![\w-])"),
     (("aiza",), r"\bAIza[0-9A-Za-z_\-]{20,}"),
+    (("accountkey", "accesskey"), r"(?i)(?<![a-z])((?:account|shared[-_]?access)key)=[A-Za-z0-9+/=]{16,}"),
     (("akia", "asia"), r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     (("eyj",), r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
     (("private key",), r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
@@ -59,7 +73,8 @@ _PLACES = (
 _FIELDS = ("api", "auth", "token", "secret", "key", "passw", "cookie")
 _FIELD = (
     r"(?i)((?:x-api-key|api[-_]?key|x-goog-api-key|(?:proxy-)?authorization"
-    r"|(?:access|refresh|id|auth|session)[-_]?token|(?:secret|private)[-_]?key|client[-_]?secret|password|passwd"
+    r"|(?:access|refresh|id|auth|session)[-_]?token|(?:secret|private|account|master|signing|encryption|shared[-_]?access)"
+    r"[-_]?(?:access[-_]?)?key|(?:client|app|webhook)[-_]?secret|password|passwd|passphrase"
     r"|(?:set-)?cookie)[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?)([^\s\"',;}\]]{6,})"
 )
 _LOGIN = r"://[^/\s:@]*:[^/\s@]+@"

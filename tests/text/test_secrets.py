@@ -9,10 +9,14 @@ import pytest
 
 import agent_tui
 from agent_tui import terminal_output
+from agent_tui.config import ModelConfig, Settings
+from agent_tui.config.schema import show_settings
+from agent_tui.engine.conversation import title_from
 from agent_tui.models.events import Notice
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.session import SessionInfo
+from agent_tui.providers.secrets import MaskedStream, mask
 from agent_tui.text.secrets import MASK, holds_secret, names_secret, without_keys
 
 KEY = "Zx9-_qTr5LmN0pWvB3"
@@ -35,8 +39,30 @@ FIELDS = [
     f'{{"access_token":"{KEY}","refresh_token":"{KEY}","id_token":"{KEY}","client_secret":"{KEY}"}}',
     f"proxy-authorization: Basic {KEY}",
     f"password={KEY}",
+    f"aws_secret_access_key = {KEY}",
+    f'SECRET_ACCESS_KEY="{KEY}" signing-key: {KEY} webhook_secret={KEY}',
+]
+A, HEX = "a1B2" * 10, "a1" * 16
+FORMS = [
+    *(
+        f"SG.{A[:22]}.{A}",
+        f"shpat_{HEX}",
+        f"shpss_{HEX}",
+        f"dop_v1_{HEX}{HEX}",
+        f"123456789:AAE{A[:32]}",
+        f"whsec_{A[:32]}",
+    ),
+    *(f"bot1234567890:AAE{A[:32]}", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", f"lin_api_{A}"),
+    *(f"figd_{A}", f"sbp_{HEX}a1b2c3d4", f"AGE-SECRET-KEY-1{'QPZRY9X8' * 7}", f"age-secret-key-1{'qpzry9x8' * 7}"),
+    *(f"glptt-{A}", f"xapp-1-{A}", f"dckr_pat_{A}", f"GOCSPX-{A}", f"ntn_{A}", f"hvs.{A}", f"ya29.{A}"),
+]
+"""Keys as services write them, whole."""
+STRINGS = [
+    (f"DefaultEndpointsProtocol=https;AccountName=x;AccountKey={A}==;EndpointSuffix=y", "EndpointSuffix=y"),
+    (f"Endpoint=sb://x/;SharedAccessKeyName=Root;SharedAccessKey={A}=", "SharedAccessKeyName=Root"),
 ]
 PLAIN = [
+    "12:30:00 123456789:short, 1234567890:0123456789012345678901234567890123456789, a.b.c, ship_it_now",
     "https://example.com/a@b?q=1 is not found; see https://docs.example/?page=2#key",
     "git@github.com:o/r.git and ssh://git@github.com/o/r",
     "Set OPENAI_API_KEY, or api_key_env of the model. The code is 12345678.",
@@ -57,6 +83,47 @@ def test_no_line_repeats_a_key(said: str, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("said", FIELDS)
 def test_nor_do_the_words_of_others(said: str) -> None:
     assert KEY not in without_keys(said)
+
+
+def test_keys_are_known_by_their_forms() -> None:
+    for key in FORMS:
+        for text in (f"it says: {key}, so", f'{{"x": "{key}"}}', key):
+            assert key not in without_keys(text, fields=False) and MASK in without_keys(text, fields=False), key
+    for said, rest in STRINGS:
+        masked = without_keys(said, fields=False)
+        assert A not in masked and rest in masked and f"Key={MASK}" in masked
+
+
+def test_a_beginning_or_an_end_of_a_known_key_is_masked_too() -> None:
+    key = "sk-test-000111222333444555666"
+    for part in (key, key[:14], key[:12], key[:20], key[-12:], key[-16:], key[1:], key[:-1]):
+        assert mask(f"bad key {part}… or '{part}'", [key]) == f"bad key {MASK}… or '{MASK}'"
+    for part in (key[:11], key[-11:], "sk-test-"):
+        assert mask(part, [key]) == part
+    long = "sk-ant-api03-" + A
+    assert mask("keys begin with sk-ant-api03- here", [long]) == "keys begin with sk-ant-api03- here"
+    assert mask("sk-ant-api03-a", [long]) == MASK
+    assert mask("correcthorse", ["correcthorsebatterystaple"]) == "correcthorse", "a word is no key"
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_a_stream_shows_no_rest_of_a_key(size: int) -> None:
+    key = "sk-test-000111222333444555666"
+    stream, text = MaskedStream([key]), f"a {key} b {key[:14]} c"
+    shown = "".join(stream.feed(text[n : n + size]) for n in range(0, len(text), size)) + stream.flush()
+    assert shown == f"a {MASK} b {MASK} c"
+
+
+def test_no_key_names_a_session() -> None:
+    info = SessionInfo("ses_1", "/p", title=f"use sk-ant-{A}", preview=f"password={KEY}")
+    assert info.title == f"use {MASK}" and KEY not in info.preview
+    assert title_from(f"{'x' * 50} sk-ant-{A}") == f"{'x' * 50} {MASK}"
+
+
+def test_what_is_set_is_shown_without_keys() -> None:
+    model = ModelConfig("m", api_base="http://bob:hunter2pw@host/v1")
+    shown = show_settings(Settings(models={"m": model}))
+    assert "hunter2pw" not in shown and f"http://{MASK}@host/v1" in shown
 
 
 @pytest.mark.parametrize("said", PLAIN)
