@@ -121,9 +121,11 @@ def test_no_key_names_a_session() -> None:
 
 
 def test_what_is_set_is_shown_without_keys() -> None:
-    model = ModelConfig("m", api_base="http://bob:hunter2pw@host/v1")
+    extra = {"x-api-key": KEY, "Authorization": "Bearer ${NAME_OF_IT}", "args": ["-x", f"--password={KEY}"]}
+    model = ModelConfig("m", api_base="http://bob:hunter2pw@host/v1", api_key_env="MY_API_KEY", extra=extra)
     shown = show_settings(Settings(models={"m": model}))
-    assert "hunter2pw" not in shown and f"http://{MASK}@host/v1" in shown
+    assert "hunter2pw" not in shown and f"http://{MASK}@host/v1" in shown and KEY not in shown
+    assert '"Bearer ${NAME_OF_IT}"' in shown and '"MY_API_KEY"' in shown
 
 
 @pytest.mark.parametrize("said", PLAIN)
