@@ -297,7 +297,7 @@ def _key(name: str) -> str:
 
 def _without_secret(name: str, value: Any) -> Any:
     """A value as it is shown: masked where it is a secret itself, and not the name of the variable that has it."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value:
         return value
     names_variable = "$" in value or name.endswith("_env")
     return MASK if names_secret(name) and not names_variable else without_keys(value, fields=not names_variable)
