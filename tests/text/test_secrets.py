@@ -172,4 +172,4 @@ def test_every_export_masks_the_keys_of_the_user() -> None:
     content = Content({"msg_1": message})
     for form in FORMATS:
         text = render(info, content, form, [KEY])
-        assert KEY not in text and MASK in text, form
+        assert KEY not in text and MASK in text.replace("\\", ""), form
