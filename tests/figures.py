@@ -20,7 +20,7 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 490,
-    "lines of the program": 119_376,
+    "lines of the program": 119_380,
     "protocols": 19,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 31,

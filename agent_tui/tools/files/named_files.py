@@ -10,7 +10,6 @@ counts, and so does all of an environment of packages.
 from __future__ import annotations
 
 import fnmatch
-import glob
 import hashlib
 import itertools
 import json
@@ -317,6 +316,8 @@ class _Search:
             if has_signs and self._globs >= _MOST_GLOBS:
                 self._unknown.add("further scripts")
             elif has_signs:
+                import glob
+
                 self._globs += 1
                 names = glob.iglob(word, root_dir=base, recursive=not first.startswith("**"), include_hidden=True)
                 yield from (os.path.join(base, name) for name in itertools.islice(names, _MOST_MATCHES))
@@ -354,6 +355,8 @@ class _Search:
     def _take_tree(self, folder: str) -> None:
         if folder in self._trees or not self._counts(folder):
             return
+        import glob
+
         self._trees.add(folder)
         for file in glob.iglob(f"{glob.escape(folder)}/lib/python*/site-packages/*.pth"):  # installed to be edited
             for line in _text(file).splitlines():
