@@ -69,7 +69,7 @@ async def test_a_changed_script_stops_its_hook_alone_and_is_told_once(root: Path
 async def test_only_what_was_shown_in_this_session_is_accepted(root: Path) -> None:
     agent = await opened()
     for times in (1, 2):
-        (root / "tools" / "one.sh").write_text("more\n" * times)
+        (root / "tools" / "one.sh").write_text("echo more\n" * times)
         shown = await registry.run(agent, "/trust yes")
         assert isinstance(shown, Info) and shown.sections[0].title == NOT_SHOWN and in_force(agent) == []
         assert shown.text.count("more") == times

@@ -154,9 +154,10 @@ from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.starter import Starter
 
 async def main():
-    starter = Starter(Path.cwd(), Path(sys.argv[-1]).with_name("bytecode"), lambda files: [], lambda: True)
+    folder = Path(sys.argv[-1]).parent
+    starter = Starter(folder, folder / "bytecode", lambda files: [], lambda: True)
     server = McpServer(command=sys.executable, args=sys.argv[1:])
-    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), ProjectServers(), starter=lambda: starter)
+    manager = McpManager({"test": server}, ToolsConfig(), folder, ProjectServers(), starter=lambda: starter)
     manager.start(lambda: None)
     await manager.settled()
     heavy = {"mcp", "mcp_types", "litellm", "tiktoken", "openai", "httpx", "httpx2", "textual", "pydantic"}
