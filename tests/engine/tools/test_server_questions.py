@@ -59,7 +59,7 @@ async def test_a_form_and_a_page_are_asked_and_answered(tmp_path: Path) -> None:
     async with open_agent(tmp_path) as (agent, recorder):
         asked = answering(agent, "accept", {"city": "Rome"})
         assert await agent.servers.reply(FORM) == Elicited("accept", {"city": "Rome"})
-        assert (asked[0].kind, asked[0].text, asked[0].server) == ("form", "Where to?", "trips")
+        assert (asked[0].kind, asked[0].text, asked[0].server) == ("form", "Where ␛[31mto?", "trips")
         assert [(field.name, field.required) for field in asked[0].fields] == [("city", True)]
         assert [event.request_id for event in recorder.of(QuestionClosed)] == [asked[0].request_id]
     async with open_agent(tmp_path) as (agent, _):
