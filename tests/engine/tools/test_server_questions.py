@@ -100,7 +100,6 @@ async def test_without_anybody_to_answer_all_is_declined_and_said_once(tmp_path:
         Elicit("trips", "x", url="javascript:alert(1)"),
         Elicit("trips", "x", url="file:///etc/passwd"),
         Elicit("trips", "x", url="https://bank.example@evil.example/"),
-        Elicit("trips", "x", url="https://evil.example/\u202etxt.exe"),
         Elicit("trips", "x", url="https://"),
         Elicit("trips", "x", url="https://[::1"),
     ],
@@ -119,6 +118,13 @@ async def test_a_foreign_letter_in_an_address_is_seen(tmp_path: Path) -> None:
         asked = answering(agent, "cancel")
         await agent.servers.reply(Elicit("trips", "x", url="https://p\u0430ypal.com/"))
         assert asked[0].about == "xn--pypal-4ve.com"
+
+
+async def test_what_hides_in_an_address_is_written_out_where_it_is_shown_and_opened(tmp_path: Path) -> None:
+    async with open_agent(tmp_path) as (agent, _):
+        asked = answering(agent, "cancel")
+        await agent.servers.reply(Elicit("trips", "x", url="https://evil.example/\u202etxt.exe"))
+        assert asked[0].url == "https://evil.example/%E2%80%AEtxt.exe"
 
 
 async def test_a_server_asks_so_many_times_in_a_turn(tmp_path: Path) -> None:
