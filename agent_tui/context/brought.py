@@ -303,8 +303,6 @@ class _Reader:
         named = named_files(runs, folder or self._cwd, self._root) if runs else NamedFiles()
         digests = dict.fromkeys(map(self._below, files), "") | fingerprint(named, self._root)
         problem = problem or named.problem
-        if named.unknown:
-            text += f"\nfiles not known: {', '.join(named.unknown)} may run what the project holds"
         for name_below, digest in digests.items():
             path = self._root / name_below
             if digest.startswith("leads to ") or name_below.endswith("/"):
