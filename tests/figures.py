@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 490,
-    "lines of the program": 119_380,
+    "files of the program": 488,
+    "lines of the program": 118_792,
     "protocols": 19,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 31,
