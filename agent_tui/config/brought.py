@@ -40,11 +40,11 @@ def _is_set(values: Mapping[str, Any], path: Sequence[str], only: str) -> bool:
     return not only or found == only
 
 
-def refusal(keys: Sequence[str], value: Any) -> str:
-    """Why a value below ``keys`` cannot be from a project; empty where it can, be it right or wrong."""
+def refusal(keys: Sequence[str | int], value: Any) -> str:
+    """Why a value below ``keys``, with a number for each list, cannot be from a project; empty where it can."""
     values: Any = value
     for key in reversed(keys):
-        values = {key: values}
+        values = {key: values} if isinstance(key, str) else [values]
     for own in OWN:
         path, _, only = own.partition(" ")
         if _is_set(values, path.split("."), only.strip('"')):

@@ -208,8 +208,7 @@ class _Reader:
             return
         for keys, value in _leaves(layer.values):
             item = self._setting(source, keys, value)
-            why = refusal([key for key in keys if isinstance(key, str)], value)
-            yield replace(item, keys=keys, problem=item.problem or why)
+            yield replace(item, keys=keys, problem=item.problem or refusal(keys, value))
 
     def _setting(self, source: str, keys: Keys, value: Any) -> TrustItem:
         match keys, value:

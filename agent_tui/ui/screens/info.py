@@ -37,10 +37,14 @@ class InfoRows(TextRows):
     class Seen(Message):
         """Other lines are on the screen now."""
 
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, InfoRows.Seen)
+
     def __init__(self, info: Info) -> None:
         super().__init__()
         self.info = info
         self._unseen: set[int] | None = None
+        self._pages: list[int] = []
         self._measured: tuple[int, Info] | None = None
 
     @property
@@ -52,6 +56,7 @@ class InfoRows(TextRows):
     def laid_out(self, width: int) -> Sequence[Line]:
         if self._measured is None or self._measured[0] != width or self._measured[1] is not self.info:
             self._measured = width, self.info
+            self._pages.clear()
             self._unseen = set(range(len(layout(self.info, width))))
         return layout(self.info.matching(self.searched), width) or [Line(((NO_MATCH, "muted"),))]
 
@@ -86,13 +91,29 @@ class InfoRows(TextRows):
         before = self.cursor
         RowList.action_page(self, by)
         if self.cursor == before:
-            super().action_page(by)
+            self._pages.append(by)
+            self._turn()
+
+    def _turn(self) -> None:
+        """Turns the pages that were asked for, each once the one before was drawn: none is skipped unseen."""
+        while self._pages and (self.searched or not self._is_drawing):
+            super().action_page(self._pages.pop(0))
+
+    @property
+    def _is_drawing(self) -> bool:
+        top = round(self.scroll_offset.y)
+        return not (self._unseen or set()).isdisjoint(range(top, top + self.size.height))
+
+    def on_info_rows_seen(self) -> None:
+        self._turn()
 
     def action_first(self) -> None:
+        self._pages.clear()
         RowList.action_first(self)
         super().action_first()
 
     def action_last(self) -> None:
+        self._pages.clear()
         RowList.action_last(self)
         super().action_last()
 
