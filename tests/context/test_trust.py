@@ -405,7 +405,7 @@ def test_what_is_wrong_is_shown_like_the_rest(root: Path, store: Store, text: st
         ("[hooks]\nStop = [{ command = 'true', more = 1 }]", "there is no setting hooks.Stop.0.more"),
         ("[ui]\nstatus_command = 'x'", "setting ui.status_command in .agent-tui/config.toml: only your own"),
         ("[sandbox]\nmode = 'off'", "only your own configuration may set this"),
-        ("[permissions]\nmode = 'bypass'", "only your own configuration may set it to bypass"),
+        ("[permissions]\nmode = 'bypass'", 'only your own configuration may set it to "bypass"'),
     ],
 )
 def test_what_no_project_may_set_is_said_before_the_yes_and_never_kept(
