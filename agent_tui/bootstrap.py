@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
+from agent_tui.config.brought import check_brought
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.context.skills import own_skills
@@ -64,7 +65,7 @@ def config_layers(options: Options, paths: Paths, project: Layer | None) -> list
     own = file_layer(paths.config_file)
     files = [own]
     if project is not None:
-        _only_own(project)
+        check_brought(project)
         files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
         files.append(file_layer(options.config, required=True))
@@ -80,28 +81,6 @@ def config_layers(options: Options, paths: Paths, project: Layer | None) -> list
             where, _, variable = options.written(name).rpartition(": ")
             layers.append(Layer(where or "command line", {table: {key: value}}, {f"{table}.{key}": variable}))
     return layers
-
-
-_OWN_TOOLS = ("env_allow", "web_search", "web_search_headers")
-"""Of the tools: what lets keys out."""
-
-
-def _only_own(layer: Layer) -> None:
-    """Raises ConfigError where a project's configuration sets what keeps its commands in their place, or what is run
-    unasked outside of it: that is not the project's to say, trusted or not."""
-    tools, rules, ui = (layer.values.get(table) for table in ("tools", "permissions", "ui"))
-    for key, there in (
-        ("sandbox", "sandbox" in layer.values),
-        *((f"tools.{name}", isinstance(tools, dict) and name in tools) for name in _OWN_TOOLS),
-        ('permissions.mode "bypass"', isinstance(rules, dict) and rules.get("mode") == "bypass"),
-        ("permissions.mcp_read_only", isinstance(rules, dict) and "mcp_read_only" in rules),
-        ("ui.status_command", isinstance(ui, dict) and "status_command" in ui),
-        ("ui.editor", isinstance(ui, dict) and "editor" in ui),
-    ):
-        if there:
-            raise ConfigError(
-                f"{layer.place(key.split()[0])}: only your own configuration may set {key}; remove it here."
-            )
 
 
 def _within_budget(project: Layer, own: Layer | None) -> Layer:

@@ -75,10 +75,13 @@ class Action:
         """The command as one would type it: ``/permissions remove RULE``."""
         return self.command.replace("{row}", self.row).replace("{typed}", self.typed)
 
-    def unseen(self, lines: int) -> str:
-        """Says that so many lines were not shown, and what cannot be; empty where all was."""
-        words = f"{plural(lines, 'line')} {'was' if lines == 1 else 'were'} not shown" if lines else "All was shown"
-        return f"{words}{self.hidden}." if lines or self.hidden else ""
+    def unseen(self, up: int, down: int) -> str:
+        """Says that so many lines further up and down were not shown, and what cannot be; empty where all was."""
+        places = [f"{plural(up, 'line')} further up"] * bool(up)
+        places += [f"{down if up else plural(down, 'line')} further down"] * bool(down)
+        verb = "was" if up + down == 1 else "were"
+        words = f"{' and '.join(places)} {verb} not shown" if places else "All was shown"
+        return f"{words}{self.hidden}." if places or self.hidden else ""
 
 
 @dataclass(slots=True, frozen=True)

@@ -91,6 +91,11 @@ def check(layers: Sequence[Layer]) -> None:
     _check_search(layers)
 
 
+def unknown_key(values: Mapping[str, Any]) -> str:
+    """Returns the first key, dotted, that no setting has; empty where all are known."""
+    return next((".".join(path) for path, _, allowed in _problems((), values, Settings) if not allowed), "")
+
+
 @cache
 def _types(table: type) -> Mapping[str, Any]:
     """The keys of a table, in order, and what each may be."""

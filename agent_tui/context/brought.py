@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from agent_tui.config.brought import refusal
 from agent_tui.config.files import Layer, layer_of_text
 from agent_tui.context.agents import AGENTS_FOLDERS, type_files
 from agent_tui.context.folder import git_hooks, identity_of, walk
@@ -206,7 +207,8 @@ class _Reader:
             yield TrustItem("setting", source, source, known)
             return
         for keys, value in _leaves(layer.values):
-            yield replace(self._setting(source, keys, value), keys=keys)
+            item = self._setting(source, keys, value)
+            yield replace(item, keys=keys, problem=item.problem or refusal(keys, value))
 
     def _setting(self, source: str, keys: Keys, value: Any) -> TrustItem:
         match keys, value:

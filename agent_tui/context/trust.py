@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from agent_tui.config.brought import refusal
 from agent_tui.config.files import Layer, layer_of_text
 from agent_tui.context.brought import KINDS, MCP_FILE, PLACES, Brought, Command, TrustItem, layer_of, read_brought
 from agent_tui.context.folder import Stamps, stamps
@@ -57,6 +58,17 @@ class AcceptedItem:
     digest: str
     files: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether it is a setting of the project's configuration that is none, or not the project's to say: earlier
+        versions kept those, too."""
+        kind, source, name = self.key
+        if kind != "setting" or source != PROJECT_CONFIG.as_posix() or name == source:
+            return False
+        with suppress(ValueError):
+            return bool(refusal(name.split("."), json.loads(self.texts.get("", "null"))))
+        return False
 
     def __str__(self) -> str:
         return str(TrustItem("file", self.key[1], self.key[2])).replace("file", self.key[0], 1)
@@ -157,7 +169,9 @@ class FolderTrust:
         self.refused = tuple(item for item in brought.items if item.problem)
         there = {item.key for item in brought.items}
         record = (self._record or ()) if self.trusted else ()
-        self.gone = tuple(one for one in record if one.key not in there and one.key[0] in _HOLDS_BACK)
+        self.gone = tuple(
+            one for one in record if one.key not in there and one.key[0] in _HOLDS_BACK and not one.was_refused
+        )
         if self.state == "trusted" and (self.waiting or self.gone):
             self.state = "changed"
 
@@ -345,8 +359,9 @@ class FolderTrust:
         self._seen = self.brought
         room = MOST_LINES
         shown: list[Shown] = []
+        above: set[tuple[str, ...]] = set()
         for item in self.waiting:
-            shown.append(self._shown(item, room))
+            shown.append(self._shown(item, room, above))
             room -= len(shown[-1].lines)
         gone = "Gone since you trusted this folder"
         for one in self.gone:
@@ -356,7 +371,8 @@ class FolderTrust:
             shown.append(Shown(refused, f"{item}: {spelled(item.problem, line=True)}", asked=False))
         return shown
 
-    def _shown(self, item: TrustItem, room: int) -> Shown:
+    def _shown(self, item: TrustItem, room: int, above: set[tuple[str, ...]]) -> Shown:
+        """``above`` are the files as they are shown already; those of this item are added."""
         before = self._before(item)
         how = "" if not self.trusted else ", new" if before is None else ", changed"
         old = before.texts if before is not None else {}
@@ -376,8 +392,10 @@ class FolderTrust:
                 lines.append(f"{name}: {'' if path.endswith('/') else f'{size(file.size)}, '}cannot be shown here")
             else:
                 count = plural(len(file.text.splitlines()), "line")
-                lines.append(f"{name}, {'changed' if known is not None else count}:")
-                lines += _difference(old[path], file.text) if path in old else _lines("    ", file.text)
+                said = _difference(old[path], file.text) if path in old else _lines("    ", file.text)
+                whole = (f"{name}, {'changed' if known is not None else count}:", *said)
+                lines += [f"{name}: shown above"] if whole in above else whole
+                above.add(whole)
         if before is not None:
             lines += [
                 f"{spelled(path, line=True)}: not run any more" for path in before.files if path not in item.files

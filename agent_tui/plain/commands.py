@@ -106,7 +106,7 @@ class Lists:
             row = rows[chosen] if chosen is not None else ""
             if row == more:
                 continue
-            unseen = action.unseen(rest)
+            unseen = action.unseen(0, rest)
             if row != action.label.capitalize():
                 return
             if unseen and await self._asking.pick(f"{unseen} Go on?", ["Leave it", "Trust it unseen"]) != 1:

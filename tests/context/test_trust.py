@@ -373,7 +373,7 @@ def test_no_two_definitions_are_one(root: Path, store: Store, one: object, other
 WRONG = (
     "[hooks]\nStop = 1",
     "[hooks]\nStop = [1, {}]",
-    "[hooks]\nStop = [{ command = 'x', timeout = 'long', more = 1, matcher = 5 }]",
+    "[hooks]\nStop = [{ command = 'x', timeout = 'long', matcher = 5 }]",
     "[hooks.Stop]\n0 = 1",
     "mcp = 1",
     "[mcp]\nx = 1",
@@ -383,7 +383,6 @@ WRONG = (
     "[permissions]\nmode = 'plan'",
     "permissions = []",
     "[models]\nx = 1",
-    "x = 1979-05-27",
 )
 
 
@@ -394,6 +393,50 @@ def test_what_is_wrong_is_shown_like_the_rest(root: Path, store: Store, text: st
     layer = trust.config()
     assert layer is not None and layer.values == tomllib.loads(text)
     trust.hooks()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model = 'x'", "setting model in .agent-tui/config.toml: there is no setting model"),
+        ("x = 1979-05-27", "there is no setting x"),
+        ("[agent]\nstep_limits = 5", "there is no setting agent.step_limits"),
+        ("[models.far]\nmodle = 'x'", "there is no setting models.far.modle"),
+        ("[hooks]\nStop = [{ command = 'true', more = 1 }]", "there is no setting hooks.Stop.0.more"),
+        ("[ui]\nstatus_command = 'x'", "setting ui.status_command in .agent-tui/config.toml: only your own"),
+        ("[sandbox]\nmode = 'off'", "only your own configuration may set this"),
+        ("[permissions]\nmode = 'bypass'", 'only your own configuration may set it to "bypass"'),
+    ],
+)
+def test_what_no_project_may_set_is_said_before_the_yes_and_never_kept(
+    root: Path, store: Store, text: str, said: str
+) -> None:
+    write(root, ".agent-tui/config.toml", text + "\n")
+    trust = FolderTrust(root, store.trust)
+    question = shown(trust)
+    assert said in question[question.index("Cannot be trusted") :] and trust.accept()
+    assert trust.config() is None and said in trust.line() and trust.is_settled
+    write(root, ".agent-tui/config.toml", "")
+    trust.look()
+    assert trust.is_settled and trust.line() == ""
+
+
+def test_what_an_earlier_version_kept_of_them_is_not_missed(root: Path, store: Store) -> None:
+    trust = accepted(root, store)
+    row = store.trust.get(root)
+    assert row is not None and row.content is not None
+    content = json.loads(row.content)
+    for name, text in (("model", '"x"'), ("ui.status_command", '"x"'), ("permissions.mode", '"bypass"')):
+        content["items"].append([["setting", ".agent-tui/config.toml", name], "0", {}, {"": text}])
+    store.trust.put(root, trust.identity, json.dumps(content))
+    assert FolderTrust(root, store.trust).is_settled
+
+
+def test_a_file_is_shown_once(root: Path, store: Store) -> None:
+    edit(root, ".mcp.json", "tools/server.js", "tools/check.sh")
+    text = shown(FolderTrust(root, store.trust))
+    hooks, servers = text.split("MCP servers, which")
+    assert "tools/check.sh, " in hooks and "tools/check.sh: shown above" in servers
 
 
 def test_a_file_that_was_no_toml_and_is_now_is_not_used(root: Path, store: Store) -> None:

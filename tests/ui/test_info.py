@@ -7,6 +7,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 
 from agent_tui.engine.about import REMEMBERED
 from agent_tui.engine.model_control import MissingKey
@@ -208,23 +209,42 @@ async def test_what_was_not_on_the_screen_needs_another_key(tmp_path: Path) -> N
             )
 
         await opened()
-        await run.pilot.press("t", "y", "y", "y")
-        await run.until(lambda: " lines were not shown. ↓ reads on, t trusts it unseen." in run.shown())
-        await run.pilot.press("down", "t")
+        await run.until(lambda: "lines further down were not shown." in run.shown())
+        assert "t trust it unseen" in run.shown() and "y trust all of it" not in run.shown()
+        await run.pilot.press("y", "y", "y")
         assert agent.project.trust_state == "never"
         await run.pilot.press("end")
-        await run.until(lambda: "step 59" in run.shown())
+        await run.until(lambda: "step 59" in run.shown() and "lines further up were not shown." in run.shown())
         await run.pilot.press("y")
         assert agent.project.trust_state == "never", "what lies between was jumped over"
+        before = run.shown()
+        await run.pilot.press("u")
+        await run.until(lambda: "step 59" not in run.shown() and "not shown" in run.shown() and run.shown() != before)
         await run.pilot.press("t")
         await trusted()
         await opened()
         for number in range(10, 60, 5):
             await run.until(lambda: f"step {number - 5}" in run.shown())  # noqa: B023
             await run.pilot.press(*["down"] * 5)
-        await run.until(lambda: "step 59" in run.shown())
+        await run.until(lambda: "step 59" in run.shown() and "y trust all of it" in run.shown())
+        assert "not shown" not in run.shown() and "unseen" not in run.shown()
         await run.pilot.press("y")
         await trusted()
+
+
+async def test_pages_in_quick_succession_are_all_seen(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.project.brings = tuple(f"step {number}" for number in range(150))
+    agent.project.trust_state = "never"
+    async with running(tmp_path, agent, size=(200, 50)) as run:
+        run.app.prompt.set_text("/trust")
+        await run.pilot.press("enter")
+        await run.screen(InfoScreen)
+        await run.until(lambda: "lines further down were not shown." in run.shown())
+        for _ in range(4):
+            run.app.post_message(Key("pagedown", None))
+        await run.until(lambda: "step 149" in run.shown() and "y trust all of it" in run.shown())
+        assert "not shown" not in run.shown()
 
 
 def test_the_title_of_a_frame_is_never_markup() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
+from textual.message import Message
 
 from agent_tui.commands import registry
 from agent_tui.commands.info import Action, Info, Line, Row, layout
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 SECOND = "t"
 """The key for what was not shown: another one, so that a key held down too long accepts nothing."""
 
+TO_UNSEEN = "u"
+"""The key that goes to the first line that was not shown."""
+
 NAMES = {"enter": "Enter"}
 """Keys as they are called; others are called as they are."""
 
@@ -30,18 +34,30 @@ NAMES = {"enter": "Enter"}
 class InfoRows(TextRows):
     """The rows of an info. Where there are actions for rows the cursor goes from one of those to the next."""
 
+    class Seen(Message):
+        """Other lines are on the screen now."""
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, InfoRows.Seen)
+
     def __init__(self, info: Info) -> None:
         super().__init__()
         self.info = info
-        self._drawn: set[int] = set()
+        self._unseen: set[int] | None = None
+        self._pages: list[int] = []
+        self._measured: tuple[int, Info] | None = None
 
     @property
-    def unseen(self) -> int:
-        """The lines that were not on the screen yet."""
-        return self.count - len(self._drawn)
+    def unseen(self) -> Sequence[int]:
+        """The lines of all, whatever is searched for, that were not on the screen yet; a first one before there are
+        any."""
+        return (0,) if self._unseen is None else sorted(self._unseen)
 
     def laid_out(self, width: int) -> Sequence[Line]:
-        self._drawn.clear()
+        if self._measured is None or self._measured[0] != width or self._measured[1] is not self.info:
+            self._measured = width, self.info
+            self._pages.clear()
+            self._unseen = set(range(len(layout(self.info, width))))
         return layout(self.info.matching(self.searched), width) or [Line(((NO_MATCH, "muted"),))]
 
     def size_in(self, width: int, room: int) -> tuple[int, int]:
@@ -67,22 +83,44 @@ class InfoRows(TextRows):
         if self.cursor == before:
             super().action_move(by)
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Seen())
+
     def action_page(self, by: int) -> None:
         before = self.cursor
         RowList.action_page(self, by)
         if self.cursor == before:
-            super().action_page(by)
+            self._pages.append(by)
+            self._turn()
+
+    def _turn(self) -> None:
+        """Turns the pages that were asked for, each once the one before was drawn: none is skipped unseen."""
+        while self._pages and (self.searched or not self._is_drawing):
+            super().action_page(self._pages.pop(0))
+
+    @property
+    def _is_drawing(self) -> bool:
+        top = round(self.scroll_offset.y)
+        return not (self._unseen or set()).isdisjoint(range(top, top + self.size.height))
+
+    def on_info_rows_seen(self) -> None:
+        self._turn()
 
     def action_first(self) -> None:
+        self._pages.clear()
         RowList.action_first(self)
         super().action_first()
 
     def action_last(self) -> None:
+        self._pages.clear()
         RowList.action_last(self)
         super().action_last()
 
     def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
-        self._drawn.add(index)
+        if self._unseen and not self.searched and index in self._unseen:
+            self._unseen.remove(index)
+            self.post_message(self.Seen())
         pieces = [*super().row(index, width, paint)]
         if index == self.cursor and self.is_marked(index) and pieces[0][0].startswith("  "):
             pieces[0] = (pieces[0][0][2:], pieces[0][1])
@@ -97,18 +135,23 @@ class InfoScreen(TextScreen):
     BINDINGS: ClassVar = []
 
     def __init__(self, agent: Agent, info: Info, changed: Callable[[str], None]) -> None:
-        super().__init__(info.title, "")
+        super().__init__(info.title, info.text)
         self.agent, self.info = agent, info
         self._changed = changed
         self._asking: tuple[Action, str] | None = None
         self._offered = False
-        self._unseen: Action | None = None
+        self._noticed = ""
         self._tell()
 
-    def _tell(self) -> None:
-        self.text = self.info.text
-        own = dict.fromkeys(f"{NAMES.get(action.key, action.key)} {action.label}" for action in self.info.actions)
-        self.keys = " · ".join([*own, KEYS])
+    def _tell(self, unseen: bool = True, notice: bool = False) -> None:
+        """Names the keys; of an action on the whole the one that is taken now. None is before lines are shown."""
+        own: list[str] = []
+        for action in self.info.actions:
+            if not action.whole or not (unseen or action.hidden):
+                own.append(f"{NAMES.get(action.key, action.key)} {action.label}")
+            elif notice:
+                own += [f"{SECOND} trust it unseen", *[f"{TO_UNSEEN} go to unseen"] * unseen]
+        self.keys = " · ".join([*dict.fromkeys(own), KEYS])
 
     def compose_rows(self) -> ComposeResult:
         yield InfoRows(self.info)
@@ -127,10 +170,14 @@ class InfoScreen(TextScreen):
         """Keys of actions, as far as they are not typed into the line."""
         if not self.rows.has_focus:
             return
-        unseen, self._unseen = self._unseen, None
-        if unseen is not None and event.key == SECOND:
+        whole = self._whole
+        if whole is not None and self._noticed and event.key == SECOND:
             event.stop()
-            self._run(unseen.command)
+            self._run(whole.command)
+        elif whole is not None and (unseen := self._rows.unseen) and event.key == TO_UNSEEN:
+            event.stop()
+            self._rows.search("")
+            self._rows.scroll_to(y=unseen[0], animate=False, force=True)
         elif any(action.key == event.key for action in self.info.actions):
             event.stop()
             self._act(event.key)
@@ -176,15 +223,33 @@ class InfoScreen(TextScreen):
             self._asking, self._offered = None, False
             self.close_line()
 
+    # What was not shown
+
+    @property
+    def _whole(self) -> Action | None:
+        return next((action for action in self.info.actions if action.whole), None)
+
+    @on(InfoRows.Seen)
+    def _follow(self, event: InfoRows.Seen) -> None:
+        """Says below the rows what was not shown so far, and in the frame which key accepts."""
+        event.stop()
+        if (whole := self._whole) is None:
+            return
+        unseen, top = self._rows.unseen, round(self._rows.scroll_offset.y)
+        up = sum(index < top for index in unseen)
+        before, self._noticed = self._noticed, whole.unseen(up, len(unseen) - up)
+        self._tell(bool(unseen), bool(self._noticed))
+        if before != self._noticed:
+            self.say(self._noticed)
+
     def _was_seen(self, action: Action) -> bool:
-        """Says what was not shown, which another key than the action's own accepts."""
+        """Whether all was shown. Where it was not, what was not is said, which another key accepts."""
         if self._rows.searched:
             self._rows.search("")
-        if not (words := action.unseen(self._rows.unseen)):
-            return True
-        self._unseen = action
-        self.say(f"{words} ↓ reads on, {SECOND} trusts it unseen.")
-        return False
+        if self._rows.unseen or action.hidden:
+            self.say(self._noticed)
+            return False
+        return True
 
     def _run(self, line: str) -> None:
         self.run_worker(self._carry_out(line), exit_on_error=False)
@@ -215,6 +280,7 @@ class InfoScreen(TextScreen):
             return
         self._changed("")
         self.info = self._rows.info = again
+        self._noticed, self.text = "", again.text
         self._tell()
         self._rows.again()
         if isinstance(result, registry.Text):
