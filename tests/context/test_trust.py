@@ -267,6 +267,51 @@ def test_what_changed_alone_waits_and_is_shown(root: Path, store: Store, what: s
     assert trust.accept() and trust.is_settled and FolderTrust(root, store.trust).is_settled
 
 
+def link_out(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/hostname")
+
+
+GUARDS_OFF: dict[str, Callable[[Path], object]] = {
+    "its script": lambda root: write(root, "tools/check.sh", ""),
+    "its script's script": lambda root: write(root, "tools/lib.sh", ""),
+    "its script gone": lambda root: (root / "tools/check.sh").unlink(),
+    "its command": lambda root: edit(root, ".claude/settings.json", "tools/check.sh", "tools/lib.sh"),
+    "its matcher": lambda root: edit(root, ".claude/settings.json", '"Bash"', '"Nothing"'),
+    "its event": lambda root: edit(root, ".claude/settings.json", "PreToolUse", "PostToolUse"),
+    "all hooks off": lambda root: edit(root, ".claude/settings.json", '{"perm', '{"disableAllHooks": true, "perm'),
+    "settings that are no JSON": lambda root: write(root, ".claude/settings.json", "{"),
+    "no settings": lambda root: (root / ".claude/settings.json").unlink(),
+    "a link out of the project": lambda root: link_out(root / "tools/check.sh"),
+    "more than can be looked at": lambda root: shutil.copytree(root / "tools", root / ".agents/skills/tidy/x"),
+}
+
+
+@pytest.mark.parametrize("what", GUARDS_OFF)
+def test_a_hook_that_was_accepted_lets_nothing_pass_until_its_change_is_seen(
+    root: Path, store: Store, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_tui.context.brought.MAX_FILES", 14)
+    trust = accepted(root, store)
+    GUARDS_OFF[what](root)
+    for now in (trust, FolderTrust(root, store.trust)):
+        now.look()
+        guards = [hook for hook in now.hooks() if hook.concerns(["Bash"]) and hook.event == "PreToolUse"]
+        assert [bool(hook.refused) for hook in guards] == [True] and now.was_accepted
+        assert guards[0].command == "sh tools/check.sh"
+    if trust.question() and trust.accept():
+        assert not any(hook.refused for hook in trust.hooks())
+
+
+def test_a_hook_that_was_never_accepted_holds_nothing_back(root: Path, store: Store) -> None:
+    never = FolderTrust(root, store.trust)
+    assert never.hooks() == [] and not never.was_accepted
+    trust = accepted(root, store)
+    edit(root, ".claude/settings.json", '"PreToolUse": [', '"PreToolUse": [{"hooks": [{"command": "false"}]}, ')
+    trust.look()
+    assert [hook.matcher for hook in trust.hooks()] == ["Bash", "Edit"]
+
+
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_is_as_it_was_needs_no_question(root: Path, store: Store, what: str) -> None:
     trust = accepted(root, store)

@@ -20,6 +20,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from agent_tui.pipes.programs import may_be_written
@@ -82,7 +83,8 @@ _BYTECODE = re.compile(
 class NamedFiles:
     """``files`` lie where commands may write, ``trees`` are environments of packages there; ``missing`` are scripts
     that are named and not there. ``imports``: modules beside a script are wanted. ``problem`` says why it cannot be
-    told what would run; else empty. ``unknown`` are programs of which it is not known what they run."""
+    told what would run; else empty. ``unknown`` are programs of which it is not known what they run. ``stamps`` say of
+    files that were read for what they name which ones those were."""
 
     files: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -90,6 +92,7 @@ class NamedFiles:
     imports: bool = False
     problem: str = ""
     unknown: tuple[str, ...] = ()
+    stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False)
 
 
 def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFiles:
@@ -100,9 +103,10 @@ def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFil
 
 def fingerprint(named: NamedFiles, root: Path, *, settled: bool = False) -> dict[str, str]:
     """What the files are, by their paths below ``root``, or whole for those elsewhere. With ``settled`` one that was
-    written just now, and not read before, is ``BEING_WRITTEN``: it may change before it is used."""
+    written just now, and not read before, is ``BEING_WRITTEN``: it may change before it is used. So is one that is not
+    the one that was read for what it names."""
     below = os.path.realpath(root)
-    found = {_shown(path, below): _digest(path, settled) for path in named.files}
+    found = {_shown(path, below): _digest(path, settled, named.stamps.get(path)) for path in named.files}
     if settled:  # one that comes and goes is there when it is started
         found |= {_shown(path, below): BEING_WRITTEN for path in named.missing if _just_changed(path)}
     return found | {_shown(path, below) + "/": _tree_digest(path) for path in named.trees}
@@ -193,6 +197,7 @@ class _Search:
         self._tried: set[tuple[str, ...]] = set()
         self._unknown: set[str] = set()
         self._seen: set[str] = set()
+        self._stamps: dict[str, tuple[int, ...]] = {}
         self._texts: list[_Text] = []
         self._bases: dict[str, None] = dict.fromkeys((cwd, root))
         self._libraries: dict[str, None] = {}
@@ -233,7 +238,7 @@ class _Search:
         missing_ = filter(self._counts, absent)
         found = (tuple(sorted(paths)) for paths in (files, missing_, trees, self._unknown))
         named, missing, folders_, unknown = found
-        return NamedFiles(named, missing, folders_, self._imports, unknown=unknown)
+        return NamedFiles(named, missing, folders_, self._imports, unknown=unknown, stamps=self._stamps)
 
     def _in_tree(self, path: str) -> bool:
         return any(path.startswith(tree + "/") for tree in self._trees)
@@ -359,7 +364,7 @@ class _Search:
 
         self._trees.add(folder)
         for file in glob.iglob(f"{glob.escape(folder)}/lib/python*/site-packages/*.pth"):  # installed to be edited
-            for line in _text(file).splitlines():
+            for line in _read(file)[0].splitlines():
                 if line.startswith("/") and os.path.isdir(line) and self._counts(os.path.realpath(line)):
                     self._libraries[os.path.realpath(line)] = None
 
@@ -415,7 +420,8 @@ class _Search:
         if self._room <= 0:
             self._unknown.add("further scripts")
             return
-        text = _text(path)  # outside of the project it may name others that count
+        text, stamp = _read(path)  # outside of the project it may name others that count
+        self._stamps[path] = stamp
         self._room -= len(text)
         if text:
             self._add(_Text(text, os.path.dirname(path), path, self._python))
@@ -462,14 +468,14 @@ def _starts_with(text: str, program: str) -> bool:
     return text.startswith("#!") and program in text.partition("\n")[0]
 
 
-def _text(path: str) -> str:
-    """The text of a script; empty for a program, and for what cannot be read."""
+def _read(path: str) -> tuple[str, tuple[int, ...]]:
+    """The text of a script, empty for a program and for what cannot be read; and which file it was."""
     try:
         with beneath.at(Path(os.path.realpath(path))) as place:
-            data, _ = place.read(_SCRIPT_BYTES)
+            data, info = place.read(_SCRIPT_BYTES)
     except OSError:
-        return ""
-    return "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace")
+        return "", ()
+    return "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace"), _stamp(info)
 
 
 def _importable(folder: str) -> Iterator[str]:
@@ -497,7 +503,7 @@ def _stamp(info: os.stat_result) -> tuple[int, ...]:
     return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
-def _digest(path: str, settled: bool) -> str:
+def _digest(path: str, settled: bool, read: tuple[int, ...] | None = None) -> str:
     real = os.path.realpath(path)
     link = f"{real} " if os.path.islink(path) else ""
     if link and not may_be_written(real):
@@ -505,7 +511,8 @@ def _digest(path: str, settled: bool) -> str:
     try:
         with beneath.at(Path(real)) as place:
             # A file that is as it was is not opened: who waits for that would know when to put another in its place.
-            known = _read_before.get(_stamp(place.info()))
+            stamp = _stamp(place.info())
+            known = _read_before.get(stamp)
             if known is None:
                 data, info = place.read(MOST_BYTES)
                 known = hashlib.blake2b(data, digest_size=20).hexdigest()
@@ -514,9 +521,10 @@ def _digest(path: str, settled: bool) -> str:
                     return BEING_WRITTEN
                 if 0 <= age < _TICK:  # the next change would have the same time
                     time.sleep(_TICK)
-                    return _digest(path, settled)
-                _read_before[_stamp(info)] = known
-            return link + known
+                    return _digest(path, settled, read)
+                stamp = _stamp(info)
+                _read_before[stamp] = known
+            return BEING_WRITTEN if settled and read not in (None, stamp) else link + known
     except FileNotFoundError:
         return "gone"
     except OSError as error:
