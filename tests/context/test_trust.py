@@ -272,6 +272,11 @@ def link_out(path: Path) -> None:
     path.symlink_to("/etc/hostname")
 
 
+def fill(folder: Path) -> None:
+    for number in range(30):
+        (folder / f"{number}.md").touch()
+
+
 GUARDS_OFF: dict[str, Callable[[Path], object]] = {
     "its script": lambda root: write(root, "tools/check.sh", ""),
     "its script's script": lambda root: write(root, "tools/lib.sh", ""),
@@ -283,7 +288,7 @@ GUARDS_OFF: dict[str, Callable[[Path], object]] = {
     "settings that are no JSON": lambda root: write(root, ".claude/settings.json", "{"),
     "no settings": lambda root: (root / ".claude/settings.json").unlink(),
     "a link out of the project": lambda root: link_out(root / "tools/check.sh"),
-    "more than can be looked at": lambda root: shutil.copytree(root / "tools", root / ".agents/skills/tidy/x"),
+    "more than can be looked at": lambda root: fill(root / ".agents/skills/tidy"),
 }
 
 
@@ -291,7 +296,7 @@ GUARDS_OFF: dict[str, Callable[[Path], object]] = {
 def test_a_hook_that_was_accepted_lets_nothing_pass_until_its_change_is_seen(
     root: Path, store: Store, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_tui.context.brought.MAX_FILES", 14)
+    monkeypatch.setattr("agent_tui.context.brought.MAX_FILES", 30)
     trust = accepted(root, store)
     GUARDS_OFF[what](root)
     for now in (trust, FolderTrust(root, store.trust)):
