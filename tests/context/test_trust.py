@@ -26,8 +26,6 @@ from agent_tui.store.store import Store
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.named_files import fingerprint, named_files
-from agent_tui.tools.hooks import answer_of
-from agent_tui.tools.starter import Ran
 
 HOOKS = {
     "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls)"]},
@@ -158,31 +156,6 @@ def test_a_run_without_the_servers_of_the_project_has_none(root: Path, store: St
     trust = accepted(root, store)
     trust.has_servers = False
     assert ALL - used(trust) == {"files", "web"}
-
-
-GUARD_CHANGES: dict[str, Callable[[Path], object]] = {
-    "a script": lambda root: (root / "tools/check.sh").write_text("exit 0\n"),
-    "no hooks any more": lambda root: (root / ".claude/settings.json").write_text("{}"),
-    "no settings any more": lambda root: (root / ".claude/settings.json").unlink(),
-}
-
-
-@pytest.mark.parametrize("how", GUARD_CHANGES)
-def test_a_guard_that_is_not_as_it_was_lets_nothing_pass_until_that_was_seen(
-    root: Path, store: Store, how: str
-) -> None:
-    trust = accepted(root, store)
-    assert not any(hook.refused for hook in trust.hooks())
-    GUARD_CHANGES[how](root)
-    for one in (trust, FolderTrust(root, store.trust)):
-        one.look()
-        guards = [hook for hook in one.hooks() if hook.refused]
-        assert guards and {hook.event for hook in guards} == {"PreToolUse"} and "/trust" in guards[0].refused
-        answer = answer_of(guards[0], Ran(problem=guards[0].refused, changed=True))
-        assert answer.blocked == guards[0].refused
-    again = FolderTrust(root, store.trust)
-    again.question()
-    assert again.accept() and not any(hook.refused for hook in again.hooks())
 
 
 def test_a_folder_that_brings_nothing_says_nothing(tmp_path: Path, store: Store) -> None:
