@@ -188,6 +188,11 @@ class FolderTrust:
         return self.state in ("trusted", "changed")
 
     @property
+    def was_accepted(self) -> bool:
+        """Whether something of this repository was accepted, also where what is there now cannot be told."""
+        return self.trusted or (self.state == "unknown" and self._record is not None)
+
+    @property
     def is_settled(self) -> bool:
         """Whether nothing waits for the user."""
         return self.state == "trusted"
@@ -245,8 +250,9 @@ class FolderTrust:
 
     def hooks(self) -> list[Hook]:
         """The hooks that were accepted; none of a configuration that is wrong, which is said where it is read."""
-        found = [item.value for item in self._accepted("hook") if not item.keys]
-        with suppress(ConfigError):
+        items = list(self._accepted("hook"))
+        found = [item.value for item in items if not item.keys]
+        try:
             layer = self.config()
             if layer is not None and "hooks" in layer.values:
                 from agent_tui.config.schema import check
@@ -254,19 +260,26 @@ class FolderTrust:
 
                 check([layer])
                 found = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *found]
-        return [*found, *self._missing_guards()]
+        except ConfigError:
+            items = [item for item in items if not item.keys]
+        return [*found, *self._missing_guards(items)]
 
-    def _missing_guards(self) -> list[Hook]:
-        """What stands for hooks that were accepted and are not as they were, or gone: until the user has seen that,
-        they hold back what they held back."""
-        there = Counter((item.key, item.digest) for item in self._accepted("hook"))
-        record = (self._record or ()) if self.trusted else ()
-        missing = Counter((one.key, one.digest) for one in record if one.key[0] == "hook") - there
-        if not missing:
-            return []
+    def _missing_guards(self, items: Sequence[TrustItem]) -> list[Hook]:
+        """What stands for hooks that were accepted and are not among ``items``, which run: until the user has seen
+        that, they hold back what they held back."""
+        there = Counter((item.key, item.digest) for item in items)
+        record = (self._record or ()) if self.was_accepted else ()
         from agent_tui.tools.hooks import missing_guard
 
-        return [guard for (_, source, name), _ in missing if (guard := missing_guard(name, source)) is not None]
+        guards: list[Hook] = []
+        for one in record:
+            if one.key[0] != "hook":
+                continue
+            if there[one.key, one.digest] > 0:
+                there[one.key, one.digest] -= 1
+            elif (guard := missing_guard(one.key[2], one.key[1], one.texts.get("", str(one)))) is not None:
+                guards.append(guard)
+        return guards
 
     def configured_servers(self) -> set[str]:
         """The MCP servers of the configuration file that were accepted."""

@@ -72,7 +72,8 @@ def starter_for(trust: FolderTrust, paths: Paths) -> Starter:
     """What starts the commands of a project, and those of the user's that run in it by themselves."""
     from agent_tui.tools.starter import Starter
 
-    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, lambda: trust.lets_git_out)
+    known, git = (lambda: trust.was_accepted), (lambda: trust.lets_git_out)
+    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, known, git)
 
 
 class Extensions:

@@ -249,7 +249,7 @@ class Hooks:
         from agent_tui.tools.hooks import Answer, answer_of, run_callback, run_refused
 
         hooks = [hook for hook in self._hooks if hook.event == event and hook.concerns(subjects)]
-        hooks = list({hook.command: hook for hook in reversed(hooks)}.values())[::-1]
+        hooks = list({(hook.command, hook.refused): hook for hook in reversed(hooks)}.values())[::-1]
         together = Answer()
         if not hooks:
             return together

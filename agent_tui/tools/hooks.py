@@ -37,8 +37,8 @@ BLOCKING = frozenset(
     {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"}
 )
 """Events at which exit code 2 and ``"decision": "block"`` mean something."""
-GUARDING = frozenset({"PreToolUse", "PermissionRequest"})
-"""Events at which a hook holds calls back: one that the user accepted and that is no longer so lets none pass."""
+GUARDING = frozenset({"PreToolUse", "PermissionRequest", "UserPromptSubmit"})
+"""Events at which a hook holds something back: one that the user accepted and that is no longer so lets none pass."""
 TEXT_ADDS = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events at which plain output is added to the context."""
 
@@ -131,17 +131,16 @@ def changed_input(tool: str, arguments: Metadata, told: Metadata) -> Metadata:
 
 async def run_refused(hook: Hook) -> Ran:
     """How a hook ends that is not as the user accepted it."""
-    return Ran(problem=hook.refused, changed=True)
+    return Ran(problem=hook.refused, changed=hook.refused)
 
 
-def missing_guard(name: str, source: str) -> Hook | None:
+def missing_guard(name: str, source: str, command: str) -> Hook | None:
     """What stands in the place of a hook that was accepted by this name (``PreToolUse Bash, at most 5 s``) and is not
     there as it was; None where it held nothing back."""
     event, _, matcher = re.sub(r", at most [\d.]+ s$", "", name).partition(" ")
     if event not in GUARDING:
         return None
-    why = f"it is not as you accepted it in {source}, so it lets nothing pass; /trust shows what changed and asks"
-    return Hook(event, name, matcher, source=source, refused=why)
+    return Hook(event, command, matcher, source=source, refused=f"in {source}")
 
 
 async def run_callback(hook: Hook, told: Metadata) -> Ran:
@@ -188,9 +187,11 @@ class Answer:
 def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
     """Returns what a hook means that was told ``payload``. Its JSON wins over its exit code, unless that is 2."""
     if ran.problem:
-        holds = (hook.blocks and hook.event in BLOCKING) or (ran.changed and hook.event in GUARDING)
-        blocked = ran.problem if holds else None
-        return Answer(problem=ran.problem, blocked=blocked)
+        # A hook of the project runs only once it was accepted; one of the user's own may name files nobody has seen.
+        if ran.changed and hook.event in GUARDING and (ran.known or not hook.own):
+            line = f"was changed since you accepted it ({ran.changed}): /trust shows what; until then this is not done"
+            return Answer(problem=line, blocked=f"the {hook.label} {line}")
+        return Answer(problem=ran.problem, blocked=ran.problem if hook.blocks and hook.event in BLOCKING else None)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")
     answer = Answer()

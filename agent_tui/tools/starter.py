@@ -13,6 +13,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import duration, size
 from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.files.named_files import BEING_WRITTEN, SETTLED_SECONDS, fingerprint, named_files
+from agent_tui.tools.files.file_watch import FileWatch
+from agent_tui.tools.files.named_files import BEING_WRITTEN, SETTLED_SECONDS, NamedFiles, fingerprint, named_files
 from agent_tui.tools.git.untrusted import harmless_git
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import as_file, shell_program
@@ -34,6 +36,8 @@ MOST_BYTES = 1_000_000
 _DRAIN_SECONDS = 0.5
 SETTLING = SETTLED_SECONDS + 0.05
 """Seconds that a file which was written just now is waited for, once."""
+_ENDED_WITHIN = 1.0
+"""Seconds after its start in which a command is ended whose files change; a later one may have changed them itself."""
 _NAMED = 4
 _FOR_SERVERS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 """What servers get of our environment."""
@@ -42,24 +46,45 @@ _FOR_SERVERS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 @dataclass(slots=True, frozen=True)
 class Ran:
     """How a command ended. ``problem`` says why it did not come to an end of its own, or was not started; ``said`` is
-    what a driver's callback answered in its place. ``changed``: it was not started, as what it runs is not what the
-    user accepted."""
+    what a driver's callback answered in its place. ``changed``: what of it is not as the user accepted it, so that it
+    was not started or its answer does not count; ``known``: in a folder that they trusted."""
 
     code: int = 0
     output: str = ""
     errors: str = ""
     problem: str = ""
     said: Metadata | None = None
-    changed: bool = False
+    changed: str = ""
+    known: bool = False
 
 
 class NotAccepted(ToolError):
-    """A command whose files are not what the user accepted in this folder."""
+    """A command whose files are not what the user accepted in this folder. ``what`` names them."""
+
+    def __init__(self, line: str, what: str) -> None:
+        super().__init__(line)
+        self.what = what
+
+
+@dataclass(slots=True, frozen=True)
+class Looked:
+    """What a command names as it was looked at, watched since."""
+
+    root: Path
+    named: NamedFiles
+    found: Mapping[str, str]
+    watch: FileWatch
+
+    def is_same(self) -> bool:
+        """Whether all of it is what was looked at. Reads files. A whole environment of packages is only watched."""
+        same = fingerprint(replace(self.named, trees=()), self.root)
+        return not self.watch.look() and all(self.found.get(path) == digest for path, digest in same.items())
 
 
 class Starter:
     """For one project. ``changed`` says which of some files, by what they are now, are not as the user accepted them;
-    ``bytecode`` is a private folder for what Python compiles."""
+    ``bytecode`` is a private folder for what Python compiles. ``lets_git_out``: git may run what the trusted folder
+    names."""
 
     def __init__(
         self,
@@ -67,8 +92,32 @@ class Starter:
         bytecode: Path,
         changed: Callable[[Mapping[str, str]], Sequence[str]],
         trusted: Callable[[], bool],
+        lets_git_out: Callable[[], bool] | None = None,
     ) -> None:
         self.root, self._bytecode, self._changed, self._trusted = root, bytecode, changed, trusted
+        self._lets_git_out = lets_git_out or trusted
+
+    def _look(self, command: str | Sequence[str], cwd: Path) -> Looked:
+        named = named_files(command, cwd, self.root)
+        paths = (*named.files, *named.missing, *named.trees)
+        watch = FileWatch(paths, os.path.realpath(self.root))
+        return Looked(self.root, named, fingerprint(named, self.root, settled=True), watch)
+
+    def _accepted(self, command: str | Sequence[str], cwd: Path) -> Looked:
+        """Raises NotAccepted."""
+        looked = self._look(command, cwd)
+        changed = self._changed(looked.found)
+        if changed and all(looked.found[path] == BEING_WRITTEN for path in changed):
+            looked.watch.close()
+            time.sleep(SETTLING)
+            looked = self._look(command, cwd)
+            changed = self._changed(looked.found)
+        if changed or looked.named.problem:
+            looked.watch.close()
+            if why := looked.named.problem:
+                raise NotAccepted(f"not started: {why}", why)
+            raise NotAccepted(not_accepted(changed, self._trusted()), _listed(changed))
+        return looked
 
     def environment(
         self, command: str | Sequence[str], cwd: Path, environ: Mapping[str, str], given: Collection[str] = ()
@@ -76,16 +125,18 @@ class Starter:
         """What ``command``, a line of shell or a program with its arguments, is started with: of ``environ`` names in
         ``given`` were configured for it. Reads files. Raises ToolError with the line that says why it may not be
         started."""
-        named = named_files(command, cwd, self.root)
-        if named.problem:
-            raise ToolError(f"not started: {named.problem}")
-        found = fingerprint(named, self.root, settled=True)
-        changed = self._changed(found)
-        if changed and all(found[path] == BEING_WRITTEN for path in changed):
-            time.sleep(SETTLING)
-            changed = self._changed(fingerprint(named_files(command, cwd, self.root), self.root, settled=True))
-        if changed:
-            raise (NotAccepted if self._trusted() else ToolError)(not_accepted(changed, self._trusted()))
+        looked = self._accepted(command, cwd)
+        looked.watch.close()
+        return self._environment(command, cwd, environ, given, looked.named)
+
+    def _environment(
+        self,
+        command: str | Sequence[str],
+        cwd: Path,
+        environ: Mapping[str, str],
+        given: Collection[str],
+        named: NamedFiles,
+    ) -> dict[str, str]:
         if isinstance(command, str) and (missing := _only_where_commands_write(command, environ)):
             raise ToolError(missing)
         variables = program_environment(environ, given)
@@ -94,7 +145,7 @@ class Starter:
         variables["PYTHONPYCACHEPREFIX"] = str(self._bytecode)
         if not named.imports:
             variables["PYTHONSAFEPATH"] = "1"
-        return harmless_git(cwd, variables, trusted=self._trusted())
+        return harmless_git(cwd, variables, trusted=self._lets_git_out())
 
     def server(
         self, command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None
@@ -121,18 +172,31 @@ class Starter:
         """Runs a line of shell, which is ``told`` something as its input, to its end, or to that of its time or room;
         what it leaves running is ended with it. Whoever is cancelled meanwhile leaves nothing running."""
         try:
-            env = await asyncio.to_thread(self.environment, line, cwd, environ)
+            looked = await asyncio.to_thread(self._accepted, line, cwd)
+        except NotAccepted as error:
+            return Ran(problem=str(error), changed=error.what, known=self._trusted())
+        try:
+            env = await asyncio.to_thread(self._environment, line, cwd, environ, (), looked.named)
+            ran = await run_shell_line(line, told, cwd, env, seconds, looked.watch)
+            if await asyncio.to_thread(looked.is_same):
+                return ran
         except ToolError as error:
-            return Ran(problem=str(error), changed=isinstance(error, NotAccepted))
-        return await run_shell_line(line, told, cwd, env, seconds)
+            return Ran(problem=str(error))
+        finally:
+            looked.watch.close()
+        why = "its answer does not count: a file that it runs, or a folder on the way, changed while it ran"
+        return Ran(problem=why, changed="while it ran", known=self._trusted())
 
 
 def not_accepted(paths: Sequence[str], trusted: bool) -> str:
     """The line for a command whose files the user did not see as they are."""
-    names = ", ".join(plain_line(path, 120) for path in sorted(paths)[:_NAMED])
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     why = "changed since you trusted this folder" if trusted else "in a folder that you have not trusted as it is"
-    return f"not started: {names}{more} {why}; /trust shows it and asks"
+    return f"not started: {_listed(paths)} {why}; /trust shows it and asks"
+
+
+def _listed(paths: Sequence[str]) -> str:
+    names = ", ".join(plain_line(path, 120) for path in sorted(paths)[:_NAMED])
+    return f"{names} and {len(paths) - _NAMED} more" if len(paths) > _NAMED else names
 
 
 _BEFORE = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec", "env", "nohup"})
@@ -162,8 +226,10 @@ def _started(line: str) -> Iterator[str]:
                 begins = False
 
 
-async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, str], seconds: float) -> Ran:
-    """``Starter.run`` behind its checks."""
+async def run_shell_line(
+    line: str, told: bytes, cwd: Path, env: Mapping[str, str], seconds: float, watch: FileWatch | None = None
+) -> Ran:
+    """``Starter.run`` behind its checks. Ended at once where ``watch`` sees something soon after the start."""
     given = as_file(told)
     read_end, write_end = os.pipe()
     try:
@@ -181,6 +247,14 @@ async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, st
     reader = asyncio.StreamReader(limit=1 << 16)
     loop = asyncio.get_running_loop()
     too_much: asyncio.Future[None] = loop.create_future()
+    touched: asyncio.Future[None] = loop.create_future()
+    until = loop.time() + _ENDED_WITHIN
+
+    def see() -> None:
+        if watch is not None and watch.look() and loop.time() < until and not touched.done():
+            touched.set_result(None)
+
+    watched = watch is not None and watch.sees
     waiting = asyncio.ensure_future(group.wait())
     kept = bytearray(), bytearray()
     reading: set[asyncio.Task[None]] = set()
@@ -191,10 +265,15 @@ async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, st
         )
         reading.add(asyncio.create_task(_keep(reader.read, kept[0], too_much), name="its output"))
         reading.add(asyncio.create_task(_keep(lambda _: group.read(), kept[1], too_much), name="its errors"))
-        ends: set[asyncio.Future[Any]] = {waiting, too_much}
+        if watch is not None and watched:
+            loop.add_reader(watch.fileno(), see)
+            see()
+        ends: set[asyncio.Future[Any]] = {waiting, too_much, touched}
         done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             return Ran(problem=f"took more than {duration(seconds)} and was ended")
+        if touched.done():
+            return Ran(problem="ended: its files changed")
         if not too_much.done():
             # What it left in the background may hold its pipes open for as long as it likes.
             await asyncio.wait(reading, timeout=_DRAIN_SECONDS)
@@ -203,6 +282,8 @@ async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, st
         output, errors = (data.decode("utf-8", "replace") for data in kept)
         return Ran(waiting.result(), output, errors)
     finally:
+        if watch is not None and watched:
+            loop.remove_reader(watch.fileno())
         waiting.cancel()
         too_much.cancel()
         for task in reading:

@@ -26,8 +26,6 @@ from agent_tui.store.store import Store
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.named_files import fingerprint, named_files
-from agent_tui.tools.hooks import answer_of
-from agent_tui.tools.starter import Ran
 
 HOOKS = {
     "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls)"]},
@@ -160,31 +158,6 @@ def test_a_run_without_the_servers_of_the_project_has_none(root: Path, store: St
     assert ALL - used(trust) == {"files", "web"}
 
 
-GUARD_CHANGES: dict[str, Callable[[Path], object]] = {
-    "a script": lambda root: (root / "tools/check.sh").write_text("exit 0\n"),
-    "no hooks any more": lambda root: (root / ".claude/settings.json").write_text("{}"),
-    "no settings any more": lambda root: (root / ".claude/settings.json").unlink(),
-}
-
-
-@pytest.mark.parametrize("how", GUARD_CHANGES)
-def test_a_guard_that_is_not_as_it_was_lets_nothing_pass_until_that_was_seen(
-    root: Path, store: Store, how: str
-) -> None:
-    trust = accepted(root, store)
-    assert not any(hook.refused for hook in trust.hooks())
-    GUARD_CHANGES[how](root)
-    for one in (trust, FolderTrust(root, store.trust)):
-        one.look()
-        guards = [hook for hook in one.hooks() if hook.refused]
-        assert guards and {hook.event for hook in guards} == {"PreToolUse"} and "/trust" in guards[0].refused
-        answer = answer_of(guards[0], Ran(problem=guards[0].refused, changed=True))
-        assert answer.blocked == guards[0].refused
-    again = FolderTrust(root, store.trust)
-    again.question()
-    assert again.accept() and not any(hook.refused for hook in again.hooks())
-
-
 def test_a_folder_that_brings_nothing_says_nothing(tmp_path: Path, store: Store) -> None:
     assert FolderTrust(tmp_path / "empty", store.trust).line() == ""
 
@@ -265,6 +238,56 @@ def test_what_changed_alone_waits_and_is_shown(root: Path, store: Store, what: s
         assert "Changed since" in line and "\n" not in line and "/trust" in line
     assert words in shown(trust)
     assert trust.accept() and trust.is_settled and FolderTrust(root, store.trust).is_settled
+
+
+def link_out(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/hostname")
+
+
+def fill(folder: Path) -> None:
+    for number in range(30):
+        (folder / f"{number}.md").touch()
+
+
+GUARDS_OFF: dict[str, Callable[[Path], object]] = {
+    "its script": lambda root: write(root, "tools/check.sh", ""),
+    "its script's script": lambda root: write(root, "tools/lib.sh", ""),
+    "its script gone": lambda root: (root / "tools/check.sh").unlink(),
+    "its command": lambda root: edit(root, ".claude/settings.json", "tools/check.sh", "tools/lib.sh"),
+    "its matcher": lambda root: edit(root, ".claude/settings.json", '"Bash"', '"Nothing"'),
+    "its event": lambda root: edit(root, ".claude/settings.json", "PreToolUse", "PostToolUse"),
+    "all hooks off": lambda root: edit(root, ".claude/settings.json", '{"perm', '{"disableAllHooks": true, "perm'),
+    "settings that are no JSON": lambda root: write(root, ".claude/settings.json", "{"),
+    "no settings": lambda root: (root / ".claude/settings.json").unlink(),
+    "a link out of the project": lambda root: link_out(root / "tools/check.sh"),
+    "more than can be looked at": lambda root: fill(root / ".agents/skills/tidy"),
+}
+
+
+@pytest.mark.parametrize("what", GUARDS_OFF)
+def test_a_hook_that_was_accepted_lets_nothing_pass_until_its_change_is_seen(
+    root: Path, store: Store, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_tui.context.brought.MAX_FILES", 30)
+    trust = accepted(root, store)
+    GUARDS_OFF[what](root)
+    for now in (trust, FolderTrust(root, store.trust)):
+        now.look()
+        guards = [hook for hook in now.hooks() if hook.concerns(["Bash"]) and hook.event == "PreToolUse"]
+        assert [bool(hook.refused) for hook in guards] == [True] and now.was_accepted
+        assert guards[0].command == "sh tools/check.sh"
+    if trust.question() and trust.accept():
+        assert not any(hook.refused for hook in trust.hooks())
+
+
+def test_a_hook_that_was_never_accepted_holds_nothing_back(root: Path, store: Store) -> None:
+    never = FolderTrust(root, store.trust)
+    assert never.hooks() == [] and not never.was_accepted
+    trust = accepted(root, store)
+    edit(root, ".claude/settings.json", '"PreToolUse": [', '"PreToolUse": [{"hooks": [{"command": "false"}]}, ')
+    trust.look()
+    assert [hook.matcher for hook in trust.hooks()] == ["Bash", "Edit"]
 
 
 @pytest.mark.parametrize("what", CHANGES)

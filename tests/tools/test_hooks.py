@@ -34,6 +34,26 @@ async def ran(tmp_path: Path, command: str, timeout: float | None = 30.0, payloa
     return await accepting(tmp_path).run(command, payload, tmp_path, env, timeout or hook().seconds)
 
 
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse", "Stop"])
+@pytest.mark.parametrize(
+    ("ran", "own", "holds"),
+    [
+        (Ran(problem="x", changed="y.sh", known=True), False, True),
+        (Ran(problem="x", changed="y.sh"), False, True),  # what the folder holds cannot be told any more
+        (Ran(problem="x", changed="y.sh", known=True), True, True),
+        (Ran(problem="x", changed="y.sh"), True, False),  # a hook of the user's in a folder that nobody trusts
+        (Ran(problem="took more than 1 s and was ended"), False, False),
+    ],
+)
+def test_a_hook_that_was_accepted_and_changed_lets_nothing_pass(ran: Ran, own: bool, holds: bool, event: str) -> None:
+    answer = answer_of(Hook(event, "sh check.sh", own=own), ran)
+    if not holds or event in ("PostToolUse", "Stop"):
+        assert (answer.blocked, answer.problem) == (None, ran.problem)
+        return
+    assert answer.blocked == f"the {event} hook `sh check.sh` {answer.problem}"
+    assert answer.problem == "was changed since you accepted it (y.sh): /trust shows what; until then this is not done"
+
+
 @pytest.mark.parametrize(
     ("matcher", "tool", "fits"),
     [

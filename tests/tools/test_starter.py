@@ -17,7 +17,7 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.pipes.programs import keep_out_of
-from agent_tui.tools.files.named_files import changed_files, fingerprint, named_files
+from agent_tui.tools.files.named_files import BEING_WRITTEN, changed_files, fingerprint, named_files
 from agent_tui.tools.starter import Ran, Starter
 from tests.support.starting import stand_alone
 
@@ -272,3 +272,68 @@ async def test_a_script_that_is_swapped_all_the_time_is_never_run_as_another(
         stop.set()
         thread.join()
     assert not world.mark.exists() and (refused, runs) == (1_000, 0)
+
+
+SWAPS: dict[str, str] = {
+    "a folder and back": "cd tools; mv cur old; mv evil cur; {line}; mv cur evil; mv old cur; cd ..",
+    "the folder above": "mv tools old; mkdir tools; cp -r old/evil tools/cur; {line}; rm -r tools; mv old tools",
+    "the script and back": "mv tools/cur/x.sh o; cp tools/evil/x.sh tools/cur/x.sh; {line}; mv o tools/cur/x.sh",
+    "by hard links": "ln tools/cur/x.sh o; ln -f tools/evil/x.sh tools/cur/x.sh; {line}; ln -f o tools/cur/x.sh",
+    "its text": "echo 'echo EVIL' > tools/cur/x.sh",
+    "what it asks for and is not there": "echo 'echo EVIL' > tools/cur/lib.sh; {line}; rm tools/cur/lib.sh",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs inotify")
+@pytest.mark.parametrize("what", SWAPS)
+@pytest.mark.parametrize("when", ["after the look", "while it runs"])
+async def test_what_is_swapped_behind_the_look_is_not_believed(
+    world: World, monkeypatch: pytest.MonkeyPatch, what: str, when: str
+) -> None:
+    world.write("tools/cur/x.sh", "[ -f tools/cur/lib.sh ] && . tools/cur/lib.sh\necho GOOD\n")
+    world.write("tools/evil/x.sh", "echo EVIL\n")
+    line, swap = "sh tools/cur/x.sh", SWAPS[what].format(line="true")
+    whole = f"{swap}; {line}" if when == "while it runs" else line
+    world.accept(line)
+    looked = world.starter._accepted
+
+    def swapped_then(command: str, cwd: Path) -> object:
+        found = looked(line, cwd)
+        if when == "after the look":
+            subprocess.run(swap, shell=True, cwd=world.root, check=True)
+        return found
+
+    monkeypatch.setattr("agent_tui.tools.files.named_files.SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(world.starter, "_accepted", swapped_then)
+    ran = await world.run(whole)
+    assert ran.changed and ran.known and not ran.output and "does not count" in ran.problem
+
+
+async def test_what_others_write_beside_the_files_disturbs_nothing(world: World) -> None:
+    world.write("tools/x.sh", "echo GOOD\n")
+    line = "sh tools/x.sh; : > tools/state; mv tools/state tools/kept; : > other; rm other"
+    world.accept(line)
+    assert await world.run(line) == Ran(0, "GOOD\n")
+
+
+def test_a_file_is_not_taken_for_the_one_that_was_read_for_what_it_names(world: World) -> None:
+    script = world.write("x.sh", ". ./lib.sh\n")
+    world.write("lib.sh", "")
+    world.accept("sh x.sh")
+    script.rename(world.base / "good.sh")
+    world.write("x.sh", "")
+    named = named_files("sh x.sh", world.root, world.root)
+    (world.base / "good.sh").rename(script)
+    assert fingerprint(named, world.root, settled=True)["x.sh"] == BEING_WRITTEN
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_what_cannot_be_told_of_a_command_is_no_leave_to_go_on(
+    world: World, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_tui.tools.files.named_files.MOST_FILES", 3)
+    world.trusted = known
+    for number in range(5):
+        world.write(f"{number}.sh", "")
+    ran = await world.run("; ".join(f"sh {number}.sh" for number in range(5)))
+    assert "more than" in ran.changed and ran.known == known and "not started" in ran.problem

@@ -16,6 +16,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from agent_tui.pipes.programs import may_be_written
@@ -70,13 +71,14 @@ _BYTECODE = re.compile(
 class NamedFiles:
     """``files`` lie where commands may write, ``trees`` are environments of packages there; ``missing`` are scripts
     that are named and not there. ``imports``: modules beside a script are wanted. ``problem`` says why it cannot be
-    told what would run; else empty."""
+    told what would run; else empty. ``stamps`` say of files that were read for what they name which ones those were."""
 
     files: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
     imports: bool = False
     problem: str = ""
+    stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False)
 
 
 def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFiles:
@@ -88,9 +90,10 @@ def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFil
 
 def fingerprint(named: NamedFiles, root: Path, *, settled: bool = False) -> dict[str, str]:
     """What the files are, by their paths below ``root``, or whole for those elsewhere. With ``settled`` one that was
-    written just now, and not read before, is ``BEING_WRITTEN``: it may change before it is used."""
+    written just now, and not read before, is ``BEING_WRITTEN``: it may change before it is used. So is one that is not
+    the one that was read for what it names."""
     below = os.path.realpath(root)
-    found = {_shown(path, below): _digest(path, settled) for path in named.files}
+    found = {_shown(path, below): _digest(path, settled, named.stamps.get(path)) for path in named.files}
     if settled:  # one that comes and goes is there when it is started
         found |= {_shown(path, below): BEING_WRITTEN for path in named.missing if _just_changed(path)}
     return found | {_shown(path, below) + "/": _tree_digest(path) for path in named.trees}
@@ -109,6 +112,7 @@ class _Search:
         self._missing: set[str] = set()
         self._todo: list[str] = []
         self._seen: set[str] = set()
+        self._stamps: dict[str, tuple[int, ...]] = {}
         self._entries: dict[str, frozenset[str]] = {}
         self._imports = self._bytecode = False
 
@@ -118,7 +122,7 @@ class _Search:
         scripts: list[str] = []
         while self._todo and len(self._files) <= MOST_FILES:
             path = self._todo.pop()
-            text = _text(path)
+            text, self._stamps[path] = _read(path)
             scripts += [path] if path.endswith((".py", ".pyw")) or _is_python(text) else []
             starts = starts or _WHERE_IT_STARTS.search(text) is not None
             self._read(text, os.path.dirname(path))
@@ -134,7 +138,7 @@ class _Search:
         if total > MOST_BYTES:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
         files, missing, trees = (tuple(sorted(paths)) for paths in (self._files, self._missing, self._trees))
-        return NamedFiles(files, missing, trees, self._imports)
+        return NamedFiles(files, missing, trees, self._imports, stamps=self._stamps)
 
     def _read(self, text: str, folder: str) -> None:
         """Takes the files that a text names, whose own folder is ``folder``."""
@@ -250,14 +254,14 @@ def _is_python(text: str) -> bool:
     return text.startswith("#!") and "python" in text.partition("\n")[0]
 
 
-def _text(path: str) -> str:
-    """The text of a script; empty for a program, and for what cannot be read."""
+def _read(path: str) -> tuple[str, tuple[int, ...]]:
+    """The text of a script, empty for a program and for what cannot be read; and which file it was."""
     try:
         with beneath.at(Path(os.path.realpath(path))) as place:
-            data, _ = place.read(_SCRIPT_BYTES)
+            data, info = place.read(_SCRIPT_BYTES)
     except OSError:
-        return ""
-    return "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace")
+        return "", ()
+    return "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace"), _stamp(info)
 
 
 def _importable(folder: str) -> Iterator[str]:
@@ -285,7 +289,7 @@ def _stamp(info: os.stat_result) -> tuple[int, ...]:
     return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
-def _digest(path: str, settled: bool) -> str:
+def _digest(path: str, settled: bool, read: tuple[int, ...] | None = None) -> str:
     real = os.path.realpath(path)
     link = f"{real} " if os.path.islink(path) else ""
     if link and not may_be_written(real):
@@ -293,7 +297,8 @@ def _digest(path: str, settled: bool) -> str:
     try:
         with beneath.at(Path(real)) as place:
             # A file that is as it was is not opened: who waits for that would know when to put another in its place.
-            known = _read_before.get(_stamp(place.info()))
+            stamp = _stamp(place.info())
+            known = _read_before.get(stamp)
             if known is None:
                 data, info = place.read(MOST_BYTES)
                 known = hashlib.blake2b(data, digest_size=20).hexdigest()
@@ -302,9 +307,10 @@ def _digest(path: str, settled: bool) -> str:
                     return BEING_WRITTEN
                 if 0 <= age < _TICK:  # the next change would have the same time
                     time.sleep(_TICK)
-                    return _digest(path, settled)
-                _read_before[_stamp(info)] = known
-            return link + known
+                    return _digest(path, settled, read)
+                stamp = _stamp(info)
+                _read_before[stamp] = known
+            return BEING_WRITTEN if settled and read not in (None, stamp) else link + known
     except FileNotFoundError:
         return "gone"
     except OSError as error:
