@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+
 from agent_tui.models.events import RuleOffer
 from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten
@@ -18,6 +20,11 @@ PROJECT_KEYS, SESSION_KEYS = "abc", "stu"
 """The keys of the answers that add rules: of so many one each."""
 LONG_PATTERN = 400
 """Cells of a rule that are shown in a row; the step after it shows all of it."""
+NAMED, ROW = 2, 70
+"""So many rules an answer names, where they fit into so many cells: the row of a screen of 80. Of more it says how many
+they are, and the step after it lists them."""
+SHORT = 40
+"""Cells of a command's beginning beside its rule, which stands there whole."""
 LONG = 160
 """Characters; choices of a question that are longer than this stand in its text too, whole."""
 
@@ -72,6 +79,8 @@ class PermissionDialog:
         self.offer: RuleOffer | None = None
         """The rules that are to be confirmed."""
         self._warned: PermissionChoice | None = None
+        self._call_seen = True
+        """Whether the call's end was seen when its rules were asked for."""
 
     @property
     def choices(self) -> Sequence[PermissionChoice]:
@@ -91,26 +100,34 @@ class PermissionDialog:
 
     @property
     def text(self) -> str:
-        """What the second step adds, and where that will stand."""
+        """What the second step adds, where that will stand, and the call that is allowed with it."""
         assert self.offer is not None
+        asked = self._asked
         if self.offer.lasts == "project":
             where = "Stored for this project outside its folder, until /permissions removes it."
         else:
             where = "Not stored: it ends with the program, or when /permissions removes it."
-        return "\n".join([*(spelled(rule, line=True) for rule in self.offer.rules), "", where])
+        call = spelled(f"{asked.tool} {asked.summary.removeprefix(f'{asked.tool} ')}", line=True)
+        rules = (_explained(rule, asked.tool) for rule in self.offer.rules)
+        return "\n".join([*rules, "", where, shorten(f"Allowed with it: {call}", ROW)])
 
     def choose(self, choice: PermissionChoice, seen: bool) -> PermissionAnswer | None:
         """The answer that a choice is; None where it leads to another step, or where the end of what is asked has to be
-        ``seen`` first (``warned``)."""
+        ``seen`` first (``warned``): of the call, and of the rules where there are some."""
         if choice.back:
             self.back()
-        elif choice.allow and not seen and choice != self._warned:
-            self._warned = choice
         elif choice.offer is not None and self.offer is None:
-            self.offer, self._warned = choice.offer, None
+            self.offer, self._warned, self._call_seen = choice.offer, None, seen
+        elif choice.allow and not (seen and self._call_seen) and choice != self._warned:
+            self._warned = choice
         else:
             return PermissionAnswer(choice.allow, choice.offer)
         return None
+
+    @property
+    def call_unseen(self) -> bool:
+        """Returns whether rules are to be confirmed with a call that was not seen to its end."""
+        return self.offer is not None and not self._call_seen
 
     def warned(self, choice: PermissionChoice) -> bool:
         """Returns whether a choice has to be made once more, as its end was not seen."""
@@ -118,15 +135,48 @@ class PermissionDialog:
 
     def back(self) -> bool:
         """From the rules to the question; False where it stands there."""
-        was, self.offer, self._warned = self.offer, None, None
+        was, self.offer, self._warned, self._call_seen = self.offer, None, None, True
         return was is not None
 
 
 def _label(offer: RuleOffer, tool: str, most: int) -> str:
     """An offer in words, as an answer to what ``tool`` wants."""
+    before, after = ("Always allow", "in this project…") if offer.lasts == "project" else ("Allow", "for this session…")
     words = [_opened(rule, tool, most) for rule in offer.rules]
     what = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-    return f"Always allow {what} in this project…" if offer.lasts == "project" else f"Allow {what} for this session…"
+    label = f"{before} {what} {after}"
+    if len(words) > 1 and most <= LONG_PATTERN and (len(words) > NAMED or cell_len(label) > ROW):
+        return f"{before} these {len(words)} rules {after}"
+    return label
+
+
+def _explained(rule: str, tool: str) -> str:
+    """A rule whole, and what it lets pass in words."""
+    return f"{spelled(rule, line=True)}: {_meaning(rule, tool)}"
+
+
+def _meaning(rule: str, tool: str) -> str:
+    what, _, where = rule.removesuffix(")").partition("(")
+    words = _opened(rule, tool, LONG_PATTERN)
+    if not where:
+        return "every call of it"
+    if what in ("bash", "outside"):
+        plain = where.replace("\\*", "").removesuffix("*")
+        begins = f'commands that begin with "{shorten(spelled(where.removesuffix("*").rstrip(), line=True), SHORT)}"'
+        held = "exactly this command" if plain == where.replace("\\*", "") else begins
+        held = "commands of this form, with anything for each *" if "*" in plain else held
+        return f"{held}, outside the sandbox" if what == "outside" else held
+    if what == "network":
+        return words if where == "registries" else f"connections to {words}"
+    if words != shorten(spelled(rule, line=True), LONG_PATTERN):
+        return words
+    one = "*" not in where
+    return {
+        "edit": "changes of this file" if one else "changes of files with such names",
+        "read": "reading this file" if one else "reading files with such names",
+        "fetch": "fetching from this host" if one else "fetching from such hosts",
+        "mcp": "this tool of the MCP server" if one else "such tools of the MCP server",
+    }.get(what, f"calls of {what} with this")
 
 
 def _opened(rule: str, tool: str, most: int) -> str:

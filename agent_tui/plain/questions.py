@@ -173,7 +173,11 @@ class PermissionQuestion(Question):
             return "answered"
         if not self._dialog.warned(choice):
             return "step"
-        self.writer.say(f"you have not seen the end: m shows it, {choice.key or at + 1} again allows.", "Note")
+        if not self._dialog.call_unseen:
+            unseen = "the end: m shows it"
+        else:
+            unseen = "the end of the rules (m shows it) and of the call" if self.unsaid else "the end of the call"
+        self.writer.say(f"you have not seen {unseen}, {choice.key} again allows.", "Note")
         return "again"
 
     def words(self, text: str) -> None:

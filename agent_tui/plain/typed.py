@@ -252,7 +252,8 @@ class Typed(Reads):
         self._take(inputs)
         if self._listener is None:
             return
-        self._show()
+        # A line leads to another prompt, which the chat says as soon as all that goes on now is over.
+        self._loop.call_soon(self._show)
         self._hold()
         if self._waiting is not None:
             self._waiting.cancel()

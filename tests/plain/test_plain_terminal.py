@@ -86,6 +86,7 @@ def test_a_refusal_with_a_word_reaches_the_model(tmp_path: Path) -> None:
         chat.says("f", "Say what to do instead (an empty line goes back): ")
         chat.says("call it diary", "Tool write notes.txt: refused: call it diary", "Agent: As you like.", "You: ")
         chat.says("/output", "call it diary", "You: ")
+        assert chat.count("Answer, 1 to") == 1 and chat.count("Say what to do instead (") == 1
     assert not (tmp_path / "project" / "notes.txt").exists()
 
 

@@ -76,6 +76,7 @@ async def test_words_answer_nothing_and_are_all_in_the_prompt(tmp_path: Path) ->
             panel = run.app.chat.questions.panel
             assert panel is not None and panel.asked.request_id == str(number), text
             assert not run.agent.called("answer_permission"), text
+            assert panel.here is panel.choices[0], text
             assert "Yes, this once" in run.shown(), "still the question, no rule to confirm"
             run.agent.publish(PermissionAnswered(str(number), False))
             run.app.prompt.clear_text()

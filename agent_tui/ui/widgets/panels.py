@@ -182,11 +182,17 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
         if answer := self._dialog.choose(choice, self._whole):
             self._answer(answer)
         elif self._dialog.warned(choice):
-            where = "PgDn shows the rest" if self._body.size.height else "No room to show it"
-            self._question.tell(f"{where}; {choice.key or 'Enter'} again allows")
+            self._question.tell(f"{self._unseen}; {choice.key} again allows")
             self.guard.appeared()  # a key that is held, or pressed twice at once, has not read that
         elif self._dialog.offer != before:
             self._show_step()
+
+    @property
+    def _unseen(self) -> str:
+        """What was not seen to its end, and how it can be."""
+        if not self._dialog.call_unseen:
+            return "PgDn shows the rest" if self._body.size.height else "No room to show it"
+        return "Call's end not seen" if self._whole else "Ends not seen"
 
     def _show_step(self) -> None:
         """Shows the rules that are to be confirmed, or again what is asked; whoever answers has to have seen it."""

@@ -323,12 +323,14 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         if self._pending or (not moves and (self._letters or row is None)):
             self._take_for_words(letter)
             return
+        if not self._letters:
+            self._cursor_before = self._choices.cursor
         self._letters += letter
         self._lone.wait(partial(self.call_after_refresh, self._letter_was_alone, self._letters))
         if row is None:
             await self.app.run_action(action, self)
             return
-        self._pending, self._cursor_before = action, self._choices.cursor
+        self._pending = action
         self._to(row)
 
     def _row_of(self, action: str) -> int | None:
@@ -351,14 +353,20 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
 
     def _take_back(self) -> None:
         """What was typed is no word and no answer."""
-        pending, self._pending, self._letters = self._pending, "", ""
+        if self._pending:
+            self._cursor_back()
+        self._pending = self._letters = ""
         self._lone.forget()
-        if pending:
-            self._to(min(self._cursor_before, len(self.choices) - 1))
+
+    def _cursor_back(self) -> None:
+        self._to(min(self._cursor_before, len(self.choices) - 1))
 
     def _take_for_words(self, letter: str) -> None:
-        """What was typed is no answer: all of it goes to the prompt."""
+        """What was typed is no answer: all of it goes to the prompt, and no letter of it has moved anything."""
         words = self._letters + letter
+        if self._letters:
+            self._cursor_back()
+        self._pending = ""
         self._take_back()
         # The prompt has the focus only some keys later: until then the rest of a word must not answer.
         self.guard.appeared()
