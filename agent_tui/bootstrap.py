@@ -36,10 +36,11 @@ from agent_tui.paths import (
     user_paths,
     with_home,
 )
+from agent_tui.providers.catalog import KEY_VARIABLES
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.keys import key_in_keyring
 from agent_tui.providers.secrets import Redactor, names_secret
 from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.store.keys import KeyStore
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
@@ -297,8 +298,10 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
     demo = DemoProvider(client, Path(script) if script else None)
 
+    keys = KeyStore(paths.data, settings.agent.key_store)
+
     async def key(provider: str) -> str | None:
-        found = await key_in_keyring(provider)
+        found = await keys.get(provider)
         redactor.add(found)
         return found
 
@@ -419,7 +422,9 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     found = await detect_models()
     catalogue.add_detected(found.models)
     if not found.models:
-        return []
+        empty = [name for names in KEY_VARIABLES.values() for name in names if name in os.environ]
+        line = f"No API key: {', '.join(empty)} {'is' if len(empty) == 1 else 'are'} set, but empty."
+        return [Notice("warning", line, "model_problem")] if empty else []
     return [Notice("info", found.reason, "model_detected")]
 
 

@@ -32,6 +32,7 @@ from agent_tui.providers.catalog import images_of
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
 from agent_tui.records import dataclass
+from agent_tui.store.keys import KeyStore
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.foreign import ForeignRules
@@ -246,6 +247,8 @@ class AgentState:
         self.parts = parts
         self.events = Hub()
         self.run = RunStates()
+        self.keys = KeyStore(parts.paths.data, parts.settings.agent.key_store)
+        """Where the user's keys are."""
         self._binding: Binding | None = None
         self.hooks = Hooks(parts.hooks, self.events.publish, self.events.keep, self.events.subscribe, self._facts)
         """The user's commands that run at events."""
