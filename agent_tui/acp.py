@@ -421,7 +421,8 @@ async def _answered(session: Session, line: str) -> str:
     finally:
         end()
     text = "\n".join(said)
-    return f"```\n{text}\n```"
+    fence = "`" * (1 + max((len(run) for run in re.findall("`{2,}", text)), default=2))
+    return f"{fence}\n{text}\n{fence}"
 
 
 async def _done(work: Any) -> Any:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from acp import RequestError, helpers, schema
 
@@ -30,7 +30,16 @@ from agent_tui.models.events import (
     ToolStarted,
 )
 from agent_tui.models.failure import BEGINS_AGAIN
-from agent_tui.models.messages import TOLD, AttachmentPart, Message, Metadata, ToolCallPart, ToolResultPart, written_in
+from agent_tui.models.messages import (
+    TOLD,
+    AttachmentPart,
+    Message,
+    Metadata,
+    ToolCallPart,
+    ToolResultPart,
+    attached_name,
+    written_in,
+)
 from agent_tui.models.search import search_calls
 from agent_tui.text.clean import cut
 from agent_tui.text.diff import read_diff
@@ -87,7 +96,9 @@ def message_of(prompt: Sequence[Any]) -> tuple[str, list[AttachmentPart]]:
                 attached.append(_image(block.data, len(attached) + 1))
             case "resource" if isinstance(block.resource, schema.TextResourceContents):
                 place = _place(block.resource.uri)
-                attached.append(AttachmentPart(Path(place).name or place, "text/plain", text=block.resource.text))
+                attached.append(
+                    AttachmentPart(attached_name(Path(place).name or place), "text/plain", text=block.resource.text)
+                )
             case "resource" if str(block.resource.mime_type).startswith("image/"):
                 attached.append(_image(block.resource.blob, len(attached) + 1))
             case kind:
@@ -103,8 +114,8 @@ def _image(data: str, number: int) -> AttachmentPart:
 
 
 def _place(uri: str) -> str:
-    parts = urlsplit(uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri
+    match = re.fullmatch(r"file://[^/]*(/[^?#]*).*", uri, re.IGNORECASE | re.DOTALL)
+    return unquote(match[1]) if match is not None else uri
 
 
 def server_entry(server: Any) -> Metadata:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.context.prompt import SYSTEM_PROMPT
+from agent_tui.context.skills import own_skills
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.calls import RoutedProvider
@@ -25,8 +26,6 @@ from agent_tui.models.messages import Metadata
 from agent_tui.models.steps import Step
 from agent_tui.options import Options
 from agent_tui.paths import (
-    CLAUDE_SETTINGS,
-    PROJECT_CONFIG,
     Paths,
     package_themes,
     private_dir,
@@ -36,33 +35,36 @@ from agent_tui.paths import (
     user_paths,
     with_home,
 )
+from agent_tui.pipes.programs import keep_out_of
 from agent_tui.providers.catalog import KEY_VARIABLES
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.secrets import Redactor, names_secret
+from agent_tui.providers.secrets import Redactor, names_value
 from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.keys import KeyStore
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
-from agent_tui.tools.mcp.config import servers_of
+from agent_tui.tools.files.access import BadFile, FileAccess
+from agent_tui.tools.mcp.config import checked_servers, servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
-from agent_tui.tools.rules.foreign import foreign_rules
-from agent_tui.tools.rules.rule import checked_rules, checked_servers_tools
+from agent_tui.tools.rules.rule import BUILTIN, checked_rules, checked_servers_tools
 from agent_tui.tools.rules.standing import GivenRules, Holding, Place
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Secrecy
 
 if TYPE_CHECKING:
+    from agent_tui.driver_options import DriverOptions
     from agent_tui.tools.hooks import Hook
 
 
-def config_layers(options: Options, paths: Paths, root: Path, trusted: bool) -> list[Layer]:
-    """All layers of configuration, lowest precedence first. Raises ConfigError for what cannot be read."""
+def config_layers(options: Options, paths: Paths, project: Layer | None) -> list[Layer]:
+    """All layers of configuration, lowest precedence first; ``project`` is what was accepted of the project's. Raises
+    ConfigError for what cannot be read."""
     own = file_layer(paths.config_file)
     files = [own]
-    if trusted and (project := file_layer(root / PROJECT_CONFIG)) is not None:
+    if project is not None:
         _only_own(project)
         files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
@@ -138,12 +140,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+def load_settings(options: Options, paths: Paths, project: Layer | None) -> Settings:
     """The validated settings. Raises ConfigError with one line: place, key, what is allowed."""
     from agent_tui.config.files import check_theme
     from agent_tui.config.schema import check
 
-    layers = config_layers(options, paths, root, trusted)
+    layers = config_layers(options, paths, project)
     check(layers)
     check_theme(layers, package_themes(), paths.themes)
     _check_rules(layers)
@@ -156,27 +158,46 @@ def load_settings(options: Options, paths: Paths, root: Path, trusted: bool) -> 
         for index, rule in enumerate(given):
             checked_rules([rule], options.written(name, index))
         rules += given
+    if (driver := options.driver) is not None and driver.strict_mcp:
+        settings.mcp = {}
     for file in options.mcp_config:
         settings.mcp.update(servers_of(file))
+    if driver is not None:
+        _take_driver(driver, settings)
     return settings
 
 
+def _take_driver(driver: DriverOptions, settings: Settings) -> None:
+    """Puts into the settings what the driver says and no flag does."""
+    settings.permissions.ask += driver.ask
+    if driver.tools is not None:
+        settings.tools.disabled += [tool for tool in sorted(BUILTIN) if tool not in driver.tools]
+    if driver.sandbox:
+        settings.sandbox.mode = driver.sandbox
+    settings.mcp.update(checked_servers(driver.mcp_servers, "mcp_servers"))
+
+
 def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Settings) -> Callable[[], list[Hook]]:
-    """Finds the hooks in force: the user's own, and those that a trusted folder brings. Where there are none, nothing
-    of hooks is imported."""
-    own = config_layers(options, paths, trust.root, trusted=False) if settings.hooks else []
+    """Finds the hooks in force: the user's own, and those of the project that were accepted. Where there are none,
+    nothing of hooks is imported."""
+    own = config_layers(options, paths, None) if settings.hooks else []
 
     def find() -> list[Hook]:
-        places = [trust.root / place for place in (PROJECT_CONFIG, *CLAUDE_SETTINGS)] if trust.trusted else []
-        brought = any(place.is_file() for place in places)
-        if not own and not brought:
-            return []
-        from agent_tui.tools.hooks import configured_hooks, project_hooks
+        found: list[Hook] = []
+        if own:
+            from agent_tui.tools.hooks import configured_hooks
 
-        found = [hook for layer in own for hook in configured_hooks(layer, plain_line(layer.where), own=True)]
-        return [*found, *(project_hooks(trust.root)[0] if brought else [])]
+            found += [hook for layer in own for hook in configured_hooks(layer, plain_line(layer.where), own=True)]
+        return [*found, *trust.hooks()]
 
     return find
+
+
+def _commands_of(own: Settings) -> list[str | list[str]]:
+    """The commands of the user's ``own`` configuration that run by themselves."""
+    found: list[str | list[str]] = [own.ui.status_command] if own.ui.status_command else []
+    found += [hook.command for hooks in own.hooks.values() for hook in hooks]
+    return found + [[one.command, *one.args, *one.env.values()] for one in own.mcp.values() if one.command]
 
 
 def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:
@@ -191,18 +212,16 @@ def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:
     return numbers
 
 
-def _brought_rules(options: Options, paths: Paths, root: Path, trusted: bool) -> list[str]:
+def _brought_rules(options: Options, project: Layer | None) -> list[str]:
     """Returns the rules of the project's configuration, as far as its user did not say the same on the command line."""
-    tables = [
-        layer.values.get("permissions", {}) for layer in config_layers(options, paths, root, trusted) if layer.brought
-    ]
-    rules = [rule for table in tables for which in ("deny", "ask", "allow") for rule in table.get(which) or ()]
+    table = project.values.get("permissions", {}) if project is not None else {}
+    rules = [rule for which in ("deny", "ask", "allow") for rule in table.get(which) or ()]
     return [rule for rule in rules if rule not in options.allow and rule not in options.deny]
 
 
-def _settings_of_run(options: Options, paths: Paths, root: Path, trusted: bool) -> Settings:
+def _settings_of_run(options: Options, paths: Paths, project: Layer | None) -> Settings:
     """The settings as this run uses them: where somebody watches an answer come, it takes as long as they let it."""
-    settings = load_settings(options, paths, root, trusted)
+    settings = load_settings(options, paths, project)
     if not options.headless:
         settings.agent.answer_timeout = 0.0
     return settings
@@ -288,17 +307,22 @@ def _with_cache(paths: Paths, temporary: Path | None) -> Paths:
 
 
 async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store: Store, redactor: Redactor) -> Agent:
-    trust = FolderTrust(root, store.trust)
-    if options.trust and not trust.trusted:
+    keep_out_of((root, cwd))
+    trust = FolderTrust(root, store.trust, cwd)
+    trust.has_servers = options.driver is None or not options.driver.strict_mcp
+    own = await asyncio.to_thread(_settings_of_run, options, paths, None)
+    if commands := _commands_of(own):
+        trust.commands = commands
+    if options.trust and not trust.is_settled:
         trust.accept()
-    trusted = trust.trusted
-    settings = await asyncio.to_thread(_settings_of_run, options, paths, root, trusted)
+    project = trust.config()
+    settings = own if project is None else await asyncio.to_thread(_settings_of_run, options, paths, project)
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
     client = WorkerClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
     demo = DemoProvider(client, Path(script) if script else None)
 
-    keys = KeyStore(paths.data, settings.agent.key_store)
+    keys = KeyStore(paths.data, keyring=not settings.agent.private_file)
 
     async def key(provider: str) -> str | None:
         found = await keys.get(provider)
@@ -311,18 +335,17 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     notices = await _detect(catalogue, settings, options)
     if options.model is not None:
         catalogue.find(options.model)
-    extensions = Extensions(settings, paths, root, cwd, trust, None, RememberedOffers(store.offers, root), added)
-    notices += extensions.notices()
+    skill_folders = own_skills(paths.config, Path.home())
     if (theirs := strangers_root(cwd)) is not None:
         line = f"The repository {theirs} belongs to another user, so the project is {root}. To use the repository, add"
         notices.append(Notice("info", f"{plain_line(line, 400)} it to git's safe.directory.", "project"))
-    foreign = foreign_rules([*([root] if trusted else []), Path.home()])
+    foreign = trust.foreign_rules()
     jail = Jail(
         settings.sandbox,
         root,
         paths.cache,
         added=added,
-        readable=[paths.cache / "output", *extensions.skills.folders],
+        readable=[paths.cache / "output", *skill_folders],
         hidden=[paths.config, paths.data, paths.state],
         secrecy=Secrecy(
             redactor.known,
@@ -332,11 +355,11 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     )
     output, temporary = paths.cache / "output", jail.policy().temporary
     permissions = Permissions(
-        Place(root, cwd, added, [output, temporary, *extensions.skills.folders], [paths.config, paths.data]),
+        Place(root, cwd, added, [output, temporary, *skill_folders], [paths.config, paths.data]),
         GivenRules(
             settings.permissions,
             remembered=[*store.rules.of(root, trust.identity), *foreign.in_force()],
-            brought=_brought_rules(options, paths, root, trusted),
+            brought=_brought_rules(options, trust.config()),
             save=lambda rule, which: store.rules.add(root, trust.identity, rule, which),
         ),
         Holding(
@@ -346,7 +369,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
             jail.tells_hosts_apart,
             settings.sandbox.network,
             temporary,
-            trusted=lambda: trust.trusted,
+            trusted=lambda: trust.lets_git_out,
             shows=jail.shows,
             masks=jail.masks,
         ),
@@ -356,6 +379,9 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     )
     jail.granted, jail.outputs.granted = permissions.grants, permissions.session_folders
     jail.denied = permissions.denied_below
+    files = permissions.files
+    extensions = Extensions(settings, paths, files, cwd, trust, None, RememberedOffers(store.offers, root))
+    notices += extensions.notices()
     parts = AgentParts(
         settings=settings,
         paths=paths,
@@ -367,19 +393,18 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         backend=client,
         catalogue=catalogue,
         workspace=Workspace(
-            root,
+            files,
             cwd,
-            added,
             (extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions),
             watched=extensions.memory.candidates,
-            system=(options.system_prompt or "").strip() or _prompt_file(options) or SYSTEM_PROMPT,
+            system=(options.system_prompt or "").strip() or _prompt_file(options, files) or SYSTEM_PROMPT,
             appended=_appended(options),
         ),
         permissions=permissions,
         trust=trust,
         extra_tools=extensions.tools,
         extensions=extensions,
-        reload=lambda: _settings_of_run(options, paths, root, trust.trusted),
+        reload=lambda: _settings_of_run(options, paths, trust.config()),
         added_dirs=added,
         jail=jail,
         model_key=options.model,
@@ -388,7 +413,6 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         resume=options.resume or None,
         session=options.session,
         continue_newest=options.continue_newest,
-        trusted=trusted,
         hooks=_hooks(options, paths, trust, settings),
         numbers=numbers_of,
         secrets=redactor,
@@ -409,7 +433,7 @@ def settings_secrets(settings: Settings) -> list[str]:
     for server in settings.mcp.values():
         values = [*server.env.items(), *server.headers.items()]
         found.append(server.client_secret)
-        found += [value.removeprefix("Bearer ") for name, value in values if names_secret(name)]
+        found += [value.removeprefix("Bearer ") for name, value in values if names_value(name, value)]
     return [value for value in map(str.strip, found) if value]
 
 
@@ -444,18 +468,19 @@ _PROMPT_FILE = 1024 * 1024
 """Bytes of a system prompt: more than most windows take."""
 
 
-def _prompt_file(options: Options) -> str:
+def _prompt_file(options: Options, files: FileAccess) -> str:
     """The text of ``--system-prompt-file``; empty where there is none. Raises ConfigError."""
     path, flag = options.system_prompt_file, options.written("system_prompt_file")
     if path is None:
         return ""
     try:
-        with with_home(path).open("rb") as file:
-            text = file.read(_PROMPT_FILE + 1).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError(f"{flag} {path}: {why}.") from None
-    if len(text) > _PROMPT_FILE:
+        data = files.read_given(path, _PROMPT_FILE)
+        text = data.decode("utf-8-sig")
+    except BadFile as error:
+        raise ConfigError(f"{flag} {path} {error}.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{flag} {path}: not UTF-8 text.") from None
+    if len(data) > _PROMPT_FILE:
         raise ConfigError(f"{flag} {path}: larger than {_PROMPT_FILE // 1024} kB.")
     if not text.strip() or "\0" in text:
         raise ConfigError(f"{flag} {path}: {'not text' if text.strip() else 'empty'}.")

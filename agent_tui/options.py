@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agent_tui.config import FLAGS, PermissionMode
 from agent_tui.records import dataclass
+
+if TYPE_CHECKING:
+    from agent_tui.driver_options import DriverOptions
 
 OutputFormat = Literal["text", "json", "stream-json", "claude-json"]
 STREAMS: tuple[OutputFormat, ...] = ("stream-json", "claude-json")
@@ -38,7 +41,7 @@ class Options:
     end, however long that takes. ``plain``: lines of text instead of the screen; None where the configuration and the
     environment say. ``budget`` is in dollars. ``output_schema`` is a file, or as text the schema itself.
     ``permission_prompt_tool``: questions go out as lines of stream-json, and so come the answers.
-    ``editor``: someone chats in an editor.
+    ``editor``: someone chats in an editor. ``driver``: what the Claude Agent SDK says besides.
     ``instructions``: what the run itself adds to the system prompt. ``variables``: of each field how many of its values
     came from its environment variable; those are the first."""
 
@@ -75,6 +78,7 @@ class Options:
     trust: bool = False
     can_ask: bool = True
     editor: bool = False
+    driver: DriverOptions | None = None
     instructions: list[str] = field(default_factory=list)
     variables: dict[str, int] = field(default_factory=dict)
 

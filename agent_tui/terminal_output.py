@@ -10,6 +10,7 @@ import sys
 from typing import IO, Any
 
 from agent_tui.text.clean import CONTROLS, clean, clean_line
+from agent_tui.text.secrets import without_keys
 
 
 def say(text: str = "") -> None:
@@ -27,7 +28,7 @@ def say_json(value: Any) -> None:
 def tell(text: str) -> None:
     """A line on standard error: narration. Nothing is raised when nobody can read it."""
     try:
-        write(sys.stderr, clean(text) + "\n")
+        write(sys.stderr, without_keys(clean(text), fields=False) + "\n")
         sys.stderr.flush()
     except (OSError, ValueError):
         return

@@ -8,6 +8,8 @@ import logging
 import os
 import signal
 import sys
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from zlib import crc32
@@ -30,7 +32,11 @@ from tests.support.nursery import (
     forked,
     nursery,
 )
+from tests.support.surroundings import settle
 from tests.support.waiting import Bell
+
+settle(os.environ)
+time.tzset()
 
 settings.register_profile("suite", deadline=None, max_examples=examples(50, 500))
 settings.load_profile("suite")
@@ -38,15 +44,21 @@ settings.load_profile("suite")
 os.environ[STRICT] = "1"
 """Set for the processes that tests start, too: a name that only one side of a pipe knows is an error here."""
 
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    # Hundreds of processes are started: each would compile all that it imports anew.
-    sys.dont_write_bytecode = False
+# PYTHONDONTWRITEBYTECODE: hundreds of processes are started, each would compile all that it imports anew.
+sys.dont_write_bytecode = False
 
 for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     # In the background of a script, or under nohup, these are ignored here and in all that is started: a test that
     # sends one would wait for ever. A handler is not passed on, so what is started begins as in a terminal.
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda *_: None)
+
+
+def pytest_configure() -> None:
+    """PYTHONWARNINGS was read when Python started; what pytest is told of warnings holds."""
+    if sys.warnoptions:
+        sys.warnoptions.clear()
+        warnings.resetwarnings()
 
 
 HOLDING = ("sandbox", "world")

@@ -19,14 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 467,
-    "lines of the program": 114_220,
+    "files of the program": 490,
+    "lines of the program": 119_380,
     "protocols": 19,
     f"functions with more than {MANY_PARAMETERS} parameters": 4,
     "private names of Textual": 31,
-    "files entered from Agent.submit to the provider": 71,
-    "files entered by one Anthropic call in the worker": 26,
-    "lines of tests/support": 16_862,
+    "files entered from Agent.submit to the provider": 75,
+    "files entered by one Anthropic call in the worker": 27,
+    "lines of tests/support": 17_022,
 }
 
 

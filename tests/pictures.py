@@ -82,7 +82,7 @@ def add_up(agent: FakeAgent) -> None:
 async def start(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """An empty chat with the demo model, of somebody who is new here."""
     agent.store.listed = []
-    agent.usage = replace(agent.usage, window=16_000, limit=14_000, total=1_640, percent=10.3, session=SessionTotals())
+    agent.usage = replace(agent.usage, window=16_000, limit=14_000, total=1_640, session=SessionTotals())
     agent.publish(ContextChanged(agent.usage))
     await SCENES["start"](app, pilot, agent)
 

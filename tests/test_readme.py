@@ -167,18 +167,3 @@ def test_benchmarks_named_exist() -> None:
     named = re.findall(r"tests/benchmarks/\w+\.py", page("measurements"))
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []
-
-
-def test_the_top_level_holds_what_it_should() -> None:
-    here = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
-    wanted = {
-        "pyproject.toml",
-        "README.md",
-        "agent_tui",
-        "tests",
-        "themes",
-        "config.example.toml",
-        "CHANGELOG.md",
-        "LICENSE",
-    }
-    assert wanted <= here

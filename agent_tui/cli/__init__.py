@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from agent_tui import terminal_output
-from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, named_as_given
+from agent_tui.cli.arguments import SUBCOMMANDS, build_parser, given, is_driven, named_as_given
 from agent_tui.config import FLAGS
 from agent_tui.errors import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, EXIT_USAGE, AgentError, ConfigError
 from agent_tui.options import SESSION_NAME, STREAMS, Options, Served
@@ -25,6 +25,7 @@ from agent_tui.paths import settle_home, with_home
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
+    from agent_tui.driver_options import DriverOptions
     from agent_tui.engine.agent import Agent
     from agent_tui.paths import Paths
 
@@ -38,40 +39,58 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
         terminal_output.complain("agent-tui does not run on Windows itself. Run it in WSL (wsl --install).")
         return EXIT_USAGE
     settle_home()
+    driven = is_driven(arguments, os.environ)
     try:
-        code = _serve(parse_options(arguments), served) if served else _run(arguments)
+        try:
+            code = _serve(parse_options(arguments), served) if served else _run(arguments, driven)
+        except SystemExit:
+            # After --help and --version: what could not be written is an error there, too.
+            sys.stdout.flush()
+            raise
         if code == EXIT_OK:
             sys.stdout.flush()
         else:
             # What failed was said already.
-            _give_up_stdout()
+            _give_up("stdout")
     except AgentError as error:
-        terminal_output.complain(named_as_given(str(error), arguments))
+        text = named_as_given(str(error), arguments)
+        terminal_output.complain(text)
+        if driven:
+            from agent_tui.cli.agent_sdk import say_refused
+
+            say_refused(text)
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _give_up_stdout()
+        _give_up("stdout")
         return EXIT_PIPE
     except OSError as error:
         terminal_output.complain(f"{error.filename or 'output'}: {error.strerror or error}")
-        _give_up_stdout()
+        _give_up("stdout")
         return EXIT_ERROR
+    finally:
+        _give_up("stderr")
     return code
 
 
-def _give_up_stdout() -> None:
+def _give_up(name: Literal["stdout", "stderr"]) -> None:
     """Gives up what is still buffered and cannot be written: it must not be tried again at the end of the process."""
+    stream = getattr(sys, name)
     try:
-        sys.stdout.flush()
+        stream.flush()
     except (OSError, ValueError):
         try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         except (OSError, ValueError):
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
-def _run(arguments: list[str]) -> int:
+def _run(arguments: list[str], driven: bool) -> int:
+    if driven:
+        from agent_tui.cli.agent_sdk import in_flags
+
+        return _chat(parse_options(*in_flags(arguments)))
     arguments = subcommand_first(arguments)
     if arguments and arguments[0] in SUBCOMMANDS:
         from agent_tui.cli import subcommands
@@ -135,14 +154,16 @@ def _valid(argument: str) -> str:
     return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def parse_options(arguments: Sequence[str]) -> Options:
+def parse_options(arguments: Sequence[str], driver: DriverOptions | None = None) -> Options:
     """Flags, and the variables that stand for them, as Options. Wrong usage ends the program with exit code 2, as
-    argparse does; ConfigError for flags that contradict each other."""
+    argparse does, or raises ConfigError where a ``driver`` reads it; so do flags that contradict each other."""
     if any(a.startswith("--") and a.partition("=")[0] not in _FLAGS for a in arguments):
         from agent_tui.cli.other_agents import in_our_flags
 
         arguments = in_our_flags(arguments)
-    values = build_parser().parse_intermixed_args(arguments)
+    parser = build_parser()
+    parser.raises = driver is not None
+    values = parser.parse_intermixed_args(arguments)
     if values.headless is None and values.prompt[:1] in (["exec"], ["run"]) and len(values.prompt) > 1:
         values.headless, values.prompt = "", values.prompt[1:]  # what other agents call it
     headless = values.headless is not None or values.input_format == "stream-json"
@@ -178,6 +199,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
         headless=headless,
         can_ask=not headless or said.get("permission_prompt_tool") is not None,
         wait_for_input=wait,
+        driver=driver,
         **said,
     )
     _check(options)

@@ -21,6 +21,9 @@ class Parser(argparse.ArgumentParser):
     """Prints what is cleaned: argparse repeats arguments in its errors. Of a flag that does not exist it says which
     was meant. Lines of the text around the flags stay as they are."""
 
+    raises = False
+    """What is wrong is raised as ConfigError: a program reads it, not the usage."""
+
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": argparse.RawDescriptionHelpFormatter, **settings})
 
@@ -34,6 +37,8 @@ class Parser(argparse.ArgumentParser):
                 for word in unknown.split(" ")
             ]
             message = begin + mark + " ".join(words)
+        if self.raises:
+            raise ConfigError(f"{message[:1].upper()}{message[1:]}.")
         super().error(message)
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -133,7 +138,22 @@ _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
 
-def build_parser() -> argparse.ArgumentParser:
+CLAUDE_LINES = "claude-json"
+_SDK_BEGINS, _SDK_ENDS = ["--output-format", "stream-json", "--verbose"], ["--input-format", "stream-json"]
+
+
+def is_driven(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Returns whether the Claude Agent SDK started the program, or someone who wants its lines: it begins and ends its
+    arguments always alike, and says in the environment that it is there."""
+    pairs = zip(arguments, [*arguments, ""][1:], strict=True)
+    formats = [flag.partition("=")[2] or after for flag, after in pairs if flag.partition("=")[0] == "--output-format"]
+    as_sdk = [*arguments[:3]] == _SDK_BEGINS and [*arguments[-2:]] == _SDK_ENDS
+    return formats[-1:] == [CLAUDE_LINES] or (
+        as_sdk and formats[-1] == "stream-json" and "CLAUDE_AGENT_SDK_VERSION" in environ
+    )
+
+
+def build_parser() -> Parser:
     """The parser of the chat itself; subcommands have their own. What was not given is None or an empty list."""
     parser = Parser(
         prog="agent-tui",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_tui import terminal_output
@@ -42,8 +41,8 @@ def _key_store(values: argparse.Namespace) -> KeyStore:
 
     # The user's own settings: a project has no say in where keys are kept.
     paths = user_paths()
-    settings = load_settings(Options(config=values.config), paths, Path.cwd(), False)
-    return KeyStore(paths.data, settings.agent.key_store)
+    settings = load_settings(Options(config=values.config), paths, None)
+    return KeyStore(paths.data, keyring=not settings.agent.private_file)
 
 
 def _auth_set(values: argparse.Namespace) -> None:

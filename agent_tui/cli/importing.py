@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,19 +16,24 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.paths import Paths, project_root, user_paths
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import plural, size
 
 if TYPE_CHECKING:
+    from agent_tui.tools.files.access import FileAccess, Reach
     from agent_tui.tools.rules.foreign import ForeignRules
+
+
+LARGEST = 5_000_000
+"""Bytes of a file that is copied."""
 
 
 @dataclass(slots=True, frozen=True)
 class Copy:
-    """A file, or the folder of a skill, to copy; ``within`` is the project that it must not lead out of."""
+    """A file, or the folder of a skill, to copy: the project's, or the user's own."""
 
     source: Path
     target: Path
-    within: Path | None = None
+    reach: Reach = "own"
 
 
 def add_import(commands: Any) -> None:
@@ -45,11 +51,13 @@ def add_import(commands: Any) -> None:
 
 
 def _import(values: argparse.Namespace) -> None:
+    from agent_tui.tools.files.access import FileAccess
     from agent_tui.tools.rules.foreign import foreign_rules
 
     paths, root = user_paths(), project_root(Path.cwd())
+    files = FileAccess([root])
     found = list(_copies(paths, root, Path.home()))
-    rules = foreign_rules([root])
+    rules = foreign_rules(root)
     new = [copy for copy in found if not copy.target.exists()]
     for copy in found:
         state = "" if copy in new else "  (is there already, kept)"
@@ -70,7 +78,7 @@ def _import(values: argparse.Namespace) -> None:
         if terminal_output.ask("Import this? [y/N] ").strip().lower() not in ("y", "yes"):
             terminal_output.tell("Nothing was changed.")
             return
-    copied = sum(_copied(copy) for copy in new)
+    copied = sum(_copied(copy, files) for copy in new)
     _keep(paths, root, rules)
     terminal_output.tell(f"Imported {plural(copied, 'file')} and {plural(len(rules.rules), 'rule')}.")
 
@@ -82,48 +90,56 @@ def _copies(paths: Paths, root: Path, home: Path) -> Iterator[Copy]:
     from agent_tui.context.skills import COMMANDS_FOLDERS, FILE, SKILLS_FOLDERS, markdown_files
 
     for own, *others in (COMMANDS_FOLDERS, AGENTS_FOLDERS):
-        for base, target, within in ((root, root / own, root), (home, paths.config / own.name, None)):
+        for base, target, reach in _both(root, home, own, paths.config / own.name):
             for folder in (base / other for other in others):
                 for file in markdown_files(folder):
-                    yield Copy(file, target / file.relative_to(folder), within)
+                    yield Copy(file, target / file.relative_to(folder), reach)
     own, *others = SKILLS_FOLDERS
-    for base, target, within in ((root, root / own, root), (home, paths.config / "skills", None)):
+    for base, target, reach in _both(root, home, own, paths.config / "skills"):
         for folder in (base / other for other in others):
             for file in sorted(folder.glob(f"*/{FILE}")):
-                yield Copy(file.parent, target / file.parent.name, within)
+                yield Copy(file.parent, target / file.parent.name, reach)
     if not any((paths.config / name).exists() for name in NAMES):
         yield from (Copy(home / n, paths.config / NAMES[0]) for n in NAMES_AT_HOME[:1] if (home / n).is_file())
 
 
-def _copied(copy: Copy) -> bool:
-    """Raises AgentError for what cannot be written."""
-    from agent_tui.context.prompt import BadFile, read_text
+def _both(root: Path, home: Path, own: Path, users: Path) -> tuple[tuple[Path, Path, Reach], ...]:
+    """Where others keep something, where it is to go, and how far its links may lead: of the project, and the user."""
+    return ((root, root / own, "project"), (home, users, "own"))
 
+
+def _copied(copy: Copy, files: FileAccess) -> bool:
+    """Raises AgentError for what cannot be written."""
+    from agent_tui.tools.files.access import BadFile
+
+    whole = [copy.source]
+    if copy.source.is_dir():
+        whole = sorted(Path(folder, name) for folder, _, names in os.walk(copy.source) for name in names)
     try:
-        copy.target.parent.mkdir(parents=True, exist_ok=True)
-        if copy.source.is_dir():
-            if copy.within is not None and not copy.source.resolve().is_relative_to(copy.within.resolve()):
-                raise BadFile("is a link that leads out of the project")
-            shutil.copytree(copy.source, copy.target, symlinks=True)
-        else:
-            copy.target.write_text(read_text(copy.source, copy.within), "utf-8")
+        found = [files.read(path, LARGEST, copy.reach) for path in whole]
+        if any(len(one.data) > LARGEST for one in found):
+            raise BadFile(f"is larger than {size(LARGEST)}")
     except BadFile as error:
         terminal_output.tell(clean_line(f"not copied: {copy.source} {error}"))
         return False
-    except (OSError, shutil.Error) as error:
-        raise AgentError(f"{copy.target}: {getattr(error, 'strerror', None) or error}") from None
+    for path, one in zip(whole, found, strict=True):
+        target = copy.target / path.relative_to(copy.source)
+        try:
+            files.write(target, one.data, make=True, mode=stat.S_IMODE(one.info.st_mode))
+        except FileExistsError:
+            raise AgentError(f"{target} has just come into being. Import again to see what is left.") from None
     return True
 
 
 def _keep(paths: Paths, root: Path, rules: ForeignRules) -> None:
     """Stores the rules as those that the user gave for the project."""
-    from agent_tui.context.trust import FolderTrust
+    from agent_tui.context.folder import identity_of
     from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     if not rules.rules:
         return
     with Store.open(paths.database, write_timeout=BUSY_TIMEOUT) as store:
-        identity = FolderTrust(root, store.trust).identity
+        identity = identity_of(root)
         known = set(store.rules.of(root, identity))
         for which, rule, _ in rules.rules:
             if (which, rule) not in known:

@@ -42,11 +42,11 @@ def _server(values: argparse.Namespace) -> McpServer:
 
     paths, root = user_paths(), project_root(Path.cwd())
     with open_for_reading(paths.database) as store:
-        trusted = FolderTrust(root, store.trust).trusted
-    configured = dict(load_settings(Options(config=values.config), paths, root, trusted).mcp)
+        trust = FolderTrust(root, store.trust)
+    configured = dict(load_settings(Options(config=values.config), paths, trust.config()).mcp)
     for file in values.mcp_config:
         configured |= servers_of(file)
-    plans = {plan.name: plan for plan in plan_servers(configured, root, trusted)}
+    plans = {plan.name: plan for plan in plan_servers(configured, root, trust.servers())}
     plan = plans.get(values.server)
     if plan is None:
         raise ConfigError(f"There is no MCP server {values.server}. There are: {', '.join(plans) or 'none'}.")

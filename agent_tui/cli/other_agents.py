@@ -101,10 +101,11 @@ def _entries(flag: str, text: str) -> list[str]:
 
 def _is_rules(argument: str) -> bool:
     from agent_tui.tools.aliases import own_name  # most starts have no such list
+    from agent_tui.tools.mcp_names import is_mcp_name
     from agent_tui.tools.rules.rule import KNOWN
 
     parts = [part.partition("(")[0] for part in parts_of(argument)]
-    return bool(parts) and all(own_name(name) in KNOWN or name.startswith("mcp__") for name in parts)
+    return bool(parts) and all(own_name(name) in KNOWN or is_mcp_name(name) for name in parts)
 
 
 def did_you_mean(flag: str, known: Iterable[str]) -> str:

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from agent_tui import terminal_output
 from agent_tui.errors import AgentError
+from agent_tui.pipes.programs import find_program
+from agent_tui.pipes.start import run
 
 PATIENCE = 0.5
 """Seconds in which an open pipe has to bring something where no command of the pipeline holds its other end. As often
@@ -116,9 +118,9 @@ def _processes() -> Iterator[_Process]:
                     continue  # it holds nothing, and nobody may look at that
                 yield _Process(int(folder.name), int(parent), int(group))
         return
-    command = ["ps", "-A", "-o", "pid=,ppid=,pgid=,state="]
+    command = [find_program("ps") or "/bin/ps", "-A", "-o", "pid=,ppid=,pgid=,state="]
     try:
-        listed = subprocess.run(command, capture_output=True, timeout=_PS_SECONDS, check=False, text=True).stdout
+        listed = run(command, capture_output=True, timeout=_PS_SECONDS).stdout.decode("utf-8", "replace")
     except (OSError, subprocess.TimeoutExpired):
         return
     for line in listed.splitlines():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,7 @@ def _delete(values: argparse.Namespace) -> None:
                 terminal_output.tell("Not deleted.")
                 return
         store.delete(info.id)
+    shutil.rmtree(user_paths().cache / "output" / info.id, ignore_errors=True)
     terminal_output.tell(f"Deleted {info.id}.")
 
 
@@ -233,12 +235,17 @@ def _export(values: argparse.Namespace) -> None:
 
 def _write_export(path: Path, text: str, *, force: bool) -> None:
     """Writes to a file that is not there yet; over one only where that was asked for. What is no file (``/dev/null``, a
-    pipe) holds nothing that could be lost. Raises AgentError."""
-    mode = "w" if force or (path.exists() and not path.is_file()) else "x"
+    pipe of the user's) holds nothing that could be lost. Raises AgentError."""
+    from agent_tui.tools.files.access import BadFile, FileAccess
+    from agent_tui.tools.files.beneath import is_within
+
+    files, data = FileAccess([project_root(Path.cwd())]), text.encode("utf-8", "replace")
     try:
-        with path.open(mode, encoding="utf-8", errors="replace") as file:
-            file.write(text)
+        if path.exists() and not path.is_file() and not is_within(files.locate(path), files.folders):
+            path.write_bytes(data)
+        else:
+            files.write(path, data, over=force)
     except FileExistsError:
         raise ConfigError(f"{path} already exists; nothing was written. Add --force to overwrite it.") from None
-    except OSError as error:
-        raise AgentError(f"Cannot write {path}: {error.strerror or error}.") from error
+    except (OSError, BadFile) as error:
+        raise AgentError(f"Cannot write {path}: {getattr(error, 'strerror', None) or error}.") from error

@@ -325,9 +325,9 @@ def _config(values: argparse.Namespace) -> None:
 
     options, root = Options(config=values.config), project_root(Path.cwd())
     with open_for_reading(paths.database) as store:
-        trusted = FolderTrust(root, store.trust).trusted
-    settings = load_settings(options, paths, root, trusted)
-    for layer in config_layers(options, paths, root, trusted):
+        project = FolderTrust(root, store.trust).config()
+    settings = load_settings(options, paths, project)
+    for layer in config_layers(options, paths, project):
         if layer.values:
             terminal_output.say(clean_line(f"# from {layer.where}"))
     terminal_output.say(show_settings(settings))

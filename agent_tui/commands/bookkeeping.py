@@ -224,7 +224,7 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
     if used is not None and used.reasoning is not None:
         parts.append(f"reasoning {tokens(used.reasoning, False)}")
     if s.cached is not None:
-        parts.append(f"cached {whole_percent(*s.cached)}")
+        parts.append(f"{whole_percent(*s.cached)} of the input cached")
     parts.append(money(s.cost))
     if s.doubted:
         parts.append(f"{plural(s.doubted, 'doubtful report')}")

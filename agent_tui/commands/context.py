@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.bookkeeping import entries, why
@@ -25,7 +24,15 @@ from agent_tui.commands.edits import EDITS, NotFoldedError, dropped_lines, edite
 from agent_tui.commands.info import Action, Info, Row, Section
 from agent_tui.commands.past_words import past_json, past_text, past_view
 from agent_tui.commands.registry import CommandResult, Nothing, OpenScreen, Text, command
-from agent_tui.commands.report import ContextReport, ReportRow, entry_details, row_notes, shown, total_mark
+from agent_tui.commands.report import (
+    ContextReport,
+    ReportRow,
+    entry_details,
+    row_notes,
+    share_words,
+    shown,
+    total_mark,
+)
 from agent_tui.commands.report_json import context_json, diagnoses
 from agent_tui.commands.sessions import write_export, write_told
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
@@ -35,7 +42,7 @@ from agent_tui.models.messages import recall_id
 from agent_tui.models.rows import FREE, RESERVE
 from agent_tui.paths import in_project, with_home
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import clock, grouped, plural, share, tokens
+from agent_tui.text.numbers import clock, grouped, plural, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,7 +105,7 @@ async def context(agent: Agent, args: str) -> CommandResult:
         case "exact" if not rest:
             return Text(await exact_line(agent))
         case "export":
-            return Text(await export_line(agent, rest, agent.cwd))
+            return Text(await export_line(agent, rest))
         case "drop" | "fold":
             return await _once_told(agent, what, rest.split())
         case "restore" | "pin" | "unpin" | "undo":
@@ -279,13 +286,14 @@ def _row_sentences(report: ContextReport) -> Iterator[str]:
             yield from _row(row, CHILDREN)
     if shares is not None:
         mark = bool(total_mark(usage))
+        rest = [
+            (FREE.label, usage.free or 0, shares.free, mark),
+            (RESERVE.label, usage.reserve or 0, shares.reserve, False),
+        ]
         if usage.over:
-            yield f"Over the limit: {tokens(usage.over, mark, full=True)} tokens, {share(shares.over)} of the window."
-        else:
-            free = tokens(usage.free or 0, mark, full=True)
-            yield f"{FREE.label}: {free} tokens, {share(shares.free, bool(usage.free))} of the window."
-        reserve = tokens(usage.reserve or 0, False, full=True)
-        yield f"{RESERVE.label}: {reserve} tokens, {share(shares.reserve, bool(usage.reserve))} of the window."
+            rest[0] = ("Over the limit", usage.over, shares.over, mark)
+        for label, count, tenths, rough in rest:
+            yield f"{label}: {tokens(count, rough, full=True)} tokens, {share_words(count, tenths)}."
 
 
 def _row(part: ReportRow, most: int) -> Iterator[str]:
@@ -293,7 +301,7 @@ def _row(part: ReportRow, most: int) -> Iterator[str]:
     row, indent = part.row, "  " * part.depth
     said = [f"{tokens(row.tokens, bool(part.mark), full=True)} tokens"]
     if part.tenths is not None:
-        said.append(f"{share(part.tenths, bool(row.tokens))} of the window")
+        said.append(share_words(row.tokens, part.tenths))
     if row.message_id is not None and not row.children:
         number = f"#{row.attachment}" if row.attachment is not None else ""
         said.append(f"id {recall_id(row.message_id.partition('#')[0])}{number}")
@@ -385,7 +393,7 @@ async def exact_line(agent: Agent) -> str:
     return exact_text(await agent.context.count_exact())
 
 
-async def export_line(agent: Agent, words: str, cwd: Path) -> str:
+async def export_line(agent: Agent, words: str) -> str:
     """Writes the numbers, or those of a step, as JSON into the folder of exports, or where the user says, and tells
     where. Raises AgentError."""
     first, _, rest = words.partition(" ")
@@ -395,6 +403,6 @@ async def export_line(agent: Agent, words: str, cwd: Path) -> str:
     data = context_json(ContextReport.compared(agent), path) if number is None else past_json(_past(agent, number))
     text = json.dumps(data, indent=2) + "\n"
     if where:
-        return f"Written to {await write_told(text, cwd / with_home(where))}"
+        return f"Written to {await write_told(agent, text, where)}"
     name = f"context-{agent.conversation.info.id}{'' if number is None else f'-step-{number}'}"
     return f"Written to {await write_export(text, agent.paths.exports, name, '.json')}"

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
+
+from agent_tui.pipes.programs import find_program, why_not_found
+from agent_tui.pipes.start import run, spawn
+from agent_tui.urls import is_loopback, page_address
 
 IMAGE_LIMIT = 40_000_000
 """Bytes of an image on the clipboard; what a model does not take is scaled down when it is sent."""
 _TIMEOUT = 5.0
-_CLICKED = ("http", "mailto")
 
 
 def _run(command: Sequence[str], data: bytes | None = None) -> bytes | None:
     try:
-        done = subprocess.run(
-            command,
-            input=data,
-            stdin=subprocess.DEVNULL if data is None else None,
-            stdout=subprocess.PIPE if data is None else subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=_TIMEOUT,
-            check=False,
-        )
+        told = {"stdout": subprocess.PIPE} if data is None else {"input": data, "stdout": subprocess.DEVNULL}
+        done = run(command, stderr=subprocess.DEVNULL, timeout=_TIMEOUT, **told)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return (done.stdout or b"") if done.returncode == 0 else None
@@ -37,8 +31,8 @@ def _run(command: Sequence[str], data: bytes | None = None) -> bytes | None:
 
 def _first(commands: Sequence[Sequence[str]], data: bytes | None = None) -> bytes | None:
     for command in commands:
-        if shutil.which(command[0]):
-            found = _run(command, data)
+        if program := find_program(command[0]):
+            found = _run([program, *command[1:]], data)
             if found is not None and (found or data is not None):
                 return found
     return None
@@ -70,9 +64,8 @@ def open_address(address: str, clicked: bool = False) -> bool:
     """Has the user's browser open an address; False where there is none, or none that shows a page: over ssh, on a
     machine without a screen. Opens nothing but https, and http on this machine; of what was ``clicked``, any page
     and mail."""
-    parts = urlsplit(address)
-    here = parts.hostname in ("127.0.0.1", "localhost", "::1")
-    if not (parts.scheme == "https" or (parts.scheme == "http" and here) or (clicked and parts.scheme in _CLICKED)):
+    page = page_address(address)
+    if page is None or not (clicked or page.startswith("https:") or is_loopback(page)):
         return False
     own = [shlex.split(os.environ["BROWSER"].split(os.pathsep)[0])] if os.environ.get("BROWSER") else []
     screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
@@ -81,15 +74,10 @@ def open_address(address: str, clicked: bool = False) -> bool:
     else:
         others = [["wslview"], ["xdg-open"]] if screen else [["wslview"]]
     for command in (*own, *others):
-        if command and shutil.which(command[0]):
+        if command and (program := find_program(command[0])):
+            silent = subprocess.DEVNULL
             try:
-                subprocess.Popen(
-                    [*command, address],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
+                spawn([program, *command[1:], page], stdout=silent, stderr=silent, start_new_session=True)
             except OSError:
                 continue
             return True
@@ -108,12 +96,20 @@ def edit_text(text: str, name: str, configured: str | None) -> Edited:
     ``configured`` is its command; without it the environment names one. Blocks until the editor ends; the terminal is
     the editor's meanwhile."""
     editor = configured or os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        words = shlex.split(editor)
+    except ValueError as error:
+        return Edited(None, f"Editor {editor}: {error}")
+    program = find_program(words[0]) if words else None
+    if program is None:
+        return Edited(None, f"Editor {editor}: {why_not_found(words[0] if words else editor)}")
     with tempfile.TemporaryDirectory(prefix="agent-tui-") as folder:
         path = Path(folder, name)
         path.write_text(text, encoding="utf-8")
         try:
-            done = subprocess.run([*shlex.split(editor), str(path)], check=False)
+            # Not in the project: editors take settings, which are programs, from the folder they start in.
+            done = run([program, *words[1:], str(path)], stdin=None, cwd=folder)
             changed = path.read_text(encoding="utf-8", errors="replace").rstrip("\n")
-        except (OSError, ValueError) as error:
+        except OSError as error:
             return Edited(None, f"Editor {editor}: {getattr(error, 'strerror', None) or error}")
     return Edited(changed if done.returncode == 0 and changed != text else None)

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from agent_tui.records import dataclass
 from agent_tui.text.cells import bar_of, fit, shorten, whole_parts, wrapped
 from agent_tui.text.clean import clean_line
+from agent_tui.text.numbers import plural
 
 Mark: TypeAlias = Literal["", "ok", "warn", "fail", "on"]
 Look: TypeAlias = Literal["text", "title", "name", "muted", "bar", "ok", "warn", "fail", "on"]
@@ -57,7 +58,8 @@ class Section:
 @dataclass(slots=True, frozen=True)
 class Action:
     """Something a key does: it runs ``command``, a slash command with ``{row}`` for the row under the cursor and
-    ``{typed}`` for what is asked for. ``row`` and ``typed`` name those two; ``hint`` says what may be typed."""
+    ``{typed}`` for what is asked for. ``row`` and ``typed`` name those two; ``hint`` says what may be typed. ``whole``:
+    it needs another yes for lines that were not shown; ``hidden`` says what cannot be (`` and 1 file cannot be``)."""
 
     key: str
     label: str
@@ -65,11 +67,18 @@ class Action:
     row: str = ""
     typed: str = ""
     hint: str = ""
+    whole: bool = False
+    hidden: str = ""
 
     @property
     def usage(self) -> str:
         """The command as one would type it: ``/permissions remove RULE``."""
         return self.command.replace("{row}", self.row).replace("{typed}", self.typed)
+
+    def unseen(self, lines: int) -> str:
+        """Says that so many lines were not shown, and what cannot be; empty where all was."""
+        words = f"{plural(lines, 'line')} {'was' if lines == 1 else 'were'} not shown" if lines else "All was shown"
+        return f"{words}{self.hidden}." if lines or self.hidden else ""
 
 
 @dataclass(slots=True, frozen=True)

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import mimetypes
 import os
 import re
 import shlex
 import stat
-from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.engine.draft import NamedFile
-from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.models.messages import AttachmentPart, Metadata, attached_name, image_type
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
+from agent_tui.text.clean import pictured_line
 from agent_tui.text.numbers import size
-from agent_tui.tools.files import text as files
-from agent_tui.tools.files.beneath import at, entered, is_within, names_in
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach
+from agent_tui.tools.files.beneath import entered, is_within, names_in
 from agent_tui.tools.files.encodings import decoded
 from agent_tui.tools.files.pictures import PICTURE_BYTES
+from agent_tui.tools.files.text import as_read
 from agent_tui.tools.git.repository import find_repository, own_git
-from agent_tui.tools.permissions.reach import hosts_in, without_hosts
+from agent_tui.tools.permissions.reach import without_hosts
+from agent_tui.urls import hosts_in
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -93,109 +97,109 @@ def unnamed(text: str, own_words: str, cwd: Path) -> str:
     return text
 
 
-def outside(typed: str, cwd: Path, folders: Iterable[Path]) -> list[Path]:
-    """Returns the paths of the existing files that a text names and that are in none of ``folders``, links followed,
-    each once. Asks the file system: call in a thread."""
-    found = [path for mention in mentions(typed) if (path := _existing(mention.path, cwd)) is not None]
-    within = list(folders)
-    return [path for path in dict.fromkeys(map(_real, found)) if not is_within(path, within)]
+def outside(typed: str, cwd: Path, files: FileAccess) -> list[Path]:
+    """Returns the paths of the existing files that a text names and that are outside the project, links followed, each
+    once; not those that a rule denies, about which there is nothing to ask. Asks the file system: call in a thread."""
+    found: dict[Path, None] = {}
+    for mention in mentions(typed):
+        with contextlib.suppress(BadFile):
+            if (path := _existing(mention.path, cwd)) is not None:
+                found[files.locate(path)] = None
+    return [path for path in found if not is_within(path, files.folders)]
 
 
 def expand_mentions(
-    typed: str, cwd: Path, folders: Iterable[Path], allowed: Container[Path] = ()
+    typed: str, cwd: Path, files: FileAccess, allowed: Container[Path] = ()
 ) -> tuple[list[AttachmentPart], list[str]]:
     """The attachments a message asks for and one line for each that cannot be had.
 
     ``typed`` is what the user wrote themselves: what was piped in, came from a file or from a model names nothing.
-    What leads out of ``folders`` is attached only where it is among ``allowed``. A word that names no existing file
+    What leads out of the project is attached only where it is among ``allowed``. A word that names no existing file
     stays a word (people do write ``@someone``). Reads files: call in a thread.
     """
     parts: list[AttachmentPart] = []
     problems: list[str] = []
-    within = list(folders)
     for mention in mentions(typed):
         path = _existing(mention.path, cwd)
         if path is None:
             continue
-        real = _real(path)
-        if not is_within(real, within) and real not in allowed:
+        try:
+            real = files.locate(path)
+            if is_within(real, files.folders) or real in allowed:
+                parts.append(_attached(mention, path, real, cwd, files))
+                continue
             folder = real if real.is_dir() else real.parent
             problems.append(f"{mention} is outside the project; --add-dir {shlex.quote(str(folder))} allows it")
-            continue
-        try:
-            part = _attached(mention, path, real, cwd)
+        except BadFile as error:
+            problems.append(f"{mention} {error}")
         except (OSError, ValueError) as error:
             problems.append(f"{mention}: {getattr(error, 'strerror', None) or error}")
-            continue
-        parts.append(part)
     return parts, problems
 
 
-def _attached(mention: Mention, path: Path, real: Path, cwd: Path) -> AttachmentPart:
+def _attached(mention: Mention, path: Path, real: Path, cwd: Path, files: FileAccess) -> AttachmentPart:
     # What was judged is read, not where a link may lead by now.
-    part = attachment(real, cwd, real) if mention.first is None else _lines(real, cwd, mention)
+    part = attachment(real, cwd, files, "exact") if mention.first is None else _lines(real, cwd, files, mention)
     if real != path:
         part.name = part.name.replace(_name(real, cwd), _name(path, cwd), 1)
     return part
 
 
-def named_files(typed: str, cwd: Path, folders: Iterable[Path]) -> list[NamedFile]:
-    """The same files that ``expand_mentions`` would attach, looked at and not read: those outside of ``folders``, which
+def named_files(typed: str, cwd: Path, files: FileAccess) -> list[NamedFile]:
+    """The same files that ``expand_mentions`` would attach, looked at and not read: those outside the project, which
     are asked about first, are never. Asks the file system: call in a thread."""
     found: list[NamedFile] = []
-    within = list(folders)
     for mention in mentions(typed):
         path = _existing(mention.path, cwd)
         if path is None:
             continue
-        real = _real(path)
         try:
+            real = files.locate(path)
             info = real.stat()
-        except OSError:
+        except (OSError, BadFile):
             continue
         whole = mention.first is None and not stat.S_ISDIR(info.st_mode)
         chars = info.st_size if stat.S_ISREG(info.st_mode) and not (whole and info.st_size > MAX_TEXT) else 0
-        read = partial(_read, mention, path, real, cwd) if is_within(real, within) else None
+        read = partial(_read, mention, path, real, cwd, files) if is_within(real, files.folders) else None
         key = (str(real), str(mention), info.st_mtime_ns, info.st_size)
         found.append(NamedFile(key, 0 if path.suffix.lower() in IMAGE_TYPES else min(chars, MAX_TEXT), read))
     return found
 
 
-def _read(mention: Mention, path: Path, real: Path, cwd: Path) -> AttachmentPart | None:
+def _read(mention: Mention, path: Path, real: Path, cwd: Path, files: FileAccess) -> AttachmentPart | None:
     try:
-        return _attached(mention, path, real, cwd)
+        return _attached(mention, path, real, cwd, files)
     except (OSError, ValueError):
         # It would not be attached.
         return None
 
 
-def attachment(path: Path, cwd: Path, judged: Path | None = None) -> AttachmentPart:
-    """A file as an attachment, a folder as the list of what is in it. ``judged`` is where the path was found to lead
-    when that was judged; None: wherever it leads. Raises ``OSError`` when it cannot be read, ``ValueError`` when it is
-    too large or is neither text nor an image."""
-    name = _name(path, cwd)
+def attachment(path: Path, cwd: Path, files: FileAccess, reach: Reach = "own") -> AttachmentPart:
+    """A file as an attachment, a folder as the list of what is in it; its ``path`` is where it really lies. Raises
+    ``OSError`` when it cannot be read, ``ValueError`` when it may not be, is too large or neither text nor an image."""
+    name, path = _name(path, cwd), files.locate(path, reach)
     if path.is_dir():
-        with entered(judged or path.resolve()) as folder:
-            entries = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in names_in(folder))
+        with entered(path) as folder:
+            entries = sorted(pictured_line(entry.name) + ("/" if entry.is_dir() else "") for entry in names_in(folder))
         more = [f"… and {len(entries) - LISTED:,} more"] if len(entries) > LISTED else []
         text = "\n".join(entries[:LISTED] + more) or "(empty)"
         return AttachmentPart(name.rstrip("/") + "/", "text/plain", text=text, path=str(path))
-    raw, read = _bytes(judged or path.resolve(), PICTURE_BYTES)
+    raw, read = _bytes(files, path, PICTURE_BYTES)
     # By its content, not its name: providers refuse a whole conversation over an image that is not what it says.
     if (image := image_type(raw[:16])) is not None:
-        return AttachmentPart(name, image, data=base64.b64encode(raw).decode(), path=str(path))
+        return AttachmentPart(attached_name(name), image, data=base64.b64encode(raw).decode(), path=str(path))
     if path.suffix.lower() in IMAGE_TYPES:
         raise ValueError(f"not an image, in spite of its name ({path.suffix})")
     if len(raw) > MAX_TEXT:
         sizes = f"{size(len(raw))}, at most {size(MAX_TEXT)} can be attached"
         raise ValueError(f"the file has {sizes}; name lines (@file:1-200), or ask the model to read it")
-    return AttachmentPart(name, _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
+    return AttachmentPart(attached_name(name), _kind(path), text=_decoded(raw), path=str(path), provider_metadata=read)
 
 
-def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
+def _lines(path: Path, cwd: Path, files: FileAccess, mention: Mention) -> AttachmentPart:
     if path.is_dir():
         raise ValueError("a folder has no lines")
-    raw, read = _bytes(path, MAX_LINES_FILE)
+    raw, read = _bytes(files, path, MAX_LINES_FILE)
     lines = _decoded(raw).splitlines(keepends=True)
     first, last = mention.first or 1, mention.last or len(lines)
     chosen = lines[max(first, 1) - 1 : last]
@@ -205,21 +209,15 @@ def _lines(path: Path, cwd: Path, mention: Mention) -> AttachmentPart:
     if len(text) > MAX_TEXT:
         raise ValueError(f"these lines have {size(len(text))}, the most that is attached is {size(MAX_TEXT)}")
     ending = f"{_name(path, cwd)}:{max(first, 1)}-{max(first, 1) + len(chosen) - 1}"
-    return AttachmentPart(ending, _kind(path), text=text, path=str(path), provider_metadata=read)
+    return AttachmentPart(attached_name(ending), _kind(path), text=text, path=str(path), provider_metadata=read)
 
 
-def _bytes(path: Path, limit: int) -> tuple[bytes, Metadata]:
-    """A regular file's content, and what tells later that it was read: a pipe or a device would never end."""
-    with at(path) as place:
-        descriptor = place.open(os.O_RDONLY)
-    with os.fdopen(descriptor, "rb") as file:
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode):
-            raise ValueError("not a regular file")
-        raw = file.read(limit + 1)
-        if len(raw) > limit:
-            raise ValueError(f"has {size(max(info.st_size, len(raw)))}, at most {size(limit)} are looked at")
-    return raw, files.as_read(info)
+def _bytes(files: FileAccess, path: Path, limit: int) -> tuple[bytes, Metadata]:
+    """A regular file's content, and what tells later that it was read."""
+    found = files.read(path, limit, "exact")
+    if len(found.data) > limit:
+        raise ValueError(f"has {size(max(found.info.st_size, len(found.data)))}, at most {size(limit)} are looked at")
+    return found.data, as_read(found.info)
 
 
 def _decoded(raw: bytes) -> str:
@@ -235,13 +233,6 @@ def _kind(path: Path) -> str:
 
 def _name(path: Path, cwd: Path) -> str:
     return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
-
-
-def _real(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError):
-        return path.absolute()
 
 
 def _existing(name: str, cwd: Path) -> Path | None:
@@ -273,9 +264,10 @@ async def collect(
     if "@" not in text:
         return await _fitting(agent, given, say)
 
-    beyond = await asyncio.to_thread(outside, text, agent.cwd, agent.project.folders)
+    files = agent.project.files
+    beyond = await asyncio.to_thread(outside, text, agent.cwd, files)
     allowed = [path for path in beyond if await may_attach(path)]
-    found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd, agent.project.folders, allowed)
+    found, problems = await asyncio.to_thread(expand_mentions, text, agent.cwd, files, allowed)
     resources, unread = await agent.project.mcp_attachments(text)
     for problem in [*problems, *unread]:
         say("warning", f"Not attached: {problem}")
@@ -315,13 +307,14 @@ def _git_files(root: Path) -> list[str] | None:
 
 def _walk(root: Path, limit: int) -> list[str]:
     found: list[str] = []
+    files = FileAccess([root])
     specs: list[tuple[str, GitIgnoreSpec]] = []
     for folder, folders, names in os.walk(root):
         here = os.path.relpath(folder, root).replace(os.sep, "/")
         prefix = "" if here == "." else here + "/"
         specs = [(base, spec) for base, spec in specs if prefix.startswith(base)]
         if ".gitignore" in names:
-            own = _spec(Path(folder, ".gitignore"))
+            own = _spec(files, Path(folder, ".gitignore"))
             if own is not None:
                 specs.append((prefix, own))
         folders[:] = [f for f in folders if f not in SKIPPED and not _ignored(specs, f"{prefix}{f}/")]
@@ -331,13 +324,13 @@ def _walk(root: Path, limit: int) -> list[str]:
     return found
 
 
-def _spec(path: Path) -> GitIgnoreSpec | None:
+def _spec(files: FileAccess, path: Path) -> GitIgnoreSpec | None:
     from pathspec import GitIgnoreSpec
 
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        return GitIgnoreSpec.from_lines(lines)
-    except (OSError, ValueError):
+        text = files.read(path, MAX_TEXT, "project").data.decode("utf-8", "replace")
+        return GitIgnoreSpec.from_lines(text.splitlines())
+    except ValueError:
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.desktop import open_address
@@ -13,11 +14,12 @@ from agent_tui.config import MODES_ELSEWHERE, PERMISSION_MODES
 from agent_tui.engine.about import LEARNED, OFFERED, OTHERS, REMEMBERED, SESSION, HookState
 from agent_tui.store.facts import forgotten_text
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import tokens
+from agent_tui.text.numbers import plural, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from agent_tui.context.trust import Shown
     from agent_tui.engine.agent import Agent
     from agent_tui.tools.rules.standing import Which
 
@@ -125,27 +127,48 @@ async def permissions(agent: Agent, args: str) -> CommandResult:
 
 def _trust_choices(agent: Agent) -> Iterable[tuple[str, str]]:
     yield "show", "show what would be trusted"
-    yield "yes", "trust this folder"
+    yield "yes", "trust what was shown"
 
 
 @command("trust", args="[show|yes]", choices=_trust_choices)
 async def trust(agent: Agent, args: str) -> CommandResult:
-    """Trust what this folder brings along.
+    """Show what this folder brings along, and trust it.
 
-    That is its configuration, MCP servers, skills, commands and hooks. You trust what the files say now. When they
-    change, or another repository is at this path, you are asked again.
+    That is each of its hooks, MCP servers, rules, settings, skills, commands and types of subagents, with the files
+    they run. What is new or changes later is not used until you have seen it here.
     """
     if args not in ("", "show", "yes"):
         return Text("Usage: /trust [show|yes]", error=True)
-    if agent.project.trusted:
+    project = agent.project
+    if args == "yes" and (line := project.trust()):
+        return Text(line)
+    question = trust_info(project.trust_question(), first="" if args != "yes" else NOT_SHOWN)
+    if question is not None:
+        return question
+    if project.trust_state == "trusted":
         return Text(f"{agent.root} is already trusted.")
-    shows = args == "show" or (not args and agent.project.brings_along())
-    told = agent.project.trust_details() if shows else agent.project.trust(args == "yes")
-    if not shows and "\n" not in told:
-        return Text(told)
-    rows = [Row(text=line) for line in told.splitlines()]
-    action = Action("y", "trust this folder", "/trust yes")
-    return Info("Trust this folder?", [Section("", rows)], "/trust show", [action], foreign=True)
+    return Text(project.trust() or project.trust_line)
+
+
+NOT_SHOWN = "Nothing is trusted yet: this was not shown before, or has changed."
+READ_ANYWAY = "AGENTS.md, with the files that it names, is read in any folder."
+TRUST_TITLE = "Trust what this folder brings?"
+
+
+def trust_info(shown: Sequence[Shown], first: str = "") -> Info | None:
+    """What waits for the user as rows, all of it; None where nothing does."""
+    sections = [Section(first, [])] if first else []
+    for title, group in groupby(shown, lambda one: one.kind):
+        rows = [Row(text=line) for one in group for line in (one.title, *(f"    {line}" for line in one.lines))]
+        sections.append(Section(title, rows))
+    if not sections or not shown:
+        return None
+    hidden = sum(one.unshown for one in shown)
+    also = f" and {plural(hidden, 'file')} cannot be" if hidden else ""
+    key = Action("y", "trust all of it", "/trust yes", whole=True, hidden=also)
+    sections[-1] = replace(sections[-1], note=f"{sections[-1].note} {READ_ANYWAY}".strip())
+    asked = any(one.asked for one in shown)
+    return Info(TRUST_TITLE, sections, "/trust show", [key] if asked else [], foreign=True)
 
 
 @command("init")

@@ -1,84 +1,148 @@
-"""The answers that the agent's questions can get: permissions, plans, and what the model asks."""
+"""The questions of the agent as every face puts them: the answers each can get, and what an answer leads to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_tui.models.events import RuleOffer
 from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agent_tui.models.events import ApprovedMode, PermissionAsked, QuestionAsked
 
-ALWAYS_KEYS, SESSION_KEYS = "abc", "stu"
-"""The keys of the answers that are remembered: of so many one each."""
+PROJECT_KEYS, SESSION_KEYS = "abc", "stu"
+"""The keys of the answers that add rules: of so many one each."""
 LONG_PATTERN = 400
-"""Cells of a pattern that are shown."""
+"""Cells of a rule that are shown in a row; the step after it shows all of it."""
 LONG = 160
 """Characters; choices of a question that are longer than this stand in its text too, whole."""
 
 
 @dataclass(slots=True, frozen=True)
 class PermissionChoice:
-    """An answer to a permission question; ``feedback`` asks for words first."""
+    """An answer to a permission question. ``offer`` are the rules it adds; ``feedback`` asks for words first, and
+    ``back`` leads from the rules to the question."""
 
     key: str
     label: str
-    allow: bool
-    pattern: str | None = None
+    allow: bool = False
+    offer: RuleOffer | None = None
     feedback: bool = False
+    back: bool = False
 
 
-def permission_choices(asked: PermissionAsked) -> list[PermissionChoice]:
-    """Returns the possible answers: once, always by pattern, no, no with a word about what to do instead. A choice
-    remembers the one pattern it names; of very many the first are offered, and the others are asked about when they
-    come."""
-    always = [
-        PermissionChoice(key, _always(pattern), True, pattern)
-        for key, pattern in zip(ALWAYS_KEYS, asked.patterns, strict=False)
-    ]
-    session = [
-        PermissionChoice(key, _for_session(rule, asked.tool), True, rule)
-        for key, rule in zip(SESSION_KEYS, asked.session, strict=False)
+@dataclass(slots=True, frozen=True)
+class PermissionAnswer:
+    """The user's word on a call."""
+
+    allow: bool
+    offer: RuleOffer | None = None
+    feedback: str = ""
+
+
+def permission_choices(asked: PermissionAsked, most: int = LONG_PATTERN) -> list[PermissionChoice]:
+    """The first answers: once, with rules for all of it, no, no with a word about what to do instead. ``most`` are the
+    cells of a rule that is named."""
+    keys = {"project": iter(PROJECT_KEYS), "session": iter(SESSION_KEYS)}
+    rules = sorted(asked.offers, key=lambda offer: offer.lasts == "session")
+    lasting = [
+        PermissionChoice(key, _label(offer, asked.tool, most), True, offer)
+        for offer in rules
+        if (key := next(keys[offer.lasts], ""))
     ]
     return [
-        PermissionChoice("y", "Yes, until the session ends" if asked.lasts else "Yes, this once", True),
-        *always,
-        *session,
-        PermissionChoice("n", "No", False),
+        PermissionChoice("y", "Yes, this once", True),
+        *lasting,
+        PermissionChoice("n", "No"),
         # Only a model can be told what to do instead; the program itself asks about no call.
-        *([PermissionChoice("f", "No, and say what to do instead", False, feedback=True)] if asked.call_id else []),
+        *([PermissionChoice("f", "No, and say what to do instead", feedback=True)] if asked.call_id else []),
     ]
 
 
-def _always(rule: str) -> str:
-    if rule.startswith("network("):
-        return f"Always allow {_reach(rule)} in this project"
-    return f"Always allow {shorten(spelled(rule, line=True), LONG_PATTERN)} in this project"
+class PermissionDialog:
+    """Where the answering of one question stands. An answer that adds rules is a step of its own, which shows them
+    whole; what was not seen to its end is allowed by the second of two equal answers."""
+
+    def __init__(self, asked: PermissionAsked) -> None:
+        self._asked = asked
+        self.offer: RuleOffer | None = None
+        """The rules that are to be confirmed."""
+        self._warned: PermissionChoice | None = None
+
+    @property
+    def choices(self) -> Sequence[PermissionChoice]:
+        if self.offer is None:
+            return permission_choices(self._asked)
+        return [
+            PermissionChoice("y", "Yes, and allow this call", True, self.offer),
+            PermissionChoice("n", "No, back to the question", back=True),
+        ]
+
+    @property
+    def title(self) -> str:
+        """What the second step asks."""
+        assert self.offer is not None
+        what = "this rule" if len(self.offer.rules) == 1 else f"these {len(self.offer.rules)} rules"
+        return f"Add {what} for this {self.offer.lasts}?"
+
+    @property
+    def text(self) -> str:
+        """What the second step adds, and where that will stand."""
+        assert self.offer is not None
+        if self.offer.lasts == "project":
+            where = "Stored for this project outside its folder, until /permissions removes it."
+        else:
+            where = "Not stored: it ends with the program, or when /permissions removes it."
+        return "\n".join([*(spelled(rule, line=True) for rule in self.offer.rules), "", where])
+
+    def choose(self, choice: PermissionChoice, seen: bool) -> PermissionAnswer | None:
+        """The answer that a choice is; None where it leads to another step, or where the end of what is asked has to be
+        ``seen`` first (``warned``)."""
+        if choice.back:
+            self.back()
+        elif choice.allow and not seen and choice != self._warned:
+            self._warned = choice
+        elif choice.offer is not None and self.offer is None:
+            self.offer, self._warned = choice.offer, None
+        else:
+            return PermissionAnswer(choice.allow, choice.offer)
+        return None
+
+    def warned(self, choice: PermissionChoice) -> bool:
+        """Returns whether a choice has to be made once more, as its end was not seen."""
+        return choice == self._warned
+
+    def back(self) -> bool:
+        """From the rules to the question; False where it stands there."""
+        was, self.offer, self._warned = self.offer, None, None
+        return was is not None
 
 
-def _reach(rule: str) -> str:
-    """Returns what a rule like ``network(pypi.org)`` opens, in words."""
-    where = rule.removesuffix(")").removeprefix("network(")
-    return "package registries" if where == "registries" else shorten(spelled(where, line=True), 100)
+def _label(offer: RuleOffer, tool: str, most: int) -> str:
+    """An offer in words, as an answer to what ``tool`` wants."""
+    words = [_opened(rule, tool, most) for rule in offer.rules]
+    what = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f"Always allow {what} in this project…" if offer.lasts == "project" else f"Allow {what} for this session…"
 
 
-def _for_session(rule: str, tool: str) -> str:
-    """A rule like ``edit(./src/**)`` in words, as an answer to what ``tool`` wants."""
-    if rule.startswith("network("):
-        return f"Yes, and {_reach(rule)} for this session"
+def _opened(rule: str, tool: str, most: int) -> str:
+    """What a rule lets pass; a command's and a file's as it stands."""
     what, _, where = rule.removesuffix(")").partition("(")
-    where = where.removesuffix("/**").removeprefix("./")
-    if tool == "bash" and where not in (".", ""):
-        return f"Yes, and let commands write in {shorten(spelled(where, line=True), 100)} for this session"
-    if what.startswith("mcp__"):
-        server, _, called = what.removeprefix("mcp__").partition("__")
-        return f"Yes, {shorten(spelled(f'{server}: {called}', line=True), 100)} for this session"
-    verb = "edits" if what == "edit" else "reading"
-    if where in (".", ""):
-        return f"Yes, all {verb} in the project for this session"
-    return f"Yes, {verb} in {shorten(spelled(where, line=True), 100)} for this session"
+    if what == "network":
+        return "package registries" if where == "registries" else shorten(spelled(where, line=True), most)
+    if what == "mcp" and "." not in where:
+        return f"all tools of the MCP server {shorten(spelled(where, line=True), most)}"
+    if not where.endswith("/**") or what not in ("edit", "read"):
+        return shorten(spelled(rule, line=True), most)
+    folder = where.removesuffix("/**").removeprefix("./")
+    verb = "commands to write" if tool == "bash" else "edits" if what == "edit" else "reading"
+    if folder in (".", ""):
+        return f"all {verb} in the project"
+    return f"{verb} in {shorten(spelled(folder, line=True), most)}"
 
 
 @dataclass(slots=True, frozen=True)

@@ -25,8 +25,9 @@ from agent_tui.text.numbers import (
     interval,
     money,
     plural,
-    share_in,
+    share,
     signed,
+    tenths_of,
     tokens,
     whole_percent,
 )
@@ -121,17 +122,18 @@ class ContextReport:
         )
 
     def in_words(self) -> str:
-        """``21.4k of 60k used. Tool results are 88 % of it. Compaction in 30.6k, about 4 turns.`` Without the answer
-        under way."""
+        """``21.4k of 60k used. Tool results are 31.4 % of the window. Compaction in 30.6k, about 4 turns.`` Without the
+        answer under way."""
         usage = self.usage
         rough = usage.approximate
         used = interval(usage.total, usage.spread, rough)
         of = f" of {tokens(usage.window, False)} used." if usage.window else " used, unknown window."
         said = [used + of]
-        largest = max(_kinds(usage), key=lambda row: row.tokens, default=None)
-        if largest is not None and largest.tokens > 0 and usage.total > 0:
-            mark = "~" if rough or estimated(largest) else ""
-            said.append(f"{_subject(largest)} {mark}{whole_percent(largest.tokens, usage.total)} of it.")
+        if (largest := largest_kind(usage)) is not None:
+            row, tenths = largest
+            said.append(
+                f"{_subject(row)} {share_words(row.tokens, tenths, rough or estimated(row), used=usage.total)}."
+            )
         return " ".join([*said, _compaction(usage, rough)])
 
     def facts(self, glance: str | None = None) -> str:
@@ -143,7 +145,7 @@ class ContextReport:
         if not usage.window:
             parts.append("set context_window for this model")
         elif glance is None:
-            parts.append(f"{share_in(usage.total, usage.window, usage.approximate)} of the window")
+            parts.append(share_words(usage.total, tenths_of(usage.total, usage.window), usage.approximate))
         parts.append(basis_text(usage))
         parts += [] if glance is None or not self.in_flight else [f"{tokens(self.in_flight, True)} in flight"]
         parts += ["still counting…"] if usage.pending else []
@@ -154,7 +156,8 @@ class ContextReport:
         """A line with what changed most since the step before; none where that is not known."""
         if self.before is None:
             return []
-        changed = [pair for pair in pairs(list(_kinds(self.usage)), list(_kinds(self.before))) if pair.change]
+        now, then = ([row for row, _ in _kinds(usage)] for usage in (self.usage, self.before))
+        changed = [pair for pair in pairs(now, then) if pair.change]
         changed.sort(key=lambda pair: -abs(pair.change))
         rows = [(pair.now or pair.before, pair.change) for pair in changed[:CHANGES_SHOWN]]
         said = [f"{one_line(row.label, 40)} {signed(change)}" for row, change in rows if row is not None]
@@ -231,8 +234,7 @@ def with_answer(usage: ContextUsage, in_flight: int) -> ContextUsage:
     if limit is None:
         return replace(usage, rows=rows, total=total)
     free, over = max(0, limit - total), max(0, total - limit)
-    part = None if not usage.window else 100 * total / usage.window
-    return replace(usage, rows=rows, total=total, free=free, over=over, percent=part)
+    return replace(usage, rows=rows, total=total, free=free, over=over)
 
 
 def shown(row: ContextRow) -> bool:
@@ -300,12 +302,26 @@ def estimated(row: ContextRow) -> bool:
     return row.approximate or row.basis == "estimated"
 
 
-def _kinds(usage: ContextUsage) -> Iterator[ContextRow]:
-    for row in usage.rows:
-        if row.id == MESSAGES.id and row.children:
-            yield from row.children
-        else:
-            yield row
+def _kinds(usage: ContextUsage) -> Iterator[tuple[ContextRow, int | None]]:
+    """The rows, messages by kind, with the shares of the window that the breakdown has for them, in tenths."""
+    for part in ContextReport(usage).rows():
+        below = part.below() if part.row.id == MESSAGES.id else []
+        yield from ((each.row, each.tenths) for each in below or [part])
+
+
+def largest_kind(usage: ContextUsage) -> tuple[ContextRow, int | None] | None:
+    """Returns what there is most of, with its share of the window; None of an empty context."""
+    largest = max(_kinds(usage), key=lambda each: each[0].tokens, default=None)
+    return largest if largest is not None and largest[0].tokens > 0 else None
+
+
+def share_words(count: int, tenths: int | None, rough: bool = False, *, used: int = 0) -> str:
+    """Returns a share with what it is of: ``20.5 % of the window``; where the window is not known ``49 % of what is
+    used``, of so many tokens; ``~`` before an estimate."""
+    text = f"{share(tenths, count > 0)} of the window"
+    if tenths is None:
+        text = f"{whole_percent(count, used)} of what is used"
+    return f"~{text}" if rough and not text.startswith("<") else text
 
 
 def _subject(row: ContextRow) -> str:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 def context_json(report: ContextReport, path: Container[str] | None = None) -> dict[str, Any]:
     """A JSON-able dict of a report, with what the session's steps read from the cache. Absent numbers are None, never
-    0. A ``share`` is in percent of the window, to one digit, as it is shown elsewhere: those of one level add up to the
-    one above. ``path`` are the ids of the conversation's messages as it is now: with them there is its timeline."""
+    0. ``percent`` and each ``share`` are in percent of ``share_of``, to one digit, as elsewhere: those of one level add
+    up to the one above. ``path`` are the ids of the conversation's messages as it is now: with them there is its
+    timeline."""
     usage, shares = report.usage, report.shares
     calculation, accuracy, session = usage.calculation, usage.accuracy, usage.session
     return {
@@ -38,6 +39,7 @@ def context_json(report: ContextReport, path: Container[str] | None = None) -> d
         "free": usage.free,
         "over": usage.over,
         "percent": usage.percent,
+        "share_of": "window",
         "basis": usage.basis,
         "estimated_tokens": usage.estimated_tokens,
         "margin": usage.margin,

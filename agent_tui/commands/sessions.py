@@ -114,19 +114,13 @@ async def write_export(text: str, folder: Path, name: str, suffix: str) -> Path:
         raise AgentError(f"Cannot write to {folder}: {error.strerror or error}.") from None
 
 
-async def write_told(text: str, path: Path) -> Path:
+async def write_told(agent: Agent, text: str, name: str) -> Path:
     """Writes a new file where the user said. Raises AgentError, also where there is one already."""
-
-    def write() -> None:
-        with path.open("x", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-
+    path = agent.cwd / with_home(name)
     try:
-        await asyncio.to_thread(write)
+        await asyncio.to_thread(agent.project.files.write, path, text.encode("utf-8", "replace"))
     except FileExistsError:
         raise AgentError(f"{path} already exists. Name another file or remove it first.") from None
-    except OSError as error:
-        raise AgentError(f"Cannot write {path}: {error.strerror or error}.") from None
     return path
 
 
@@ -237,7 +231,7 @@ async def export(agent: Agent, args: str) -> CommandResult:
     text = await asyncio.to_thread(render, info, content, fmt, agent.models.known_keys)
     try:
         if rest:
-            written = await write_told(text, agent.cwd / with_home(rest))
+            written = await write_told(agent, text, rest)
         else:
             written = await write_export(text, agent.paths.exports, agent.conversation.info.id, f".{fmt}")
     except AgentError as error:

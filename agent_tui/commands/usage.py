@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_tui.commands.info import Action, Info, Row, Section
 from agent_tui.commands.project import MODE_HELP
 from agent_tui.commands.registry import CommandResult, Text, command
+from agent_tui.commands.report import share_words
 from agent_tui.commands.sessions import first_words
 from agent_tui.commands.subagents import type_of
 from agent_tui.context.accounting.reports import DOUBTS
@@ -29,10 +30,11 @@ from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
 from agent_tui.models.steps import MissCause, MissSum, Step, StepKind
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import interval, money, plural, share_in, tokens, whole_percent
+from agent_tui.text.numbers import interval, money, plural, tenths_of, tokens, whole_percent
 from agent_tui.tools.base import GENERAL
 
 if TYPE_CHECKING:
+    from agent_tui.context.trust import State
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
 
@@ -251,9 +253,9 @@ async def status(agent: Agent, args: str) -> CommandResult:
     window = usage.window
     where = "unknown window"
     if window is not None:
-        part = share_in(usage.total, window, usage.approximate)
+        part = share_words(usage.total, tenths_of(usage.total, window), usage.approximate)
         used = interval(usage.total, usage.spread, usage.approximate)
-        where = f"{used} of {tokens(window, False)} ({part} of the window)"
+        where = f"{used} of {tokens(window, False)} ({part})"
     if usage.window_origin.startswith("learned"):
         where += f", window {usage.window_origin}"
     session = [
@@ -270,7 +272,7 @@ async def status(agent: Agent, args: str) -> CommandResult:
         Row("Context", f"{where}, {usage.basis}"),
     ]
     project = [
-        Row("Folder", f"{agent.cwd}{'' if agent.project.trusted else ' (not trusted: /trust)'}"),
+        Row("Folder", f"{agent.cwd}{_trust_words(agent.project.trust_state)}"),
         Row("Branch", agent.project.branch or "none"),
         Row("Mode", f"{agent.mode.now}: {MODE_HELP[agent.mode.now]}"),
     ]
@@ -291,3 +293,7 @@ async def usage(agent: Agent, args: str) -> CommandResult:
         first = replace(first, rows=[*first.rows, Row("Used again", said, money(back.usd))])
     asked = [message for message in conversation.messages.values() if message.role == "user"]
     return Info("Usage", [first, *share_sections(steps, asked), *others])
+
+
+def _trust_words(state: State) -> str:
+    return {"trusted": "", "changed": " (something of it waits: /trust)"}.get(state, " (not trusted: /trust)")

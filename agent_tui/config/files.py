@@ -75,6 +75,8 @@ class Layer(NamedTuple):
 
 def file_layer(path: Path, required: bool = False) -> Layer | None:
     """A TOML file; None when it does not exist and is not ``required``. Raises ConfigError with file and line."""
+    if not required and path.exists() and not path.is_file():
+        raise ConfigError(f"{path}: cannot be read: it is not a regular file.")
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
@@ -83,6 +85,11 @@ def file_layer(path: Path, required: bool = False) -> Layer | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}.") from error
+    return layer_of_text(path, text)
+
+
+def layer_of_text(path: Path, text: str) -> Layer:
+    """The layer that the text of a TOML file is. Raises ConfigError with file and line."""
     import tomllib  # many starts read no file
 
     try:

@@ -19,6 +19,7 @@ from agent_tui.config import ANSWER_ACTIONS, HOOK_EVENTS, KEY_ACTIONS, McpServer
 from agent_tui.config.files import Layer, merge
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.records import dataclass
+from agent_tui.text.secrets import MASK, names_secret, without_keys
 
 SMALLEST_LIMIT = 1_024
 """Tokens; a smaller ``compact_at`` that is no fraction is a slip (80 for 80 %, 1.5): nothing could be sent below it."""
@@ -274,7 +275,7 @@ def _table(lines: list[str], prefix: str, table: Any) -> None:
         elif value is None:
             lines.append(f"# {name} is not set")
         else:
-            lines.append(f"{_key(name)} = {_literal(value)}")
+            lines.append(f"{_key(name)} = {_literal(_without_secret(name, value))}")
     for name, value in inner:
         path = f"{prefix}{_key(name)}"
         if is_dataclass(value):
@@ -294,13 +295,22 @@ def _key(name: str) -> str:
     return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
 
 
+def _without_secret(name: str, value: Any) -> Any:
+    """A value as it is shown: masked where it is a secret itself, and not the name of the variable that has it."""
+    if not isinstance(value, str) or not value:
+        return value
+    names_variable = "$" in value or name.endswith("_env")
+    return MASK if names_secret(name) and not names_variable else without_keys(value, fields=not names_variable)
+
+
 def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(str(k))} = {_literal(v)}" for k, v in value.items() if v is not None) + " }"
+        shown = ((str(k), _without_secret(str(k), v)) for k, v in value.items() if v is not None)
+        return "{ " + ", ".join(f"{_key(name)} = {_literal(v)}" for name, v in shown) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_literal(v) for v in value) + "]"
+        return "[" + ", ".join(_literal(_without_secret("", v)) for v in value) + "]"
     if is_dataclass(value):
         return _literal(dict(_items(value)))
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
-from agent_tui.context.skills import SKILL_NAME, BadHead, Source, markdown_files, split_head
+from agent_tui.context.skills import SKILL_NAME, Accepted, BadHead, Source, markdown_files, split_head
+from agent_tui.errors import ConfigError
+from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 
 AGENTS_FOLDERS = (Path(".agent-tui") / "agents", Path(".claude") / "agents")
 """Below a project or the home, ours first. Those of ours in the home are in the configuration folder."""
@@ -28,7 +30,7 @@ _USED = frozenset({"name", "description", "tools", "disallowedTools", "model"})
 
 @dataclass(slots=True, frozen=True)
 class AgentType:
-    """``tools`` are those it may have, by our names (``server__*`` for all of an MCP server), None for all there are;
+    """``tools`` are those it may have, by our names (with ``*`` for all of an MCP server), None for all there are;
     ``without`` are taken from these. ``model`` is empty for the session's own. ``unused`` is what of its head means
     nothing here."""
 
@@ -60,14 +62,14 @@ class AgentType:
         return self.tools is None or any(fnmatchcase(tool, name) for name in self.tools)
 
 
-def load_types(sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
+def load_types(files: FileAccess, sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
     """All types by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, AgentType] = {}
     failed: list[str] = []
     for source in sources:
-        for path in _files(source.folder):
+        for path in source.only(type_files(source.folder)):
             try:
-                found = _load(path, source.within)
+                found = _load(files, path, source.reach)
             except (BadFile, BadHead) as error:
                 failed.append(f"{path}: {error}")
                 continue
@@ -75,12 +77,13 @@ def load_types(sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
     return [loaded[name] for name in sorted(loaded)], failed
 
 
-def _files(folder: Path) -> list[Path]:
+def type_files(folder: Path) -> list[Path]:
+    """The files of types in a folder."""
     return [path for path in markdown_files(folder) if path.stem.lower() != "readme"]
 
 
-def _load(path: Path, within: Path | None) -> AgentType:
-    whole = read_text(path, within, TEXT_LIMIT)
+def _load(files: FileAccess, path: Path, reach: Reach) -> AgentType:
+    whole = files.read_beginning(path, TEXT_LIMIT, reach)
     if len(whole) > TEXT_LIMIT:
         raise BadFile(f"has more than {TEXT_LIMIT:,} characters")
     head, text = split_head(whole)
@@ -108,12 +111,38 @@ def _load(path: Path, within: Path | None) -> AgentType:
     )
 
 
+def type_of(name: str, said: Metadata) -> AgentType:
+    """The type of subagent that a program describes as the SDK of Claude Code does. Raises ConfigError."""
+    what = f"agents: {plain_line(name, 60)}"
+    if SKILL_NAME.fullmatch(name) is None:
+        raise ConfigError(f"{what}: its name may have letters, digits, '.', '_' and '-', at most 64.")
+    for key, value in said.items():
+        if key not in _USED | {"prompt"} and value not in (None, [], ""):
+            raise ConfigError(f"{what}: {key} is not taken; description, prompt, tools, disallowedTools and model are.")
+    description, prompt, model = (said.get(key) or "" for key in ("description", "prompt", "model"))
+    if not all(isinstance(text, str) for text in (description, prompt, model)) or not prompt.strip():
+        raise ConfigError(
+            f"{what}: its description, prompt and model must be texts, and the prompt must say something."
+        )
+    lists = [said.get(key) for key in ("tools", "disallowedTools")]
+    if not all(each is None or (isinstance(each, list) and all(isinstance(t, str) for t in each)) for each in lists):
+        raise ConfigError(f"{what}: tools and disallowedTools must be lists of names.")
+    tools, strange = _tools(",".join(lists[0] or ()))
+    without, unknown = _tools(",".join(lists[1] or ()), taken=True)
+    if odd := [*strange, *unknown]:
+        raise ConfigError(f"{what}: there is no {odd[0]} here.")
+    own_model = "" if model == "inherit" else model
+    about = plain_line(description, DESCRIPTION)
+    return AgentType(name, about, prompt, Path(), None if lists[0] is None else tools, without or (), own_model)
+
+
 def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, list[str]]:
     """The tools of a list, by our names (None: all), and what in it is none. A tool that is only given for some calls
     (``Bash(git *)``) is not given at all, and one that is ``taken`` for some is taken whole: nothing here holds it to
     these."""
     from agent_tui.tools.aliases import own_name  # most sessions have no such list
     from agent_tui.tools.mcp.tool import READ_RESOURCE
+    from agent_tui.tools.mcp_names import is_mcp_name, name_pattern, with_all_tools
     from agent_tui.tools.rules.foreign import parts_of
     from agent_tui.tools.rules.rule import KNOWN
 
@@ -125,9 +154,10 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
             return ("*",) if taken else None, strange
         if part == "-":
             continue
-        if name.startswith("mcp__"):
-            own = name.removeprefix("mcp__")
-            own = own if "__" in own else f"{own}__*"
+        if name == "mcp":
+            own, bracket = name_pattern(part[len("mcp(") : -1] if bracket else "*"), ""
+        elif is_mcp_name(name):
+            own = with_all_tools(name)
         elif (own := own_name(name)) not in KNOWN:
             strange.append(f"tool {part}")
             continue
@@ -137,39 +167,41 @@ def _tools(listed: str, taken: bool = False) -> tuple[tuple[str, ...] | None, li
         found[own] = None
         if own == "edit" or (taken and own == "write"):
             found["apply_patch"] = None  # it creates files, too
-        if taken and "__" in own and own.endswith(("*", f"__{READ_RESOURCE}")):
+        if taken and is_mcp_name(own) and own.endswith(("*", f"__{READ_RESOURCE}")):
             found["mcp_read"] = None  # it reads from every server
     return tuple(found), strange
 
 
 class AgentTypes:
-    """The types of a session. Those of the project count once its folder is trusted, and as long as ``holds`` says that
-    it is as it was trusted; they win over the user's of the same name. Files are read again when they changed."""
+    """The types of a session. Those of the project's files that are ``accepted`` now win over the user's of the same
+    name. Files are read again when they changed."""
 
-    def __init__(
-        self, config_dir: Path, home: Path, root: Path, trusted: bool, holds: Callable[[], bool] = lambda: True
-    ) -> None:
-        self._root = root
-        self._holds = holds
+    def __init__(self, config_dir: Path, home: Path, files: FileAccess, accepted: Accepted) -> None:
+        self._files = files
+        self._accepted = accepted
         self._own = [Source(config_dir / "agents"), Source(home / AGENTS_FOLDERS[1])]
-        self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
+        self._brought: list[AgentType] = []
         self.loaded: list[AgentType] = []
         self.failed: list[str] = []
 
-    def trust(self) -> None:
-        """The folder is trusted from now on."""
-        self.trusted = True
+    def bring(self, types: Sequence[AgentType]) -> None:
+        """Has these too, whoever is named alike."""
+        self._brought = list(types)
+        self._state = None
 
     def refresh(self) -> None:
         """Reads what changed."""
-        sources = list(self._own)
-        if self.trusted and self._holds():
-            sources = [*(Source(self._root / folder, self._root) for folder in AGENTS_FOLDERS), *sources]
-        state = [(path, stamp(path)) for source in sources for path in _files(source.folder)]
+        accepted = self._accepted()
+        brought = [Source(self._files.root / folder, "project", accepted) for folder in AGENTS_FOLDERS]
+        sources = [*brought, *self._own]
+        listed = [path for source in sources for path in source.only(type_files(source.folder))]
+        state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state = state
-            self.loaded, self.failed = load_types(sources)
+            loaded, self.failed = load_types(self._files, sources)
+            names = {one.name for one in self._brought}
+            self.loaded = [*self._brought, *(one for one in loaded if one.name not in names)]
 
     def find(self, name: str) -> AgentType | None:
         """The type of that name; None where there is none."""

@@ -1,66 +1,23 @@
-"""The system prompt, memory files, and small text files of the user or a project, read with care: regular files, of
-bounded size, inside a folder."""
+"""The system prompt and memory files."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-import stat
 from datetime import date
 from pathlib import Path
 
 from agent_tui.models.requests import SystemBlock
 from agent_tui.paths import from_a_stranger
 from agent_tui.records import dataclass
-from agent_tui.text.clean import pictured
+from agent_tui.text.clean import pictured, pictured_line
+from agent_tui.text.frames import attribute, framed
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 from agent_tui.tools.git.repository import find_repository, own_git
 
 LIMIT = 40_000
 """Characters of one file that are used."""
-
-
-class BadFile(ValueError):
-    """The file cannot be used; the text says why."""
-
-
-@dataclass(slots=True, frozen=True)
-class Stamp:
-    """Tells whether a file is still the one that was read."""
-
-    modified: int
-    size: int
-    inode: int
-
-
-def stamp(path: Path) -> Stamp | None:
-    """None where there is no file."""
-    try:
-        info = path.stat()
-    except (OSError, ValueError):
-        return None
-    return Stamp(info.st_mtime_ns, info.st_size, info.st_ino)
-
-
-def read_text(path: Path, within: Path | None = None, limit: int = LIMIT) -> str:
-    """The file's text; what is over ``limit`` characters is cut, visibly. With ``within`` a link may not lead out of
-    that folder: a project must not have other files of the user sent. Raises BadFile."""
-    try:
-        if within is not None and not path.resolve().is_relative_to(within.resolve()):
-            raise BadFile("is a link that leads out of the project")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise BadFile("is not a regular file")
-            data = file.read(limit * 4 + 1)
-    except (OSError, RuntimeError) as error:
-        raise BadFile(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    if b"\0" in data:
-        raise BadFile("is a binary file")
-    text = data.decode("utf-8", "replace").removeprefix("\ufeff")
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[… cut here: only the first {limit:,} characters are used …]"
 
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
@@ -86,7 +43,7 @@ def _normal(folder: Path, place: str) -> Path:
 
 @dataclass(slots=True)
 class _Read:
-    stamp: Stamp
+    stamp: Stamp | None
     text: str | None
     problem: str = ""
 
@@ -97,15 +54,16 @@ class MemoryFiles:
     of ours the user's own is the one that another agent has in the ``home``.
 
     They are read in folders that are not trusted too, and labelled with where they come from. ``@path`` in one stands
-    for that file, which a project must have itself: it follows as a block of its own.
+    for that file, which a project must have itself: it follows as a block of its own. What ``files`` refuses, and what
+    becomes so, is not used.
     """
 
-    def __init__(self, config_dir: Path, root: Path, cwd: Path, home: Path | None = None) -> None:
+    def __init__(self, config_dir: Path, files: FileAccess, cwd: Path, home: Path | None = None) -> None:
         self._own = [config_dir / name for name in NAMES] + [home / place for place in NAMES_AT_HOME if home]
-        self._root = root
+        self._files, self._root = files, (root := files.root)
         below = cwd.relative_to(root).parts if cwd.is_relative_to(root) else ()
         self._folders = [root, *(root.joinpath(*below[: n + 1]) for n in range(len(below)))]
-        self._read: dict[tuple[Path, Path | None], _Read] = {}
+        self._read: dict[tuple[Path, Reach], _Read] = {}
         self._imported: list[Path] = []
         self.problems: list[str] = []
 
@@ -139,7 +97,7 @@ class MemoryFiles:
             if path is None or path == file or from_a_stranger(path):
                 continue
             label = str(path.relative_to(self._root))
-            text = self._text(path, label, self._root)
+            text = self._text(path, label, "project")
             if text is not None and text.strip():
                 found.append((label, _block(text, label, own=False)))
         return found
@@ -153,7 +111,7 @@ class MemoryFiles:
         if not own and from_a_stranger(path):
             self.problems.append(f"{label} is not used: another user put it into a folder that is open to all.")
             return []
-        text = self._text(path, f"{label}, imported by {importer}," if importer else label, None if own else self._root)
+        text = self._text(path, f"{label}, imported by {importer}," if importer else label, "own" if own else "project")
         if text is None or not text.strip():
             return []
         shown = f"{label} (imported by {importer})" if importer else label
@@ -168,17 +126,14 @@ class MemoryFiles:
             found += self._blocks_of(target, seen, own, Path(label).name, depth + 1)
         return found
 
-    def _text(self, path: Path, label: str, within: Path | None) -> str | None:
-        now = stamp(path)
-        if now is None:
-            return None
-        known = self._read.get((path, within))
-        if known is None or known.stamp != now:
+    def _text(self, path: Path, label: str, reach: Reach) -> str | None:
+        now, known = self._files.stamp(path), self._read.get((path, reach))
+        if known is None or now is None or known.stamp != now:
             try:
-                known = _Read(now, read_text(path, within))
+                known = _Read(now, self._files.read_beginning(path, LIMIT, reach))
             except BadFile as error:
                 known = _Read(now, None, f"{label} is not used: it {error}.")
-            self._read[(path, within)] = known
+            self._read[(path, reach)] = known
         if known.problem:
             self.problems.append(known.problem)
         return known.text
@@ -186,7 +141,7 @@ class MemoryFiles:
 
 def _block(text: str, label: str, own: bool) -> str:
     whose = "the user's own, for all projects" if own else "this project's"
-    return f'<instructions from="{label}" ({whose})>\n{text.strip()}\n</instructions>'
+    return framed("instructions", text.strip(), f"{attribute('from', label)} ({whose})")
 
 
 _STATUS = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all", "--no-renames")
@@ -213,7 +168,7 @@ Commands:
 - No command can wait for typing: pass the flags that answer or skip prompts. No editors, no pagers.
 - What is refused stays refused: do not work around it. Say what you need and why, or take a way that is allowed.
 
-Each message may tell your permission mode; the newest one holds. Ask only what the user alone can decide, and never
+An <agent_note> may tell your permission mode; the newest one holds. Ask only what the user alone can decide, and never
 what a file or a command can tell. Where nobody can answer, choose what is safest and say what you assumed.
 
 A subagent knows only its prompt: give it the task, the paths you know, and the form of the answer. As a subagent,
@@ -253,9 +208,9 @@ def environment_text(cwd: Path, root: Path, added_dirs: list[Path], today: date,
     """The environment as the model is told of it. Taken once at the start, so that the prompt cache holds."""
     lines = [
         "Environment at the start of the session:",
-        f"- working directory: {cwd}",
-        f"- project root: {root}",
-        *(f"- added directory: {folder}" for folder in added_dirs),
+        f"- working directory: {pictured_line(str(cwd))}",
+        f"- project root: {pictured_line(str(root))}",
+        *(f"- added directory: {pictured_line(str(folder))}" for folder in added_dirs),
         f"- platform: {platform.system()} {platform.release()}",
         f"- date: {today.isoformat()}",
     ]

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from agent_tui.context.prompt import BadFile, Stamp, read_text, stamp
+from agent_tui.context.prompt import LIMIT
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import SystemBlock
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.access import BadFile, FileAccess, Reach, Stamp
 
 FENCE = "---"
 
@@ -111,20 +112,30 @@ class Skill:
 
 @dataclass(slots=True, frozen=True)
 class Source:
-    """A folder of skills. ``within`` bounds where links may lead; None: anywhere, it is the user's own."""
+    """A folder of skills, commands or types of subagents, the user's own or the project's. ``accepted`` are those of
+    its files that may be used; None: all, it is the user's own."""
 
     folder: Path
-    within: Path | None = None
+    reach: Reach = "own"
+    accepted: Container[Path] | None = None
+
+    def only(self, files: Sequence[Path]) -> list[Path]:
+        """Those of its files that may be used."""
+        return [file for file in files if self.accepted is None or file in self.accepted]
 
 
-def load_skills(sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
+Accepted = Callable[[], Container[Path]]
+"""Finds the files of the project that its user accepted, as they are now."""
+
+
+def load_skills(files: FileAccess, sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
     """All skills by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, Skill] = {}
     failed: list[str] = []
     for source in sources:
-        for path in _skill_files(source.folder):
+        for path in source.only(skill_files(source.folder)):
             try:
-                skill = _load(path, source.within)
+                skill = _load(files, path, source.reach)
             except (BadFile, BadHead) as error:
                 failed.append(f"{path}: {error}")
                 continue
@@ -132,15 +143,16 @@ def load_skills(sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
     return sorted(loaded.values(), key=lambda s: s.name), failed
 
 
-def _skill_files(folder: Path) -> list[Path]:
+def skill_files(folder: Path) -> list[Path]:
+    """The ``SKILL.md`` of each skill in a folder."""
     try:
         return sorted(entry / FILE for entry in folder.iterdir() if (entry / FILE).exists())
     except OSError:
         return []
 
 
-def _load(path: Path, within: Path | None) -> Skill:
-    head, text = split_head(read_text(path, within, TEXT_LIMIT))
+def _load(files: FileAccess, path: Path, reach: Reach) -> Skill:
+    head, text = split_head(files.read_beginning(path, TEXT_LIMIT, reach))
     names = (head.get("name") or path.parent.name, path.parent.name)  # some write a title there
     name = next((one for one in names if SKILL_NAME.fullmatch(one)), path.parent.name)
     if SKILL_NAME.fullmatch(name) is None:
@@ -160,40 +172,39 @@ def _unused(head: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(key for key in head if key not in _USED)
 
 
-class Skills:
-    """The skills of a session. Those of the project count once its folder is trusted, and as long as ``holds`` says
-    that it is as it was trusted; they win over the user's of the same name. Folders are looked at again before every
-    turn, files read when they changed."""
+def own_skills(config_dir: Path, home: Path) -> list[Path]:
+    """The user's own folders of skills, whose files may be read."""
+    return [config_dir / "skills", *(home / folder for folder in SKILLS_FOLDERS)]
 
-    def __init__(
-        self, config_dir: Path, home: Path, root: Path, trusted: bool, holds: Callable[[], bool] = lambda: True
-    ) -> None:
-        self._root = root
-        self._holds = holds
-        self._own = [Source(config_dir / "skills"), *(Source(home / folder) for folder in SKILLS_FOLDERS)]
-        self.trusted = trusted
+
+class Skills:
+    """The skills of a session. Those of the project's files that are ``accepted`` now win over the user's of the same
+    name. Folders are looked at again before every turn, files read when they changed."""
+
+    def __init__(self, config_dir: Path, home: Path, files: FileAccess, accepted: Accepted) -> None:
+        self._files = files
+        self._accepted = accepted
+        self._own = [Source(folder) for folder in own_skills(config_dir, home)]
         self._state: list[tuple[Path, Stamp | None]] | None = None
+        self._only: Collection[str] | None = None
         self.loaded: list[Skill] = []
         self.failed: list[str] = []
 
-    @property
-    def folders(self) -> list[Path]:
-        """The user's own folders of skills, whose files may be read."""
-        return [source.folder for source in self._own]
-
-    def trust(self) -> None:
-        """The folder is trusted from now on."""
-        self.trusted = True
+    def narrow(self, names: Collection[str] | None) -> None:
+        """Has only those named from now on (None: all)."""
+        self._only, self._state = names, None
 
     def refresh(self) -> None:
         """Reads what changed."""
-        sources = list(self._own)
-        if self.trusted and self._holds():
-            sources = [*(Source(self._root / folder, self._root) for folder in SKILLS_FOLDERS), *sources]
-        state = [(path, stamp(path)) for source in sources for path in _skill_files(source.folder)]
+        accepted = self._accepted()
+        brought = [Source(self._files.root / folder, "project", accepted) for folder in SKILLS_FOLDERS]
+        sources = [*brought, *self._own]
+        listed = [path for source in sources for path in source.only(skill_files(source.folder))]
+        state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state = state
-            self.loaded, self.failed = load_skills(sources)
+            loaded, self.failed = load_skills(self._files, sources)
+            self.loaded = [skill for skill in loaded if self._only is None or skill.name in self._only]
 
     def blocks(self) -> list[SystemBlock]:
         """One block that lists names and descriptions; none without skills."""
@@ -289,19 +300,18 @@ class FileCommand:
         return "".join([await shell(piece) if index % 2 else piece for index, piece in enumerate(pieces)])
 
 
-def load_commands(
-    folder: Path, within: Path | None = None, shell: Shell | None = None
-) -> tuple[list[FileCommand], list[str]]:
+def load_commands(files: FileAccess, source: Source, shell: Shell | None = None) -> tuple[list[FileCommand], list[str]]:
     """The commands of a folder by name (``sub/name`` for a folder below), and a line for each that is broken."""
+    folder = source.folder
     named = folder.name == COMMANDS_FOLDERS[-1].name
     loaded: list[FileCommand] = []
     failed: list[str] = []
-    for path in markdown_files(folder):
+    for path in source.only(markdown_files(folder)):
         name = path.relative_to(folder).with_suffix("").as_posix().lower()
         try:
             if _COMMAND_NAME.fullmatch(name) is None:
                 raise BadHead("its name may have letters, digits, '_', ':' and '-'")
-            head, text = split_head(read_text(path, within))
+            head, text = split_head(files.read_beginning(path, LIMIT, source.reach))
             if not text.strip():
                 raise BadHead("has no text")
         except (BadFile, BadHead) as error:
@@ -329,43 +339,39 @@ def _words(args: str) -> list[str]:
 
 
 class UserCommands:
-    """The commands of a session: the project's once its folder is trusted, and the user's. The project's win."""
+    """The commands of a session: those of the project's files that are ``accepted`` now, and the user's. The project's
+    win."""
 
     def __init__(
         self,
         config_dir: Path,
         home: Path,
-        root: Path,
-        trusted: bool,
+        files: FileAccess,
+        accepted: Accepted,
         prompts: Callable[[], list[UserCommand]] = list,
-        holds: Callable[[], bool] = lambda: True,
         shell: Shell | None = None,
     ) -> None:
-        self._holds = holds
-        self._own = [config_dir / "commands", *(home / folder for folder in COMMANDS_FOLDERS[1:])]
-        self._root = root
+        self._accepted = accepted
+        self._own = [Source(folder) for folder in (config_dir / "commands", *(home / f for f in COMMANDS_FOLDERS[1:]))]
+        self._files = files
         self._prompts = prompts
         self._shell = shell
-        self.trusted = trusted
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self.loaded: list[FileCommand] = []
         self.failed: list[str] = []
 
-    def trust(self) -> None:
-        """The folder is trusted from now on."""
-        self.trusted = True
-
     def all(self) -> list[UserCommand]:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
-        folders: list[tuple[Path, Path | None]] = [(folder, None) for folder in self._own]
-        if self.trusted and self._holds():
-            folders = [*((self._root / folder, self._root) for folder in COMMANDS_FOLDERS), *folders]
-        state = [(path, stamp(path)) for folder, _ in folders for path in markdown_files(folder)]
+        accepted = self._accepted()
+        brought = [Source(self._files.root / folder, "project", accepted) for folder in COMMANDS_FOLDERS]
+        sources = [*brought, *self._own]
+        listed = [path for source in sources for path in source.only(markdown_files(source.folder))]
+        state = [(path, self._files.stamp(path)) for path in listed]
         if state != self._state:
             self._state, self.failed = state, []
             found: dict[str, FileCommand] = {}
-            for folder, within in folders:
-                loaded, failed = load_commands(folder, within, self._shell)
+            for source in sources:
+                loaded, failed = load_commands(self._files, source, self._shell)
                 self.failed += failed
                 for command in loaded:
                     found.setdefault(command.name, command)

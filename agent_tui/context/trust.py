@@ -1,347 +1,411 @@
-"""Trust in folders: whether one is trusted, and what it brings along; what the user saw and said yes to holds, nothing
-else."""
+"""Trust in folders: what its user saw and said yes to holds, thing by thing; what is new or changed waits for them."""
 
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
-import os
-import stat
-from collections.abc import Iterator, Mapping
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
+from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from agent_tui.context.agents import AGENTS_FOLDERS
-from agent_tui.context.skills import COMMANDS_FOLDERS, SKILLS_FOLDERS
-from agent_tui.paths import CLAUDE_SETTINGS
+from agent_tui.config.files import Layer, layer_of_text
+from agent_tui.context.brought import KINDS, MCP_FILE, PLACES, Brought, Command, TrustItem, layer_of, read_brought
+from agent_tui.context.folder import Stamps, stamps
+from agent_tui.errors import ConfigError
+from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
-from agent_tui.text.clean import plain_line
+from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import plural, size
+from agent_tui.tools.files.named_files import changed_files
 
-READ = (
-    (Path(".agent-tui") / "config.toml", "configuration"),
-    *((place, "hooks, rules") for place in CLAUDE_SETTINGS),
-    (Path(".mcp.json"), "MCP servers"),
-    *((folder, "skills") for folder in SKILLS_FOLDERS),
-    *((folder, "commands") for folder in COMMANDS_FOLDERS),
-    *((folder, "subagents") for folder in AGENTS_FOLDERS),
-)
-"""What is read from a trusted folder alone."""
-
-HOOKS = (Path(".git") / "hooks", Path(".githooks"), Path(".husky"), Path(".claude") / "hooks")
-"""Programs that git, or hooks of ours, run by themselves: a change of them is a change of what was trusted."""
-
-MAX_FILES = 4_000
-MAX_BYTES = 64_000_000
-"""A folder that brings more than this is not trusted: nobody could say what it is."""
+if TYPE_CHECKING:
+    from agent_tui.tools.hooks import Hook
+    from agent_tui.tools.mcp.config import ProjectServers
+    from agent_tui.tools.rules.foreign import ForeignRules
+    from agent_tui.tools.rules.standing import Which
 
 KEPT_TEXT = 20_000
 KEPT_TEXTS = 500_000
-"""Bytes of one file, and of all, whose text is kept to show later what changed in it."""
+"""Characters of one text, and of all, that are kept to show later what changed."""
 
-DIFF_LINES = 6
-DIFF_WIDTH = 100
-LISTED = 12
-"""Lines of one file's difference, characters of such a line, and files, that are shown."""
+MOST_LINES = 4_000
+"""Lines that are shown; of files beyond them the size is."""
 
+State = Literal["trusted", "never", "unconfirmed", "changed", "elsewhere", "unknown"]
+"""``never``: nobody was asked. ``unconfirmed``: trusted by a version that kept something else. ``elsewhere``: another
+repository was trusted at this path. ``unknown``: it cannot be told what the folder brings. ``changed``: something of it
+waits."""
 
-@dataclass(slots=True, frozen=True)
-class Content:
-    """``files`` are digests by path below the root, ``texts`` what small ones say. ``identity`` tells a repository
-    from another one at the same path. ``problem`` says why it cannot be told what the folder brings; else empty."""
-
-    identity: str
-    files: Mapping[str, str]
-    texts: Mapping[str, str] = field(default_factory=dict, compare=False)
-    problem: str = ""
-
-    def dumps(self) -> str:
-        return json.dumps({"files": dict(self.files), "texts": dict(self.texts)}, separators=(",", ":"))
-
-    @classmethod
-    def loads(cls, identity: str, data: str) -> Content | None:
-        """None for what is not the content of a folder."""
-        try:
-            value = json.loads(data)
-            files, texts = value["files"], value["texts"]
-        except (ValueError, KeyError, TypeError):
-            return None
-        if not (_are_texts(files) and _are_texts(texts)):
-            return None
-        return cls(identity, files, texts)
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-
-
-Stamps = tuple[tuple[str, int, int, int], ...]
-
-
-def read_content(root: Path) -> Content:
-    """Returns what the folder brings along now. Reads files; nothing is raised."""
-    files: dict[str, str] = {}
-    texts: dict[str, str] = {}
-    room, kept = MAX_BYTES, KEPT_TEXTS
-    for path in _brought(root):
-        if len(files) >= MAX_FILES:
-            return Content(_identity(root), files, texts, f"it brings more than {MAX_FILES:,} files")
-        name = path.relative_to(root).as_posix()
-        data = _read(path, room)
-        if data is None:
-            files[name] = "unreadable"
-            continue
-        room -= len(data)
-        if room <= 0:
-            return Content(_identity(root), files, texts, f"it brings more than {size(MAX_BYTES)}")
-        files[name] = hashlib.blake2b(_link(path) + data, digest_size=20).hexdigest()
-        if len(data) <= min(KEPT_TEXT, kept) and b"\0" not in data:
-            kept -= len(data)
-            texts[name] = data.decode("utf-8", "replace")
-    return Content(_identity(root), files, texts)
-
-
-def stamps(root: Path) -> Stamps:
-    """Changes whenever a file was written, added or removed; far cheaper than the content."""
-    found: list[tuple[str, int, int, int]] = []
-    for path in _brought(root):
-        try:
-            info = path.stat()
-        except OSError:
-            found.append((str(path), 0, 0, 0))
-        else:
-            found.append((str(path), info.st_mtime_ns, info.st_size, info.st_ino))
-        if len(found) > MAX_FILES:
-            break
-    return tuple(found)
-
-
-def places(root: Path) -> list[str]:
-    """Returns the places in a folder that are read from trusted folders alone, each with
-    what it is: ``.mcp.json (MCP servers)``."""
-    return [f"{place.as_posix()} ({what})" for place, what in READ if next(_walk(root / place), None) is not None]
+MANY = 4
+"""Things that are named in one line."""
+_HOLDS_BACK = frozenset({"hook", "rule", "setting"})
+"""Kinds of which one that is gone is asked about: it may have held something back."""
 
 
 @dataclass(slots=True, frozen=True)
-class Change:
-    """``how`` is new, changed or gone; ``lines`` are those that differ, begun with + or -, where they are known."""
+class AcceptedItem:
+    """One item as it was accepted. ``texts`` are those of its files, and its own under an empty path, as far as they
+    are kept; ``files`` the digests by path."""
 
-    path: str
-    how: str
-    lines: tuple[str, ...] = ()
+    key: tuple[str, str, str]
+    digest: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{plain_line(self.path, 120)} {self.how}"
+        return str(TrustItem("file", self.key[1], self.key[2])).replace("file", self.key[0], 1)
 
 
-def changes(before: Content, now: Content) -> list[Change]:
-    """Returns the differences, by path."""
-    found: list[Change] = []
-    for path in sorted(before.files.keys() | now.files.keys()):
-        if before.files.get(path) == now.files.get(path):
+def dumps(brought: Brought) -> str:
+    """Returns what can be trusted of it as JSON, for ``loads``."""
+    room, rows = KEPT_TEXTS, []
+    for item in brought.items:
+        if item.problem:
             continue
-        how = "new" if path not in before.files else "gone" if path not in now.files else "changed"
-        known = (path in before.texts or how == "new") and (path in now.texts or how == "gone")
-        lines = _difference(before.texts.get(path, ""), now.texts.get(path, "")) if known else ()
-        found.append(Change(path, how, lines))
-    return found
+        texts: dict[str, str] = {}
+        for path, text in (("", item.text), *((path, file.text) for path, file in item.files.items())):
+            if text and len(text) <= min(KEPT_TEXT, room):
+                room -= len(text)
+                texts[path] = text
+        rows.append([item.key, item.digest, {path: file.digest for path, file in item.files.items()}, texts])
+    return json.dumps({"items": rows}, separators=(",", ":"))
 
 
-def _difference(before: str, now: str) -> tuple[str, ...]:
-    lines = difflib.unified_diff(before.splitlines(), now.splitlines(), n=0, lineterm="")
-    changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++ ", "--- "))]
-    shown = [line[0] + " " + plain_line(line[1:], DIFF_WIDTH) for line in changed[:DIFF_LINES]]
-    more = len(changed) - len(shown)
-    return (*shown, *((f"… {plural(more, 'more line')}",) if more else ()))
-
-
-def _brought(root: Path) -> Iterator[Path]:
-    for place in (*(place for place, _ in READ), *HOOKS):
-        yield from _walk(root / place)
-
-
-def _walk(place: Path) -> Iterator[Path]:
-    """The files at or below a place, in order; links are followed, each folder is entered once."""
-    if not place.is_dir():
-        if place.is_symlink() or place.exists():
-            yield place
-        return
-    seen: set[str] = set()
-    for folder, folders, names in os.walk(place, followlinks=True):
-        real = os.path.realpath(folder)
-        if real in seen:
-            folders.clear()
-            continue
-        seen.add(real)
-        # What husky writes itself, whenever packages are installed.
-        folders[:] = sorted(f for f in folders if not (f == "_" and Path(folder).name == ".husky"))
-        yield from (Path(folder, name) for name in sorted(names) if not name.endswith(".sample"))
-
-
-def _read(path: Path, limit: int) -> bytes | None:
-    """A regular file's content, at most ``limit`` bytes of it; None where there is none to be had."""
+def loads(data: str) -> list[AcceptedItem] | None:
+    """None for what ``dumps`` did not write."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-    except OSError:
+        rows = json.loads(data)["items"]
+        return [
+            AcceptedItem((str(kind), str(source), str(name)), str(digest), dict(files), dict(texts))
+            for (kind, source, name), digest, files, texts in rows
+        ]
+    except (ValueError, KeyError, TypeError):
         return None
 
 
-def _link(path: Path) -> bytes:
-    try:
-        return os.fsencode(path.readlink()) + b"\0" if path.is_symlink() else b""
-    except OSError:
-        return b"unreadable\0"
+@dataclass(slots=True, frozen=True)
+class Shown:
+    """One thing as the user is asked about it, with others of its ``kind``. ``unshown`` counts its files that have no
+    text to show. Not ``asked``: it is only told."""
 
-
-def _identity(root: Path) -> str:
-    """Tells a repository from another one that was put in its place; the same as long as it is the same clone.
-
-    ``.git/description`` is written when a repository is made or cloned and hardly ever again, so its time is that
-    of the clone, and it survives copies and backups that keep times, as inodes would not. The address of its origin
-    counts as well. Where there is no repository, it is the folder itself.
-    """
-    git = root / ".git"
-    try:
-        if git.is_file():
-            return _digest("worktree", git.read_text("utf-8", "replace")[:4_096], str(git.stat().st_mtime_ns))
-        if git.is_dir():
-            made = git / "description"
-            when = f"{made.stat().st_mtime_ns}" if made.is_file() else f"inode {git.stat().st_ino}"
-            return _digest("repository", when, _origin(git / "config"))
-        return _digest("folder", str(root.stat().st_ino))
-    except OSError:
-        return "unreadable"
-
-
-def _origin(config: Path) -> str:
-    """The addresses that a repository's configuration names for its remote ``origin``, read as text."""
-    data = _read(config, 200_000) or b""
-    found: list[str] = []
-    here = False
-    for line in data.decode("utf-8", "replace").splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            here = text.replace(" ", "").lower().startswith('[remote"origin"]')
-        elif here and text.lower().startswith("url"):
-            found.append(text.partition("=")[2].strip())
-    return "\n".join(found)
-
-
-def _digest(*texts: str) -> str:
-    return hashlib.blake2b("\0".join(texts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-State = Literal["trusted", "never", "unconfirmed", "changed", "elsewhere", "unknown"]
-"""``never``: nobody was asked. ``unconfirmed``: trusted by a version that did not look at contents. ``elsewhere``:
-another repository was trusted at this path. ``unknown``: it cannot be told what the folder brings."""
-
-MANY = 4
-"""Changes that are named in one line."""
+    kind: str
+    title: str
+    lines: tuple[str, ...] = ()
+    unshown: int = 0
+    asked: bool = True
 
 
 class FolderTrust:
-    """The trust of one folder. Reads its files when made; ``holds`` and ``accept`` look again. ``identity`` tells the
+    """The trust of one folder. Reads its files when made; ``look`` and ``accept`` look again. ``identity`` tells the
     repository that was there then from others at the same path."""
 
-    def __init__(self, root: Path, stored: Trust) -> None:
+    def __init__(self, root: Path, stored: Trust, cwd: Path | None = None) -> None:
         self.root = root
-        self._stored = stored
-        self._stamps = stamps(root)
-        self.content = read_content(root)
-        self.identity = self.content.identity
-        self._trusted: Content | None = None
+        self.has_servers = True
+        """Whether the servers of the project's ``.mcp.json`` count in this run."""
+        self._stored, self._cwd = stored, cwd or root
+        self._commands: Sequence[Command] = ()
+        self._record: list[AcceptedItem] | None = None
+        self._identity = ""
         row = stored.get(root)
+        self._was_known = row is not None
         if row is not None and row.content is not None:
-            self._trusted = Content.loads(row.identity, row.content)
-        self._known = row is not None
-        self.state: State = self._judge()
+            self._record, self._identity = loads(row.content), row.identity
+        self._take(self._read())
+        self.identity, self._seen = self.brought.identity, self.brought
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """The user's own commands that run by themselves: the files they name in the folder are asked about, too."""
+        return self._commands
+
+    @commands.setter
+    def commands(self, commands: Sequence[Command]) -> None:
+        self._commands = commands
+        self._take(self._read())
+        self._seen = self.brought
+
+    def _now(self) -> Stamps:
+        return stamps(self.root, PLACES, [name for item in self.brought.items for name in item.files])
+
+    def _read(self) -> Brought:
+        self._began = time.time_ns()
+        return read_brought(self.root, self._cwd, self._commands)
+
+    def _take(self, brought: Brought) -> None:
+        self.brought = brought
+        found = self._now()
+        # What was written while it was read, as coarse as a file's time is, may be another now: it is read again.
+        self._stamps = found if all(when < self._began - 50_000_000 for _, when, _, _ in found) else ()
+        self.state, left = self._folder_state(), Counter[tuple[tuple[str, str, str], str]]()
+        if self.trusted:
+            left.update((known.key, known.digest) for known in self._record or ())
+        accepted, waiting = list[TrustItem](), list[TrustItem]()
+        for item in brought.items:
+            if item.problem:
+                continue
+            known = (item.key, item.digest)
+            (accepted if left[known] > 0 else waiting).append(item)
+            left[known] -= 1
+        self.accepted, self.waiting = tuple(accepted), tuple(waiting)
+        self.refused = tuple(item for item in brought.items if item.problem)
+        there = {item.key for item in brought.items}
+        record = (self._record or ()) if self.trusted else ()
+        self.gone = tuple(one for one in record if one.key not in there and one.key[0] in _HOLDS_BACK)
+        if self.state == "trusted" and (self.waiting or self.gone):
+            self.state = "changed"
+
+    def _folder_state(self) -> State:
+        if self.brought.problem:
+            return "unknown"
+        if self._record is None:
+            return "unconfirmed" if self._was_known else "never"
+        return "trusted" if self._identity == self.brought.identity else "elsewhere"
 
     @property
     def trusted(self) -> bool:
+        """Whether this repository was trusted: what was accepted of it holds."""
+        return self.state in ("trusted", "changed")
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits for the user."""
         return self.state == "trusted"
 
-    def _judge(self) -> State:
-        if self.content.problem:
-            return "unknown"
-        if self._trusted is None:
-            return "unconfirmed" if self._known else "never"
-        if self._trusted.identity != self.content.identity:
-            return "elsewhere"
-        return "trusted" if self._trusted.files == self.content.files else "changed"
-
-    def holds(self) -> bool:
-        """Returns whether the folder is still as it was trusted. Cheap while no file was touched."""
-        if not self.trusted:
+    def look(self) -> bool:
+        """Looks at the folder again, cheaply while no file was touched. True where something else is accepted now."""
+        if self._stamps and self._now() == self._stamps:
             return False
-        now = stamps(self.root)
-        if now != self._stamps:
-            self._stamps, self.content = now, read_content(self.root)
-            self.state = self._judge()
-        return self.trusted
-
-    def changes(self) -> list[Change]:
-        """Returns what is different from what was trusted; everything, where that is not known."""
-        before = self._trusted if self._trusted is not None else Content("", {})
-        return changes(before, self.content)
+        before = [(item.key, item.digest) for item in self.accepted]
+        self._take(self._read())
+        return before != [(item.key, item.digest) for item in self.accepted]
 
     def accept(self) -> bool:
-        """Trusts what the folder brings along, if it is what ``content`` says, which is what the user was shown.
-        Otherwise ``content`` is brought up to date, to be shown, and nothing is trusted: False."""
-        now = read_content(self.root)
-        same = now == self.content and not now.problem
-        self.content, self._stamps = now, stamps(self.root)
+        """Trusts what the folder brings along, if it is what was read first, or what ``question`` showed last.
+        Otherwise nothing is trusted: False, and what is there now is what is to be shown."""
+        now = self._read()
+        same = not now.problem and (now.identity, now.content) == (self._seen.identity, self._seen.content)
         if same:
-            self._stored.put(self.root, now.identity, now.dumps())
-            self._trusted, self._known = now, True
-        self.state = self._judge()
+            self._stored.put(self.root, now.identity, dumps(now))
+            self._record, self._identity = loads(dumps(now)), now.identity
+        self._seen = now
+        self._take(now)
         return same
 
+    # What is accepted
+
+    def config(self) -> Layer | None:
+        """What was accepted of the project's configuration file; None where that is nothing."""
+        source = PROJECT_CONFIG.as_posix()
+        items = [item for item in self.accepted if item.source == source]
+        rules = [(which, rule) for place, which, rule in self.missing_rules() if place == source]
+        if items and self.brought.config is None:
+            return layer_of_text(self.root / PROJECT_CONFIG, items[0].text)  # it is no TOML: this says what is wrong
+        layer = self.brought.config or Layer(str(self.root / PROJECT_CONFIG), {}, {})
+        return layer_of(layer, items, rules) if items or rules else None
+
+    def missing_rules(self) -> list[tuple[str, Which, str]]:
+        """(file, which, rule) of those that deny or ask, were accepted and are gone: they hold until the user knows."""
+        found: list[tuple[str, Which, str]] = []
+        for kind, source, name in (one.key for one in self.gone):
+            which, _, rule = name.partition(" ")
+            if kind == "rule" and which in ("deny", "ask"):
+                found.append((source, "deny" if which == "deny" else "ask", rule))
+        return found
+
+    def foreign_rules(self) -> ForeignRules:
+        """The rules in other agents' settings: those that were accepted here, and the user's own."""
+        from agent_tui.tools.rules.foreign import ForeignRules, foreign_rules
+
+        accepted = {(item.source, *item.value) for item in self._accepted("rule") if not item.keys}
+        here = ForeignRules()
+        if self.trusted:
+            here = foreign_rules(self.root, lambda *rule: rule in accepted, self.missing_rules())
+        return here.joined(foreign_rules(Path.home()))
+
+    def hooks(self) -> list[Hook]:
+        """The hooks that were accepted; none of a configuration that is wrong, which is said where it is read."""
+        found = [item.value for item in self._accepted("hook") if not item.keys]
+        with suppress(ConfigError):
+            layer = self.config()
+            if layer is not None and "hooks" in layer.values:
+                from agent_tui.config.schema import check
+                from agent_tui.tools.hooks import configured_hooks
+
+                check([layer])
+                found = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *found]
+        return [*found, *self._missing_guards()]
+
+    def _missing_guards(self) -> list[Hook]:
+        """What stands for hooks that were accepted and are not as they were, or gone: until the user has seen that,
+        they hold back what they held back."""
+        there = Counter((item.key, item.digest) for item in self._accepted("hook"))
+        record = (self._record or ()) if self.trusted else ()
+        missing = Counter((one.key, one.digest) for one in record if one.key[0] == "hook") - there
+        if not missing:
+            return []
+        from agent_tui.tools.hooks import missing_guard
+
+        return [guard for (_, source, name), _ in missing if (guard := missing_guard(name, source)) is not None]
+
+    def configured_servers(self) -> set[str]:
+        """The MCP servers of the configuration file that were accepted."""
+        return {item.name for item in self._accepted("MCP server") if item.keys}
+
+    def servers(self) -> ProjectServers:
+        """The MCP servers of ``.mcp.json``, and which of them wait."""
+        from agent_tui.tools.mcp.config import ProjectServers
+
+        if not self.has_servers:
+            return ProjectServers()
+        here = [item for item in self.brought.items if item.source == MCP_FILE.as_posix()]
+        why = "; ".join(item.problem for item in here if item.kind == "file")
+        servers = [item for item in here if item.kind == "MCP server"]
+        accepted = {item.name for item in self._accepted("MCP server") if item.source == MCP_FILE.as_posix()}
+        return ProjectServers(
+            {item.name: item.value for item in servers},
+            {item.name: item.problem or "" for item in servers if item.name not in accepted},
+            why,
+        )
+
+    def files(self) -> frozenset[Path]:
+        """The files of skills, commands and types of subagents that were accepted, as they are now."""
+        self.look()
+        return frozenset(item.value for kind in ("skill", "command", "subagent type") for item in self._accepted(kind))
+
+    def changed_since_accepted(self, files: Mapping[str, str]) -> list[str]:
+        """The paths among the ``fingerprint`` of a command's files that are not as the user accepted them; all of them
+        where the folder was never trusted."""
+        record = (self._record or ()) if self.trusted else ()
+        accepted = {path: digest for one in record for path, digest in one.files.items()}
+        return changed_files(accepted, files)
+
+    def _accepted(self, kind: str) -> Iterator[TrustItem]:
+        return (item for item in self.accepted if item.kind == kind)
+
+    @property
+    def lets_git_out(self) -> bool:
+        """Whether git may run outside the sandbox: every program that it would run by itself was accepted."""
+        return self.trusted and not any(item.kind == "git hook" for item in (*self.waiting, *self.refused))
+
+    # What is said
+
     def line(self) -> str:
-        """One line for the user; empty when nothing is ignored."""
-        ignored = places(self.root)
-        what = f"so {', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored" if ignored else ""
+        """One line for the user; empty where nothing is left out."""
+        left_out = [item for item in self.waiting if item.kind != "git hook"]
+        what = f"so {counted(left_out)} {'is' if len(left_out) == 1 else 'are'} ignored" if left_out else ""
+        review = "run /trust to review it (--trust trusts it as is)."
+        refused = _refusals(self.refused)
         match self.state:
             case "trusted":
-                return ""
+                return refused
             case "never":
-                return f"This folder is not trusted, {what}; run /trust (or --trust) to use them." if what else ""
+                line = f"This folder is not trusted, {what}; run /trust (or --trust) to use them." if what else ""
             case "unknown":
-                return f"This folder cannot be trusted: {self.content.problem}{f', {what}' if what else ''}."
+                return f"This folder cannot be trusted: {self.brought.problem}, so nothing of it is used."
             case "unconfirmed":
                 why = "This folder was trusted before its contents were checked"
+                line = f"{why}, {what}; {review}" if what else ""
             case "elsewhere":
-                why = "Another repository was trusted at this path"
+                line = f"Another repository was trusted at this path, {what}; {review}" if what else ""
             case "changed":
-                found = self.changes()
-                names = ", ".join(map(str, found[:MANY])) + (f" and {len(found) - MANY} more" * (len(found) > MANY))
-                why = f"This folder changed since you trusted it ({names})"
-        if not what and self.state != "changed":
-            return ""
-        return f"{why}{f', {what}' if what else ''}; run /trust to review it (--trust trusts it as is)."
+                named = [*(f"{item} {self._how(item)}" for item in self.waiting), *(f"{one} gone" for one in self.gone)]
+                more = f" and {len(named) - MANY} more" * (len(named) > MANY)
+                unused = "; not used until you have seen it" * bool(self.waiting)
+                line = f"Changed since you trusted this folder: {', '.join(named[:MANY])}{more}{unused}; {review}"
+        return " ".join(filter(None, (line, refused)))
 
-    def details(self) -> str:
-        """Returns what would be trusted, with what is different in it, file by file."""
-        found = self.changes()
-        if not found:
-            return "Nothing here needs your trust."
-        lines: list[str] = []
-        for change in found[:LISTED]:
-            lines += [f"  {change}", *(f"      {line}" for line in change.lines)]
-        if len(found) > LISTED:
-            lines.append(f"  … and {len(found) - LISTED:,} more files")
-        lines += _hook_lines(self.root)
-        return "\n".join(lines)
+    def _how(self, item: TrustItem) -> str:
+        before = self._before(item)
+        if before is None:
+            return "new"
+        changed = [
+            path for path in item.files.keys() | before.files.keys() if _digest(item, path) != before.files.get(path)
+        ]
+        return (
+            f"changed ({', '.join(spelled(path, line=True) for path in sorted(changed)[:2])})" if changed else "changed"
+        )
+
+    def _before(self, item: TrustItem) -> AcceptedItem | None:
+        """The item as it was accepted, where it is another one now."""
+        record = (self._record or ()) if self.trusted else ()
+        used = {(one.key, one.digest) for one in self.accepted}
+        return next((one for one in record if one.key == item.key and (one.key, one.digest) not in used), None)
+
+    def question(self) -> list[Shown]:
+        """Returns all that would be accepted, whole: what is new, and how what was accepted differs; then what cannot
+        be. ``accept`` takes what is shown here."""
+        self._take(self._read())
+        self._seen = self.brought
+        room = MOST_LINES
+        shown: list[Shown] = []
+        for item in self.waiting:
+            shown.append(self._shown(item, room))
+            room -= len(shown[-1].lines)
+        gone = "Gone since you trusted this folder"
+        for one in self.gone:
+            shown.append(Shown(gone, f"{one}", tuple(_lines("- ", one.texts.get("", "")))))
+        refused = "Cannot be trusted, whatever you answer"
+        for item in self.refused:
+            shown.append(Shown(refused, f"{item}: {spelled(item.problem, line=True)}", asked=False))
+        return shown
+
+    def _shown(self, item: TrustItem, room: int) -> Shown:
+        before = self._before(item)
+        how = "" if not self.trusted else ", new" if before is None else ", changed"
+        old = before.texts if before is not None else {}
+        title, lines, unshown = f"{item}{how}", list[str](), 0
+        if item.text and "\n" not in item.text and item.kind == "setting" and not old:
+            title = f"{spelled(item.name, line=True)} = {spelled(item.text)}, in {spelled(item.source, line=True)}{how}"
+        elif item.text:
+            is_other = "" in old and old[""] != item.text
+            front = "$ " if item.kind == "hook" else ""
+            lines += _difference(old[""], item.text) if is_other else _lines(front, item.text)
+        for path, file in item.files.items():
+            name, known = spelled(path, line=True), before.files.get(path) if before is not None else None
+            if known == file.digest:
+                lines.append(f"{name}: as you saw it")
+            elif file.text is None or len(lines) + file.text.count("\n") + len(file.text) // 80 > room:
+                unshown += 1
+                lines.append(f"{name}: {'' if path.endswith('/') else f'{size(file.size)}, '}cannot be shown here")
+            else:
+                count = plural(len(file.text.splitlines()), "line")
+                lines.append(f"{name}, {'changed' if known is not None else count}:")
+                lines += _difference(old[path], file.text) if path in old else _lines("    ", file.text)
+        if before is not None:
+            lines += [
+                f"{spelled(path, line=True)}: not run any more" for path in before.files if path not in item.files
+            ]
+        return Shown(KINDS[item.kind], title, tuple(lines), unshown)
 
 
-def _hook_lines(root: Path) -> list[str]:
-    """A line for each command that a folder would run by itself."""
-    from agent_tui.tools.hooks import project_hooks
+def counted(items: list[TrustItem]) -> str:
+    """``2 hooks, 1 MCP server``."""
+    numbers = Counter(item.kind for item in items)
+    return ", ".join(plural(numbers[kind], kind) for kind in KINDS if numbers[kind])
 
-    hooks = project_hooks(root)[0]
-    lines = [f"  would run at {hook.when}: {plain_line(hook.command, 300)}" for hook in hooks[:LISTED]]
-    return [*lines, *([f"  … and {len(hooks) - LISTED:,} more hooks"] if len(hooks) > LISTED else [])]
+
+def _refusals(items: tuple[TrustItem, ...]) -> str:
+    named = "; ".join(f"{item}: {spelled(item.problem, line=True)}" for item in items[:MANY])
+    return f"Not trusted: {named}{f'; and {len(items) - MANY} more' * (len(items) > MANY)}." if items else ""
+
+
+def _digest(item: TrustItem, path: str) -> str | None:
+    file = item.files.get(path)
+    return None if file is None else file.digest
+
+
+def _lines(front: str, text: str) -> list[str]:
+    return [front + spelled(line, line=True) for line in text.removesuffix("\n").split("\n")] if text else []
+
+
+def _difference(before: str, now: str) -> list[str]:
+    """The lines that differ, whole."""
+    lines = islice(difflib.unified_diff(before.split("\n"), now.split("\n"), n=0, lineterm=""), 2, None)
+    return [f"{line[0]} {spelled(line[1:], line=True)}" for line in lines if line[:1] in "+-"]

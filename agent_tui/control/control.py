@@ -39,6 +39,9 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 from agent_tui.tools.arguments import parse_arguments
 
+WHOLE = 1_000_000
+"""Cells of a rule that an option names: who answers by an option sees no other step."""
+
 QuestionKind = Literal["permission", "plan", "choice", "stop", "server"]
 OptionKind = Literal["allow_once", "allow_always", "reject", "choice"]
 
@@ -118,7 +121,7 @@ class Steer:
 
 @dataclass(slots=True, frozen=True)
 class SetModel:
-    """Talks to another model from the next message on."""
+    """Talks to another model from the next message on; without a name, to that of new sessions."""
 
     model: str
 
@@ -158,6 +161,32 @@ class Compact:
 
 
 @dataclass(slots=True, frozen=True)
+class GetServers:
+    """Every MCP server: its name, its state and a line about it."""
+
+
+@dataclass(slots=True, frozen=True)
+class ReconnectServer:
+    """Connects an MCP server anew."""
+
+    name: str
+
+
+@dataclass(slots=True, frozen=True)
+class StopTask:
+    """Ends a command or a subagent in the background."""
+
+    id: str
+
+
+@dataclass(slots=True, frozen=True)
+class RestoreFiles:
+    """Puts the files as they were before one of the user's messages; the conversation stays as it is."""
+
+    message: str
+
+
+@dataclass(slots=True, frozen=True)
 class Answer:
     """Answers the open question of that id; ``text`` is words, or a form's values as JSON."""
 
@@ -166,7 +195,10 @@ class Answer:
     text: str = ""
 
 
-Request: TypeAlias = Interrupt | Steer | SetModel | SetMode | SetThinking | GetContext | EditContext | Compact | Answer
+Request: TypeAlias = (
+    Interrupt | Steer | SetModel | SetMode | SetThinking | GetContext | EditContext | Compact | Answer
+    | GetServers | ReconnectServer | StopTask | RestoreFiles
+)  # fmt: skip
 ControlEvent: TypeAlias = Event | Question
 """What a caller hears. ``PermissionAsked``, ``PlanPresented``, ``QuestionAsked``, ``ServerAsked`` and ``StopAsked`` do
 not come."""
@@ -233,7 +265,9 @@ class Control:
                 agent.turns.steer(text, fitted, typed=first_paragraph(text))
                 return {}
             case SetModel(model):
-                info, _ = await agent.models.switch(model)
+                info, _ = await agent.models.switch(
+                    model or agent.parts.model_key or agent.parts.catalogue.default().key
+                )
                 return {"model": info.spec.key}
             case SetMode(mode):
                 known = next((each for each in PERMISSION_MODES if MODES_ELSEWHERE.get(mode, mode) == each), None)
@@ -259,6 +293,17 @@ class Control:
             case Compact(focus):
                 await agent.compaction.now(focus)
                 return {"total": agent.context.usage().total}
+            case GetServers():
+                told = agent.project.mcp_servers()
+                return {"servers": [{"name": name, "state": state, "detail": detail} for name, state, detail in told]}
+            case ReconnectServer(name):
+                return {"text": await agent.project.mcp_reconnect(name)}
+            case StopTask(task):
+                await agent.background.jobs.stop(task, "the user")
+                return {}
+            case RestoreFiles(message):
+                moved = await agent.branches.restore_files(message)
+                return {"restored": [str(path) for path in moved.put], "left": [*moved.left]}
             case Answer(question, options, text):
                 self._settle(question, options, text)
                 return {}
@@ -314,22 +359,23 @@ class Control:
             raise
 
     def _permission(self, asked: PermissionAsked) -> tuple[Question, Callable[[Sequence[str], str], None]]:
-        choices = {choice.key: choice for choice in permission_choices(asked) if not choice.feedback}
+        found = permission_choices(asked, most=WHOLE)
+        choices = {choice.key: choice for choice in found if not choice.feedback}
 
         def answer(chosen: Sequence[str], text: str) -> None:
             choice = choices[chosen[0] if chosen else "n"]
-            self._agent.permissions.answer(asked.request_id, choice.allow, choice.pattern, text)
+            self._agent.permissions.answer(asked.request_id, choice.allow, choice.offer, text)
 
         options = tuple(
             Option(
                 choice.key,
                 choice.label,
-                ("allow_always" if choice.pattern or asked.lasts else "allow_once") if choice.allow else "reject",
+                ("allow_always" if choice.offer is not None else "allow_once") if choice.allow else "reject",
                 text=not choice.allow and bool(asked.call_id),
             )
             for choice in choices.values()
         )
-        found = Question(
+        question = Question(
             asked.request_id,
             "permission",
             asked.summary,
@@ -341,7 +387,7 @@ class Control:
             reason=asked.reason,
             _settle=self._settle,
         )
-        return found, answer
+        return question, answer
 
     def _input_of(self, call_id: str) -> Metadata:
         """The arguments of a call as the model wrote them; empty where it is not of this session."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-import shutil
 import sqlite3
 import sys
 import time
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
-from agent_tui.context.trust import places
+from agent_tui.context.trust import FolderTrust, Shown, State
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
@@ -29,19 +28,21 @@ from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.messages import SEARCH_TOOL, AttachmentPart
 from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
+from agent_tui.pipes.programs import find_program, why_not_found
 from agent_tui.providers.catalog import shown_address
 from agent_tui.store.keys import KEYRING, KeyStore
 from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
 from agent_tui.tools.git.repository import version_and_commit
-from agent_tui.tools.rules.foreign import foreign_rules
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.tools.rules.standing import Which
 
 if TYPE_CHECKING:
+    from agent_tui.context.agents import AgentType
     from agent_tui.tools.mcp.manager import McpManager
 
 
@@ -67,9 +68,9 @@ class Project:
         return self._parts.workspace.git.branch
 
     @property
-    def folders(self) -> list[Path]:
-        """The folders in which files are read and attached without asking: the project and the folders added to it."""
-        return [self._parts.root, *self._parts.added_dirs]
+    def files(self) -> FileAccess:
+        """What is read and written in the user's name, held to the rules of the session."""
+        return self._parts.permissions.files
 
     def heard(self, own_words: str) -> None:
         """The user wrote this themselves: hosts named in it may be fetched from."""
@@ -101,7 +102,7 @@ class Project:
         known = {(which, rule) for which, rule, _ in rules}
         foreign = [row for row in parts.foreign.rules if row[:2] not in known]
         rules += [(which, rule, place) for which, rule, place in foreign if which != "allow"]
-        rules += [("allow", rule, SESSION) for rule in session.for_session]
+        rules += [("allow", rule, SESSION) for rule in parts.permissions.for_session]
         return rules + [("offered", rule, f"{OFFERED}{place}") for which, rule, place in foreign if which == "allow"]
 
     def add_permission_rule(self, which: Which, rule: str) -> None:
@@ -118,7 +119,7 @@ class Project:
         stored = self._parts.store.rules.remove(self._parts.root, rule)
         for which in (which for which, text in given if text == rule):
             self._parts.permissions.rules.forget(rule, which)
-        return self._parts.permissions.rules.forget_for_session(rule) or stored
+        return self._parts.permissions.forget_for_session(rule) or stored
 
     def tools(self) -> list[ToolRow]:
         """(name, group, description, tokens, enabled) of every tool."""
@@ -131,30 +132,31 @@ class Project:
         return [*found, *([(SEARCH_TOOL, "left out", why, None, False)] if why else [])]
 
     @property
-    def trusted(self) -> bool:
-        return self._trusting.trusted
+    def trust_state(self) -> State:
+        """How far the folder is trusted."""
+        return self._trusting.folder.state
 
-    def brings_along(self) -> bool:
-        """Returns whether there is anything to see before the folder is trusted."""
-        return bool(self._trusting.folder.changes())
+    @property
+    def trust_line(self) -> str:
+        """One line on what of the folder is not used, and why."""
+        return self._trusting.folder.line()
 
-    def trust_details(self) -> str:
-        """Returns what the folder brings along that is new to the user, or differs from what they trusted."""
-        return self._trusting.folder.details()
+    def trust_question(self) -> list[Shown]:
+        """Returns all that the folder brings along and that waits for the user, whole. What is shown is what ``trust``
+        accepts."""
+        return self._trusting.question()
 
-    def trust(self, sure: bool = False) -> str:
-        """Trusts the project's configuration, skills, commands and MCP servers from now on; one line on what came.
-
-        What changed since it was trusted is shown first, and asked about: ``sure`` is the answer. Only what was shown
-        is trusted; where it has changed since then, that is shown.
-        """
-        first = self._trusting.accept(sure)
-        if first is not None:
-            return first
+    def trust(self) -> str:
+        """Accepts what was shown last, from now on; one line on what that is. Empty, and nothing is accepted, where
+        nothing was shown or the folder has changed since."""
+        line = self._trusting.accept()
+        if not line:
+            return ""
         parts = self._parts
         settings = parts.reload() if parts.reload is not None else parts.settings
-        line = self._extensions.trusted(settings) if self._extensions is not None else "Trusted."
-        parts.foreign.become(foreign_rules([parts.root, Path.home()]))
+        if self._extensions is not None:
+            self._extensions.reload_servers(settings)
+        parts.foreign.become(self._trusting.folder.foreign_rules())
         of_config: list[tuple[Which, str]] = [("deny", rule) for rule in settings.permissions.deny]
         of_config += [("ask", rule) for rule in settings.permissions.ask]
         parts.permissions.rules.bring([*of_config, *parts.foreign.in_force()])
@@ -179,17 +181,28 @@ class Project:
 
     def hooks(self) -> list[tuple[str, HookState, str, str]]:
         """(source, state, when, command or what is wrong) of every hook, of those too that wait for trust."""
-        from agent_tui.tools.hooks import project_hooks
-
-        brought, problems = project_hooks(self._parts.root)
-        on, waits = self._state.hooks.all, () if self._trusting.trusted else brought
-        rows: list[tuple[str, HookState, str, str]] = [(h.source, "on", h.when, h.command) for h in on]
-        rows += [(hook.source, "waits", hook.when, hook.command) for hook in waits]
-        return rows + [(source, "problem", "", text) for source, text in problems]
+        folder = self._trusting.folder
+        rows: list[tuple[str, HookState, str, str]] = [
+            (h.source, "on", h.when, h.command) for h in self._state.hooks.all
+        ]
+        waiting = [item for item in (*folder.waiting, *folder.refused) if item.kind == "hook"]
+        rows += [(item.source, "waits", one_line(item.name, 100), item.text) for item in waiting]
+        return rows + [(source, "problem", "", one_line(text, 300)) for source, text in folder.brought.unused]
 
     def mcp_servers(self) -> list[Row]:
         """(name, state, detail) of every MCP server."""
         return [*self._extensions.mcp.servers()] if self._extensions is not None else []
+
+    def mcp_tools(self) -> list[tuple[str, str]]:
+        """(name, server) of every tool that a connected MCP server offers, both as they themselves say them."""
+        return self._extensions.mcp.offered_tools() if self._extensions is not None else []
+
+    def bring(self, agents: Sequence[AgentType], skills: Collection[str] | None) -> None:
+        """Has these types of subagents too, which win over those in files, and of the skills only those named (None:
+        all)."""
+        if self._extensions is not None:
+            self._extensions.agents.bring(agents)
+            self._extensions.skills.narrow(skills)
 
     async def mcp_reconnect(self, name: str) -> str:
         """Connects an MCP server again; one line on how that went."""
@@ -293,7 +306,7 @@ class Project:
         else:
             spec = self._state.runtime.info.spec if opened else parts.catalogue.default()
             info = await self._binder.facts_of(spec)
-        rows = await asyncio.to_thread(doctor, parts, info, self._trusting.trusted, self._pictures)
+        rows = await asyncio.to_thread(doctor, parts, info, self._pictures)
         rows += [("warn", "not used", line) for line in parts.foreign.unused]
         if self._extensions is not None:
             rows += [("ok", what, detail) for what, detail in await asyncio.to_thread(self._extensions.brought)]
@@ -358,7 +371,7 @@ def permission_rules(
     return rows + [("asked", rule, OTHERS) for _, rule in store.rules.of_others(root, identity)]
 
 
-def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = "") -> list[Row]:
+def doctor(parts: AgentParts, info: ModelInfo, pictures: str = "") -> list[Row]:
     """Checks of this installation: (ok, warn or fail; what; detail). ``pictures`` is how the terminal shows them, where
     it was asked already."""
     rows: list[Row] = [
@@ -369,25 +382,27 @@ def doctor(parts: AgentParts, info: ModelInfo, trusted: bool, pictures: str = ""
         version = _version(package)
         rows.append(("ok" if version else "fail", package, version or "missing; reinstall agent-tui"))
     rows += [
-        *_configuration(parts, trusted),
+        *_configuration(parts),
         _database(parts),
         _log(parts.paths.log_file),
         _model(info),
-        _folder(parts.root, trusted),
+        _folder(parts.trust),
     ]
     for program, use in (("git", "branch and status work"), ("rg", "grep works")):
-        found = shutil.which(program)
-        rows.append(("ok", program, found) if found else ("warn", program, f"not found; {use} without it, slower"))
+        found = find_program(program)
+        missing = f"{why_not_found(program)}; {use} without it, slower"
+        rows.append(("ok", program, found) if found else ("warn", program, missing))
     rows += [_sandbox(parts), _terminal(), *(("ok", what, detail) for what, detail in new_line_keys(os.environ))]
     rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
     return rows
 
 
-def _folder(root: Path, trusted: bool) -> Row:
+def _folder(trust: FolderTrust) -> Row:
     """That it is not trusted matters only where it brings something along."""
-    waits = not trusted and bool(places(root))
-    told = "trusted" if trusted else "not trusted: /trust shows what it brings" if waits else "not trusted"
-    return "warn" if waits else "ok", "folder", f"{root} ({told})"
+    trust.look()
+    waits = bool(trust.waiting or trust.refused)
+    words = f"{'not ' * (not trust.trusted)}trusted{': /trust shows what waits for you' * waits}"
+    return "warn" if waits else "ok", "folder", f"{trust.root} ({words})"
 
 
 def learned_rows(store: Store) -> list[Row]:
@@ -409,12 +424,13 @@ def learned_rows(store: Store) -> list[Row]:
     return rows
 
 
-def _configuration(parts: AgentParts, trusted: bool) -> Iterator[Row]:
+def _configuration(parts: AgentParts) -> Iterator[Row]:
     """The files that settings and themes are read from."""
     own, project = parts.paths.config_file, parts.root / PROJECT_CONFIG
     yield "ok", "configuration", f"{own}{'' if own.exists() else ' (missing; agent-tui config init creates it)'}"
     if project.exists():
-        yield "ok" if trusted else "warn", "project config", f"{project}{'' if trusted else ' (ignored until /trust)'}"
+        waits = any(item.source == PROJECT_CONFIG.as_posix() for item in (*parts.trust.waiting, *parts.trust.refused))
+        yield "warn" if waits else "ok", "project config", f"{project}{' (not all is used until /trust)' * waits}"
     yield "ok", "themes", str(parts.paths.themes)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from agent_tui.engine.about import Project
 from agent_tui.engine.binder import Binder
@@ -35,6 +36,11 @@ from agent_tui.models.messages import Message, ToolCallPart
 from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
 
+if TYPE_CHECKING:
+    from agent_tui.tools.hooks import Hook
+    from agent_tui.tools.mcp.manager import McpManager
+    from agent_tui.tools.starter import Ran
+
 
 class Agent:
     """A chat with one model in one project. All methods are to be called on the event loop's thread.
@@ -55,7 +61,7 @@ class Agent:
         """Who hears what happens, and what goes on in the background."""
         self.background = Background(events)
         """The commands and subagents that run beside the turns."""
-        trusting = Trusting(parts.trust, parts.trusted)
+        trusting = Trusting(parts.trust)
         self.mode = ModeControl(state)
         self.permissions = PermissionDesk(parts.permissions, events.publish, parts.jail.ready if parts.jail else None)
         """Asks whether a tool call may run."""
@@ -113,6 +119,10 @@ class Agent:
         """Calls ``callback`` with every event from now on; returns what ends that."""
         return self.events.subscribe(callback)
 
+    def bring_hooks(self, hooks: Sequence[Hook]) -> None:
+        """Runs these hooks too from now on: those of the program that drives the run."""
+        self._state.hooks.bring(hooks)
+
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises
         AgentError when the session cannot be opened."""
@@ -138,6 +148,8 @@ class Agent:
             parts.extensions.run_commands_with(self._output_of)
         if parts.extra_tools is not None:
             parts.extra_tools.start(self.context.tools_changed)
+        if parts.extensions is not None:
+            self.events.spawn(self._tell_idle_rules(parts.extensions.mcp), "rules")
         self.sessions.tell_standing()
         self._binder.tell_model_gone()
         for notice in parts.notices:
@@ -145,6 +157,21 @@ class Agent:
         self.mode.tell_reach()
         self._state.hooks.begin("resume" if conversation.path else "startup")
         self.turns.opened()
+
+    async def _tell_idle_rules(self, mcp: McpManager) -> None:
+        """Says which rules are about no MCP server that there is, or no tool of one that is connected."""
+        rules = self.parts.permissions.rules
+        told = rules.idle(mcp.known_tools())
+        self._tell_rules("warning", told)
+        await mcp.settled()
+        known = mcp.known_tools()
+        self._tell_rules("warning", [line for line in rules.idle(known) if line not in told])
+        self._tell_rules("info", rules.waiting([name for name, tools in known.items() if tools is None]))
+
+    def _tell_rules(self, level: Literal["info", "warning"], lines: Iterable[str]) -> None:
+        for line in lines:
+            said = one_line(line, 300)
+            self.events.publish(Notice(level, f"Permissions: {said}{'' if said.endswith('?') else '.'}", "rules"))
 
     async def inspect(self, *, editing: bool = False) -> ContextUsage:
         """Opens the session asked for without changing it, or ``editing`` what of it is sent, and returns what its next
@@ -191,6 +218,10 @@ class Agent:
         parts.store.close()
         if opened.lost is not None:
             raise opened.lost
+
+    async def run_beside(self, line: str, told: bytes, seconds: float) -> Ran:
+        """Runs a line of shell of the user's configuration, with all that their own commands have."""
+        return await self._state.starter.run(line, told, self.cwd, self._state.environment(True), seconds)
 
     async def shell(self, command: str) -> None:
         """Runs the user's own command; command and output join the conversation."""

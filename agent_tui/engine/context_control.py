@@ -15,7 +15,6 @@ from agent_tui.context.accounting.reports import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
 from agent_tui.context.past import History, Session, around
-from agent_tui.context.prompt import Stamp
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.calls import WORTH_NEAR, WORTH_TOKENS, count_exactly, undecided, worth_counting
@@ -41,6 +40,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import CacheForecast, Step
 from agent_tui.paths import in_project
+from agent_tui.tools.files.access import Stamp
 
 if TYPE_CHECKING:
     from agent_tui.engine.cache_forecast import CacheForecaster
@@ -57,7 +57,7 @@ class PrefixBuilder:
         self._workspace = state.parts.workspace
         self._toolbox = toolbox
         self._trusting = trusting
-        self._stable = StablePrefix()
+        self._stable = StablePrefix(denies=self._workspace.files.denies)
         self._stamps: dict[Path, Stamp | None] = {}
         self._left_out: tuple[str, ...] = ()
         self._grounds: list[object] = []
@@ -84,9 +84,13 @@ class PrefixBuilder:
         self.refresh()
 
     def look_at_trust(self) -> None:
-        """A folder that is no longer as it was trusted is not trusted any more, and the user is told."""
-        if (line := self._trusting.lapsed()) is not None:
+        """What changed of the folder since it was accepted is not used any more, and the user is told."""
+        changed, line = self._trusting.look()
+        if changed:
             self._state.hooks.reload()
+            if self._state.parts.extensions is not None:
+                self._state.parts.extensions.reload_servers()
+        if line:
             self._state.events.publish(Notice("warning", line, "untrusted"))
 
     async def look_at_files(self, *, documents_only: bool) -> bool:

@@ -42,6 +42,12 @@ class EditTargets:
             raise AgentError("Nothing to fold: every message in that range is dropped.")
         return left[0], left[-1]
 
+    def message_ids(self, ids: Sequence[str]) -> set[str]:
+        """The whole ids of messages, or of those whose parts are named. Raises AgentError for what there is not."""
+        whole = {message.id for message in self._state.conversation.path}
+        heads = (id.partition("#")[0] for id in ids)
+        return {head if head in whole else self.named(head).id for head in heads}
+
     def named(self, id: str) -> Message:
         """The message of the conversation with an id, short or long. Raises AgentError."""
         conversation, id = self._state.conversation, id.partition("#")[0]

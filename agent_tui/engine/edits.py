@@ -23,7 +23,7 @@ from agent_tui.engine.conversation import patiently
 from agent_tui.engine.edit_targets import EditTargets
 from agent_tui.engine.runner import Runner
 from agent_tui.engine.state import AgentState, RunState
-from agent_tui.engine.toolbox import told
+from agent_tui.engine.toolbox import mode_told
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
@@ -63,6 +63,8 @@ class EditPlan:
     reasoning: int
     behind: int
     line: str
+    more: int = 0
+    """Messages of these that were not chosen, and go with those that were."""
     again: int = 0
     """Tokens of what goes that the next message of the user's tells again: the permission mode."""
 
@@ -98,9 +100,30 @@ class Edits:
         where that cannot be."""
         if self._state.run.now is not RunState.LOOKING:
             self._state.conversation.require_writable()
-        return self._planned(self._record("drop", self._targets.droppable(ids)))[0]
+        wanted, chosen = self._targets.droppable(ids), self._targets.message_ids(ids)
+        more = sum(each.partition("#")[0] not in chosen for each in wanted)
+        return self._planned(self._record("drop", wanted), more)[0]
 
-    def _planned(self, record: CompactionRecord) -> tuple[EditPlan, ContextUsage]:
+    def refusal(self, ids: Sequence[str]) -> str:
+        """Returns why these messages cannot be dropped now; empty where they can."""
+        try:
+            self._state.conversation.require_writable()
+            self._targets.droppable(ids)
+        except AgentError as error:
+            return str(error)
+        return ""
+
+    @property
+    def undoable(self) -> bool:
+        """Whether there is an edit that ``undo`` would take back."""
+        try:
+            self._state.conversation.require_writable()
+            self._newest()
+        except AgentError:
+            return False
+        return True
+
+    def _planned(self, record: CompactionRecord, more: int = 0) -> tuple[EditPlan, ContextUsage]:
         """The plan of a drop, and the numbers after it."""
         wanted, runtime, before = parts_of(record), self._state.runtime, self._context.usage()
         inputs = self._inputs_with(record)
@@ -122,6 +145,7 @@ class Edits:
             max(0, reasoning),
             behind,
             "",
+            more,
             self._told_again(before, inputs.view),
         )
         return replace(made, line=_plan_line(made, then, now)), after
@@ -308,7 +332,7 @@ class Edits:
 
     def _told_again(self, usage: ContextUsage, view: Sequence[SentMessage]) -> int:
         """Tokens of the note on the permission mode, where a view without what is dropped has none any more."""
-        if told(view) is not None or told(self._state.conversation.view()) is None:
+        if mode_told(view) is not None or mode_told(self._state.conversation.view()) is None:
             return 0
         rows = (leaf for row in usage.rows for leaf in row.leaves() if leaf.attachment is not None)
         return sum(leaf.tokens for leaf in rows if leaf.label == TOLD_MODE)
@@ -433,7 +457,9 @@ def _reasoning(usage: ContextUsage) -> int:
 
 def _plan_line(plan: EditPlan, then: float | None, now: float | None) -> str:
     less = f"{interval(plan.freed, plan.spread, True)} tokens less per request"
-    freed = f"Drops {_count(plan.part_ids)}: {less if plan.freed > 0 else NOTHING_FREED}"
+    with_it = "an answer and the results of its calls go together"
+    because = f" ({plan.more:,} more than chosen: {with_it})" if plan.more else ""
+    freed = f"Drops {_count(plan.part_ids)}{because}: {less if plan.freed > 0 else NOTHING_FREED}"
     if plan.again and plan.freed > 0:
         freed += f", {tokens(plan.again, True)} of which your next message sends again (the permission mode)"
     if plan.reasoning:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import date
 from operator import itemgetter
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_tui.config import Settings
 from agent_tui.context.agents import AgentType, AgentTypes
-from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, Stamp, environment_text, git_facts, stamp
+from agent_tui.context.brought import TrustItem
+from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, environment_text, git_facts
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
-from agent_tui.context.trust import FolderTrust, places
+from agent_tui.context.trust import FolderTrust, Shown, counted
 from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
@@ -27,12 +28,17 @@ from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
-from agent_tui.text.numbers import plural, size
+from agent_tui.text.frames import attribute, framed
+from agent_tui.text.numbers import plural
 from agent_tui.tools.base import Tool
 from agent_tui.tools.builtin.conversation import SkillTool
+from agent_tui.tools.files.access import BadFile, FileAccess, Stamp
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.offer import McpPrompt, RememberedOffers
 from agent_tui.tools.registry import SessionTools
+
+if TYPE_CHECKING:
+    from agent_tui.tools.starter import Starter
 
 ToolRow = tuple[str, str, str, int | None, bool]
 
@@ -62,6 +68,13 @@ class ExtraTools(Protocol):
     async def close(self) -> None: ...
 
 
+def starter_for(trust: FolderTrust, paths: Paths) -> Starter:
+    """What starts the commands of a project, and those of the user's that run in it by themselves."""
+    from agent_tui.tools.starter import Starter
+
+    return Starter(trust.root, paths.cache / "bytecode", trust.changed_since_accepted, lambda: trust.lets_git_out)
+
+
 class Extensions:
     """Cheap to make: files are read with the first request, servers started by ``tools.start``.
 
@@ -74,25 +87,31 @@ class Extensions:
         self,
         settings: Settings,
         paths: Paths,
-        root: Path,
+        files: FileAccess,
         cwd: Path,
         trust: FolderTrust,
         home: Path | None = None,
         offers: RememberedOffers | None = None,
-        added: Sequence[Path] = (),
     ) -> None:
-        self._root = root
+        self._root, added = files.root, files.folders[1:]
         self._trust = trust
-        trusted = trust.trusted
-        self.memory = MemoryFiles(paths.config, root, cwd, home or Path.home())
-        self.skills = Skills(paths.config, home or Path.home(), root, trusted, trust.holds)
-        self.agents = AgentTypes(paths.config, home or Path.home(), root, trusted, trust.holds)
+        self._configured, self._brought = settings.mcp, trust.configured_servers()
+        self.memory = MemoryFiles(paths.config, files, cwd, home or Path.home())
+        self.skills = Skills(paths.config, home or Path.home(), files, trust.files)
+        self.agents = AgentTypes(paths.config, home or Path.home(), files, trust.files)
         self.mcp = McpManager(
-            settings.mcp, settings.tools, root, trusted, log_file=paths.log_file, remembered=offers, added=added
+            settings.mcp,
+            settings.tools,
+            self._root,
+            trust.servers(),
+            log_file=paths.log_file,
+            remembered=offers,
+            added=added,
+            starter=lambda: starter_for(trust, paths),
         )
         self._shell: Shell | None = None
         self.commands = UserCommands(
-            paths.config, home or Path.home(), root, trusted, self._prompts, trust.holds, self._output_of
+            paths.config, home or Path.home(), files, trust.files, self._prompts, self._output_of
         )
         self.tools = SessionTools(self.mcp, SkillTool(self.skills.find, self.skills.names))
 
@@ -104,16 +123,14 @@ class Extensions:
         notices = [Notice("info", line, "untrusted")] if line else []
         return notices + [Notice("warning", plain_line(text, 300), "bad_file") for text in broken]
 
-    def trusted(self, settings: Settings) -> str:
-        """The folder is trusted now: reads what was ignored, with the settings as they are in a trusted folder;
-        returns a line saying what."""
-        self.skills.trust()
-        self.agents.trust()
-        self.commands.trust()
-        self.mcp.reload(settings.mcp, True)
-        self.skills.refresh()
-        read = ", ".join(places(self._root))
-        return f"{self._root} is trusted. " + (f"Now read: {read}." if read else "Nothing was ignored.")
+    def reload_servers(self, settings: Settings | None = None) -> None:
+        """Something else of the project is accepted now: servers start, and end. ``settings`` are new ones."""
+        now = self._trust.configured_servers()
+        if settings is not None:
+            self._configured, self._brought = settings.mcp, now
+        gone = self._brought - now
+        servers = {name: server for name, server in self._configured.items() if name not in gone}
+        self.mcp.reload(servers, self._trust.servers())
 
     async def ready(self) -> None:
         """Waits for the MCP servers that a run cannot do without; others never delay a request. Raises
@@ -283,30 +300,42 @@ def tool_rows(
 
 
 class Trusting:
-    """Follows a folder's trust: what changes in the folder ends it, and that is told once."""
+    """Follows a folder's trust: what changes in the folder waits for the user, and that is told once."""
 
-    def __init__(self, folder: FolderTrust, trusted: bool) -> None:
+    def __init__(self, folder: FolderTrust) -> None:
         self.folder = folder
-        self.trusted = trusted
+        self._asked: tuple[TrustItem, ...] | None = None
+        self._accepted, self._waiting = self._now()
 
-    def lapsed(self) -> str | None:
-        """Looks at the folder; the line for the user when it is no longer as it was trusted."""
-        if not self.trusted or self.folder.holds():
-            return None
-        self.trusted = False
-        return self.folder.line()
-
-    def accept(self, sure: bool) -> str | None:
-        """Trusts what was shown; None when that is done, else what the user has to see first."""
+    def _now(self) -> tuple[frozenset[str], frozenset[str]]:
         folder = self.folder
-        if not sure and folder.state != "never":
-            first = folder.line() or "This folder is not trusted."
-        elif not folder.accept():
-            first = "It has just changed; nothing is trusted yet. Review it again."
-        else:
-            self.trusted = True
-            return None
-        return f"{first}\n{folder.details()}\nRun /trust yes to trust exactly this."
+        waiting = [*(item.digest for item in folder.waiting), *(f"gone {one.digest}" for one in folder.gone)]
+        return frozenset(item.digest for item in folder.accepted), frozenset(waiting)
+
+    def look(self) -> tuple[bool, str]:
+        """Looks at the folder: whether something else is accepted now, and the line for the user where something waits
+        that did not before."""
+        self.folder.look()
+        accepted, waiting = self._accepted, self._waiting
+        self._accepted, self._waiting = self._now()
+        return accepted != self._accepted, self.folder.line() if self.folder.trusted and self._waiting - waiting else ""
+
+    def question(self) -> list[Shown]:
+        """Returns what is to be shown before it is accepted."""
+        shown = self.folder.question()
+        self._asked = self.folder.brought.items
+        return shown
+
+    def accept(self) -> str:
+        """Trusts what was shown; one line on what that was. Empty where it was not shown, or is no longer that."""
+        folder = self.folder
+        if self._asked != folder.brought.items:
+            return ""
+        waited = [*folder.waiting]
+        if not folder.accept():
+            return ""
+        self._accepted, self._waiting = self._now()
+        return f"Trusted: {counted(waited)}." if waited else f"{folder.root} is trusted."
 
 
 MAX_DOCUMENT_BYTES = 2_000_000
@@ -321,18 +350,16 @@ class Workspace:
 
     def __init__(
         self,
-        root: Path,
+        files: FileAccess,
         cwd: Path,
-        added_dirs: Sequence[Path] = (),
         brought: Sequence[Callable[[], list[SystemBlock]]] = (),
         today: Callable[[], date] = date.today,
         watched: Callable[[], list[Path]] = list,
         system: str = SYSTEM_PROMPT,
         appended: Sequence[str] = (),
     ) -> None:
-        self._root = root
+        self.files, self._root, self._added = files, files.root, files.folders[1:]
         self.cwd = cwd
-        self._added = list(added_dirs)
         self._brought = brought
         self._today = today
         self._watched = watched
@@ -384,7 +411,7 @@ class Workspace:
         blocks = [
             SystemBlock("system", self._system, "system", "System prompt"),
             *(SystemBlock("system", text, "appended", "Appended instructions") for text in self._appended),
-            SystemBlock("environment", self.environment, "environment", "Environment"),
+            SystemBlock("environment", framed("environment", self.environment), "environment", "Environment"),
             *(block for brought in self._brought for block in brought()),
         ]
         return sorted(blocks, key=lambda block: FIXED_ROWS[block.row].sent)
@@ -395,26 +422,31 @@ class Workspace:
 
     def pinnable(self, path: str) -> str:
         """The absolute path of a file that can be pinned. Raises AgentError when it cannot."""
-        resolved = self.resolve(path)
-        _read(Path(resolved))
-        return resolved
+        try:
+            return str(self.files.read_whole(self.cwd / with_home(path), MAX_DOCUMENT_BYTES, "own").path)
+        except BadFile as error:
+            raise AgentError(f"Cannot pin {path}: it {error}.") from None
 
     def stamps(self, pinned: Sequence[str]) -> dict[Path, Stamp | None]:
         """The stamps that tell whether memory files and pinned files are as they were. May be called in a thread."""
-        return {path: stamp(path) for path in (*self._watched(), *map(Path, pinned))}
+        return {path: self.files.stamp(path) for path in (*self._watched(), *map(Path, pinned))}
 
     def documents(self, pinned: Sequence[str]) -> tuple[list[SystemBlock], list[str]]:
-        """The pinned files as they are now, and one line for each that cannot be read any more."""
+        """The pinned files as they are now, and one line for each that cannot be read any more. Those from outside the
+        project count as read from now on."""
         blocks: list[SystemBlock] = []
         problems: list[str] = []
         for path in pinned:
             try:
-                text = _read(Path(path))
-            except AgentError as error:
-                problems.append(f"Not sent: {error}")
+                data = self.files.read_whole(Path(path), MAX_DOCUMENT_BYTES, "exact").data
+            except BadFile as error:
+                problems.append(f"Not sent: the pinned {path} {error}.")
                 continue
+            self.files.note(Path(path))
+            text = data.decode("utf-8", "replace")
             name = str(Path(path).relative_to(self._root)) if Path(path).is_relative_to(self._root) else path
-            blocks.append(SystemBlock("documents", f'<document path="{name}">\n{text}\n</document>', name, name, path))
+            block = framed("document", text, attribute("path", name))
+            blocks.append(SystemBlock("documents", block, name, name, path))
         return blocks, problems
 
 
@@ -437,17 +469,3 @@ def update_text(then: str, now: str) -> str:
 def _facts(environment: str) -> list[str]:
     """The entries of an environment text; an entry may have several lines."""
     return ["- " + entry for entry in environment.split("\n- ")[1:]]
-
-
-def _read(path: Path) -> str:
-    try:
-        if not path.is_file():
-            raise AgentError(f"{path} is not a file.")
-        if path.stat().st_size > MAX_DOCUMENT_BYTES:
-            raise AgentError(f"{path} is larger than {size(MAX_DOCUMENT_BYTES)}; pin a smaller file.")
-        data = path.read_bytes()
-    except OSError as error:
-        raise AgentError(f"Cannot read {path}: {error.strerror or error}.") from error
-    if b"\0" in data:
-        raise AgentError(f"{path} is a binary file; only text can be pinned.")
-    return data.decode("utf-8", "replace")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
     from agent_tui.tools.hooks import Answer, Hook
+    from agent_tui.tools.starter import Starter
 
 T = TypeVar("T")
 
@@ -51,7 +53,8 @@ _LINE = 300
 @dataclass(slots=True, frozen=True)
 class Facts:
     """The session as it is when an event is fired. ``environment`` is that of hooks; of the ``own`` ones all that the
-    program has. ``numbers`` makes the JSON of the context, in a thread."""
+    program has; ``starter`` starts them. ``numbers`` makes the JSON of the context and ``transcript`` the file of the
+    conversation, both in a thread."""
 
     session: str
     root: Path
@@ -60,7 +63,9 @@ class Facts:
     spill: Path
     secrets: Redactor
     environment: Callable[[bool], Mapping[str, str]]
+    starter: Starter
     numbers: Callable[[], Metadata] | None = None
+    transcript: Callable[[], Path] | None = None
 
 
 class Hooks:
@@ -82,21 +87,27 @@ class Hooks:
         self._listen = listen
         self._facts = facts
         self._hooks: Sequence[Hook] = ()
+        self._brought: Sequence[Hook] = ()
         self._inside = inside
         self._pending: list[AttachmentPart] = []
         self._starting: asyncio.Task[None] | None = None
         self._told: set[tuple[Hook, str]] = set()
-        self._begun = self._notified = False
+        self._begun = self._notified = self._untold = False
         self.events: frozenset[str] = frozenset()
         self.reload()
 
     def reload(self) -> None:
         """Finds them again: the folder was trusted, or is not any more."""
-        self._hooks = self._read() if self._read is not None else ()
+        self._hooks = [*(self._read() if self._read is not None else ()), *self._brought]
         self.events = frozenset(hook.event for hook in self._hooks)
         if "Notification" in self.events and not self._notified:
             self._notified = True
             self._listen(self._notify)
+
+    def bring(self, hooks: Sequence[Hook]) -> None:
+        """Runs these too from now on: those of the program that drives the run."""
+        self._brought = hooks
+        self.reload()
 
     @property
     def all(self) -> Sequence[Hook]:
@@ -235,7 +246,7 @@ class Hooks:
 
     async def fire(self, event: str, subjects: Sequence[str] = (), **said: object) -> Answer:
         """Runs the hooks of an event side by side; what they answer together. What there is to tell of them is told."""
-        from agent_tui.tools.hooks import Answer, answer_of, run_hook
+        from agent_tui.tools.hooks import Answer, answer_of, run_callback, run_refused
 
         hooks = [hook for hook in self._hooks if hook.event == event and hook.concerns(subjects)]
         hooks = list({hook.command: hook for hook in reversed(hooks)}.values())[::-1]
@@ -245,7 +256,7 @@ class Hooks:
         facts = self._facts()
         told = {
             "session_id": facts.session,
-            "transcript_path": None,
+            "transcript_path": await self._transcript(facts),
             "cwd": str(facts.cwd),
             "permission_mode": MODES_OF_HOOKS.get(facts.mode, facts.mode),
             "hook_event_name": event,
@@ -255,7 +266,13 @@ class Hooks:
         if facts.numbers is not None:
             told["context"] = await asyncio.to_thread(facts.numbers)
         payload = json.dumps(told).encode() + b"\n"
-        running = (run_hook(hook, payload, facts.cwd, facts.root, facts.environment(hook.own)) for hook in hooks)
+        root, run = {"CLAUDE_PROJECT_DIR": str(facts.root)}, facts.starter.run
+        running = (
+            run(hook.command, payload, facts.cwd, {**facts.environment(hook.own), **root}, hook.seconds)
+            if hook.call is None and not hook.refused
+            else (run_refused(hook) if hook.refused else run_callback(hook, told))
+            for hook in hooks
+        )
         for hook, ran in zip(hooks, await asyncio.gather(*running), strict=True):
             answer = answer_of(hook, ran, told)
             if answer.choice == "allow" and not hook.own:
@@ -268,6 +285,16 @@ class Hooks:
             text and cut(_harmless(text, facts), MOST_ADDED) for text in (together.blocked, together.ends, together.why)
         )
         return replace(together, blocked=blocked, ends=ends, why=why or "")
+
+    async def _transcript(self, facts: Facts) -> str:
+        """The file of the conversation; one that cannot be written is told once, and is not there."""
+        try:
+            return str(await asyncio.to_thread(facts.transcript)) if facts.transcript is not None else os.devnull
+        except OSError as error:
+            if not self._untold:
+                self._untold = True
+                self._say("warning", f"The transcript for hooks cannot be written: {error}.", facts, "hook_failed")
+            return os.devnull
 
     def _told_of(self, hook: Hook, problem: str, facts: Facts) -> None:
         """One line on what is wrong with a hook, until it is right again."""

@@ -21,6 +21,7 @@ from agent_tui.models.events import (
     QuestionAnswer,
     QuestionAsked,
     QuestionClosed,
+    RuleOffer,
 )
 from agent_tui.models.messages import FEEDBACK, PLAN_TOOL, REFUSED, ToolCallPart, new_id
 from agent_tui.records import dataclass
@@ -142,6 +143,7 @@ class _Open:
     future: asyncio.Future[_Answer | Decision]
     tool: str
     intent: Intent
+    offers: Sequence[RuleOffer] = ()
     again: bool = False
     """It is about a command that has run in ``look``."""
     deciding: asyncio.Task[None] | None = None
@@ -151,7 +153,7 @@ class _Open:
 @dataclass(slots=True, frozen=True)
 class _Answer:
     allow: bool
-    pattern: str | None
+    offer: RuleOffer | None
     feedback: str
 
 
@@ -193,24 +195,49 @@ class PermissionDesk:
             return self._allowed(call, name, intent, decision, asker)
         return self._denied(intent, decision)
 
-    async def _judged(self, name: str, intent: Intent) -> Decision:
+    async def _judged(self, name: str, intent: Intent, permissions: Permissions | None = None) -> Decision:
+        """The decision by the permissions of now, or by others."""
+        judge = permissions or self.permissions
         async with self._deciding:
-            decision = await self._decide(name, intent)
+            decision = await self._decide(name, intent, judge)
         question = decision.if_stopped
         if decision.action == "allow" and question is not None and (intent.goes_on or question.network):
             # What goes on cannot begin again, and what needs the network would only find that it has none.
-            return self.permissions.put(name, intent, question)
+            return judge.put(name, intent, question)
         return decision
 
-    async def _decide(self, name: str, intent: Intent) -> Decision:
+    async def _decide(self, name: str, intent: Intent, judge: Permissions) -> Decision:
         # What commands may read is no question for a file tool either.
-        held = intent.kind == "command" or (intent.kind == "read" and not self.permissions.inside(intent.paths))
+        held = intent.kind == "command" or (intent.kind == "read" and not judge.inside(intent.paths))
         if held and self._ready is not None:
             await self._ready()
         if held or intent.kind == "network":
             # It may look through folders for links and for what a rule denies, and ask git what the project names.
-            return await asyncio.to_thread(self.permissions.decide, name, intent)
-        return self.permissions.decide(name, intent)
+            return await asyncio.to_thread(judge.decide, name, intent)
+        return judge.decide(name, intent)
+
+    async def _offers(
+        self, name: str, intent: Intent, decision: Decision, stopped: Stopped | None
+    ) -> Sequence[RuleOffer]:
+        """The rules that an answer may add: those after which nothing of the call would be asked any more. What was
+        ``stopped`` of a command is asked about as one: rules for half of it are none."""
+        needs: list[str] = []
+        if intent.kind == "command" and decision.network and decision.domain == "work":
+            needs = self.permissions.network_rules(intent.command or "", stopped.hosts if stopped else ())
+            if stopped is not None and not needs:
+                return ()
+        folders = stopped.rules if stopped is not None else ()
+        reach = [*folders, *needs]
+        if stopped is not None and (stopped.ports or stopped.writes != bool(folders)):
+            reach = []
+        patterns = [*decision.patterns, *(needs if stopped is not None else ())] if decision.patterns else []
+        offers = [RuleOffer(tuple(needs))] if needs and reach == needs else []
+        offers += [RuleOffer(tuple(patterns))] if patterns else []
+        offers += [RuleOffer((rule,), "session") for rule in decision.session]
+        if intent.kind == "command" and (rules := reach or patterns):
+            offers.append(RuleOffer(tuple(rules), "session"))
+        judged = [(await self._judged(name, intent, self.permissions.after(offer)), offer) for offer in offers]
+        return [offer for found, offer in judged if found.action == "allow"]
 
     async def _again(
         self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped
@@ -222,13 +249,12 @@ class PermissionDesk:
             network = question.network or (
                 stopped.network and not open_already and self.permissions.network in ("ask", "registries")
             )
-            session = [*question.session, *stopped.rules]
             reason = f"wants {stopped.what}" + (f"; {question.shows}" if question.shows else "")
-            question = replace(question, reason=reason, network=network, session=session)
+            question = replace(question, reason=reason, network=network)
             decision = self.permissions.put(name, intent, question)
             if decision.action == "deny":
                 return self._denied(intent, decision)
-            return await self._ask(call, name, intent, decision, asker, again=True, hosts=stopped.hosts)
+            return await self._ask(call, name, intent, decision, asker, stopped)
 
     def _denied(self, intent: Intent, decision: Decision) -> Verdict:
         why = decision.message or decision.reason
@@ -243,13 +269,8 @@ class PermissionDesk:
         intent: Intent,
         decision: Decision,
         asker: str,
-        again: bool = False,
-        hosts: Sequence[str] = (),
+        stopped: Stopped | None = None,
     ) -> Verdict:
-        if intent.kind == "command" and decision.network and decision.domain == "work":
-            # What is granted holds for every command; "yes, this once" opens the whole network to this one.
-            rules = self.permissions.network_rules(intent.command or "", hosts)
-            decision = replace(decision, patterns=[*rules, *decision.patterns], session=[*rules, *decision.session])
         if intent.ask_hooks is not None:
             choice, why = await intent.ask_hooks()
             if choice == "deny":
@@ -258,23 +279,15 @@ class PermissionDesk:
                 return self._allowed(call, name, intent, decision, asker)
         request_id = new_id("ask")
         future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
-        self._open[request_id] = _Open(future, name, intent, again)
+        question = self._open[request_id] = _Open(future, name, intent, again=stopped is not None)
         display = intent.display or {"kind": "text", "text": intent.summary}
-        reason = decision.reason + self._where(intent, decision, again)
-        self._publish(
-            PermissionAsked(
-                request_id,
-                call.call_id,
-                name,
-                intent.summary,
-                display,
-                decision.patterns,
-                f"{asker}: {reason}" if asker else reason,
-                decision.session,
-                lasts=bool(decision.grants),
-            )
-        )
+        reason = decision.reason + self._where(intent, decision, stopped is not None)
+        reason = f"{asker}: {reason}" if asker else reason
         try:
+            question.offers = await self._offers(name, intent, decision, stopped)
+            if not future.done():  # a change of the mode may have answered it meanwhile
+                offers = question.offers
+                self._publish(PermissionAsked(request_id, call.call_id, name, intent.summary, display, offers, reason))
             answer = await future
         except BaseException:
             self._publish(PermissionAnswered(request_id, False))
@@ -289,17 +302,33 @@ class PermissionDesk:
         self._publish(PermissionAnswered(request_id, answer.allow))
         if answer.allow:
             self.permissions.seen_remotes(decision)
-            if answer.pattern is not None and answer.pattern in decision.session:
-                self.permissions.allow_for_session(answer.pattern)
-            elif answer.pattern is not None:
-                # What was chosen and no more: a question about two programs is no answer for both.
-                self.permissions.rules.remember([answer.pattern])
-            if (answer.pattern or "").startswith("network(") and self.permissions.tells_hosts_apart():
-                decision = replace(decision, network=False)
+            if answer.offer is not None:
+                return await self._accepted(call, name, intent, decision, asker, stopped, answer.offer)
             return self._allowed(call, name, intent, decision, asker)
         feedback = answer.feedback.strip()
         rest = f"{FEEDBACK} {feedback}" if feedback else "Do not try it again as is."
         return Verdict(False, f"{REFUSED} {rest}")
+
+    async def _accepted(
+        self,
+        call: ToolCallPart,
+        name: str,
+        intent: Intent,
+        decision: Decision,
+        asker: str,
+        stopped: Stopped | None,
+        offer: RuleOffer,
+    ) -> Verdict:
+        """The verdict once rules were given: they allow the call, and not the answer that brought them."""
+        self.permissions.accept(offer)
+        now = await self._judged(name, intent)
+        if now.action == "deny":
+            return self._denied(intent, now)
+        if now.action == "ask":
+            return await self._ask(call, name, intent, now, asker, stopped)
+        if any(rule.startswith("network(") for rule in offer.rules) and self.permissions.tells_hosts_apart():
+            decision = replace(decision, network=False)
+        return self._allowed(call, name, intent, decision, asker)
 
     def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> Verdict:
         self.permissions.passed(name, intent, decision)
@@ -323,13 +352,15 @@ class PermissionDesk:
             return f" · runs again, with the network{apart}" if decision.network else " · runs again in the sandbox"
         return " · runs in the sandbox" + (f", with the network open{apart}" if decision.network else "")
 
-    def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
-        """The user's word; ``pattern`` is remembered for the project. An answer to a question that is no longer open
-        does nothing."""
+    def answer(self, request_id: str, allow: bool, offer: RuleOffer | None = None, feedback: str = "") -> None:
+        """The user's word, and with a yes the rules that come into force. An answer to a question that is no longer
+        open does nothing. Raises AgentError for rules that were not offered."""
         question = self._open.get(request_id)
         if question is None or question.future.done():
             return
-        given = _Answer(allow, pattern, feedback)
+        if offer is not None and offer not in question.offers:
+            raise AgentError("These rules were not offered with the question.")
+        given = _Answer(allow, offer, feedback)
         if allow and question.deciding is not None:
             question.deciding.add_done_callback(lambda _: _settle(question.future, given))
         else:
@@ -345,7 +376,7 @@ class PermissionDesk:
             await before
         mode = self.permissions.mode
         try:
-            decision = await self._decide(question.tool, question.intent)
+            decision = await self._decide(question.tool, question.intent, self.permissions)
         except Exception as error:  # the call fails with it, as at a first decision
             if not question.future.done():
                 question.future.set_exception(error)

@@ -7,6 +7,7 @@ import difflib
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
+from pathlib import Path
 
 from agent_tui.context.anchor import SentPrefixes
 from agent_tui.context.tokens import char_tokens
@@ -16,7 +17,7 @@ from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, Syste
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
-from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH
 
 FILE_ROWS: tuple[RowId, ...] = ("memory", "documents")
 """Rows whose parts are files: others may write them while the session runs."""
@@ -176,10 +177,13 @@ class _Sent:
 
 
 class StablePrefix:
-    """Decides for one session and model which bytes its requests begin with."""
+    """Decides for one session and model which bytes its requests begin with: none of a file that a rule ``denies``
+    reading, though it was sent before."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
-        self._now = now
+    def __init__(
+        self, now: Callable[[], float] = time.time, denies: Callable[[Path], bool] = lambda path: False
+    ) -> None:
+        self._now, self._denies = now, denies
         self._built: dict[str, _Sent] = {}
         self._prefixes = SentPrefixes()
 
@@ -237,7 +241,8 @@ class StablePrefix:
             if (key := step.fixed_fingerprint) not in known:
                 self._restore(step, fresh)
                 sent = self._built.get(key)
-                known[key] = sent if sent is not None and (sent.pinned, sent.others) == (pinned, others) else None
+                holds = sent is not None and (sent.pinned, sent.others) == (pinned, others) and self._may_send(sent)
+                known[key] = sent if holds else None
             if (sent := known[key]) is None:
                 continue
             if self._prefixes.begins_with(step):
@@ -247,6 +252,9 @@ class StablePrefix:
             if newest is None and not any(moment > sent_at for moment in moments):
                 newest = step, sent
         return newest
+
+    def _may_send(self, sent: _Sent) -> bool:
+        return not any(self._denies(Path(block.path)) for block in sent.blocks if block.path)
 
     def _restore(self, step: Step, fresh: RequestPrefix) -> None:
         """Knows the beginning of a request though another process sent it: where its files' text was stored, and all

@@ -16,12 +16,12 @@ from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import store_failure
 from agent_tui.engine.questions import PermissionDesk
 from agent_tui.engine.state import STILL_OPENING, AgentState, RunState
-from agent_tui.engine.toolbox import Background, ToldMode, Toolbox
+from agent_tui.engine.toolbox import Background, ToldMode, Toolbox, mode_told
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.waiting import AGAIN, Next, Waiting, wordless
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, ToolError
-from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded
+from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded, WaitingMessage
 from agent_tui.models.failure import inner_failure
 from agent_tui.models.messages import (
     NESTED,
@@ -81,7 +81,7 @@ class TurnRelay:
         """What the next message of the user's would bring of what the model does not know yet."""
         view, message = self._state.conversation.view(), Message("", "user")
         update = self._workspace.environment_update(view)
-        self._told_mode.tell(message, view)
+        self._told_mode.tell(message, mode_told(view))
         told = [part for part in message.parts if isinstance(part, AttachmentPart)]
         return told if update is None else [*told, update]
 
@@ -91,7 +91,7 @@ class TurnRelay:
         if message is not None:
             self._tell_environment(message)
             self._background.attach(message, view)
-            self._told_mode.tell(message, view)
+            self._told_mode.tell(message, mode_told(view))
         self._context.prefix.refresh(message)
         if late := self._toolbox.late():
             line = f"MCP server {', '.join(late)} is still starting; its tools join when it is ready."
@@ -123,7 +123,8 @@ class TurnRelay:
     def _touched(self, result: ToolResultPart) -> list[Path]:
         """The file that a call was about, as it names it."""
         cwd = self._state.parts.cwd
-        calls = (call for message in reversed(self._state.conversation.path) for call in message.tool_calls)
+        answer = next((m for m in reversed(self._state.conversation.path) if m.role == "assistant"), None)
+        calls = answer.tool_calls if answer is not None else []
         call = next((call for call in calls if call.call_id == result.call_id), None)
         try:
             arguments = {} if call is None else understood(call.name, parsed(call.name, call.arguments), cwd)[1]
@@ -192,7 +193,7 @@ class TurnRelay:
             view = self._state.conversation.view()
             self._context.prefix.refresh_documents(taken[0])
             self._background.attach(taken[0], view)
-            self._told_mode.tell(taken[0], view)
+            self._told_mode.tell(taken[0], mode_told(view))
         return taken
 
     def _tell_environment(self, message: Message) -> None:
@@ -305,6 +306,17 @@ class Runner:
             return False
         self._next()
         return True
+
+    def can_send(self, waits: WaitingMessage) -> bool:
+        """Returns whether ``send_waiting`` would send this one now."""
+        now, unanswered = self._state.run.now, waits.kind == "unanswered"
+        if now is RunState.TURN:
+            return not unanswered
+        return now in (RunState.IDLE, RunState.INTERRUPTED) and not self._state.conversation.read_only
+
+    def can_take_back(self, waits: WaitingMessage) -> bool:
+        """Returns whether ``take_back`` would give this one back now."""
+        return waits.kind != "unanswered" or self._state.run.now is RunState.IDLE
 
     def take_back(self, message_id: str | None = None) -> Written | None:
         """Takes a message that waits back, the newest where none is named, with what was attached to it; None when it

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.tokens import char_tokens, estimate_message, family_of
@@ -31,17 +30,17 @@ from agent_tui.models.forms import BadForm, FormField, fields_of, problem_of
 from agent_tui.models.messages import Message, Metadata, Part, TextPart, new_id
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.providers.catalog import sees
-from agent_tui.text.clean import plain, plain_line
+from agent_tui.text.clean import asked_words
 from agent_tui.text.numbers import money, tokens
 from agent_tui.tools.files.pictures import fit_attachments
 from agent_tui.tools.mcp.protocol import Elicit, Elicited, Question, Said, Sample, Sampled
 from agent_tui.tools.mcp.tool import images
+from agent_tui.urls import AddressError, parse_url
 
 MOST_ASKED = 20
 """Questions that one server may put in a turn."""
 
 _TEXT = 20_000
-_URL = 4_000
 
 
 class ServerDesk:
@@ -90,19 +89,20 @@ class ServerDesk:
             self._say("warning", text)
 
     async def _elicit(self, question: Elicit) -> Elicited:
-        server, text = question.server, plain(question.text, _TEXT).strip()
+        server, text = question.server, asked_words(question.text, _TEXT)
         fields: tuple[FormField, ...] = ()
-        where = ""
+        url = where = ""
         try:
             if question.url:
-                where = _host_of(question.url)
+                address = parse_url(question.url)
+                url, where = address.text, address.host
             else:
                 fields = fields_of(question.schema)
-        except BadForm as error:
+        except (BadForm, AddressError) as error:
             what = "an address" if question.url else "a form"
             self._say_once(f"MCP server {server} asked with {what} that cannot be shown: {error}. It was declined.")
             return Elicited("decline")
-        asked = ServerAsked(new_id("srv"), server, "url" if where else "form", text, fields, question.url, where)
+        asked = ServerAsked(new_id("srv"), server, "url" if where else "form", text, fields, url, where)
         answer = await self._ask(asked)
         return Elicited(answer.action, answer.values)
 
@@ -195,19 +195,4 @@ def _prompt_of(question: Sample) -> str:
     """What the model is sent, as the user is shown it."""
     said = [("system", question.system, 0), *((m.role, m.text, len(m.images)) for m in question.messages)]
     shown = [f"{role}: {text}{f' [images: {count}]' if count else ''}" for role, text, count in said if text or count]
-    return plain("\n\n".join(shown), _TEXT * 20)
-
-
-def _host_of(url: str) -> str:
-    """The host that an address leads to. Raises BadForm for one that is not to be opened."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        told = host if host.isascii() else host.encode("idna").decode()
-    except (ValueError, UnicodeError):
-        raise BadForm("it is not valid") from None
-    if parts.scheme not in ("http", "https") or not host:
-        raise BadForm("it is no web page")
-    if plain_line(url, _URL) != url or " " in url or parts.username is not None:
-        raise BadForm("it is written to mislead")
-    return told
+    return asked_words("\n\n".join(shown), _TEXT * 20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import time
 from dataclasses import replace
 from itertools import takewhile
@@ -35,6 +36,7 @@ from agent_tui.models.events import (
     SessionChanged,
     TurnStarted,
 )
+from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo, SessionKind
 from agent_tui.store.locks import SessionLock
 from agent_tui.store.salvage import lacks
@@ -53,9 +55,10 @@ class OpenSession:
     """Holds the current conversation and its lock. One that is open elsewhere is opened read-only; a run opened in a
     chat is a chat from then on."""
 
-    def __init__(self, store: Store, project: str, is_chat: bool) -> None:
+    def __init__(self, store: Store, project: str, is_chat: bool, outputs: Path) -> None:
         self._store = store
         self._project = project
+        self._outputs = outputs
         self._is_chat = is_chat
         self._current: Conversation | None = None
         self._lock: SessionLock | None = None
@@ -160,6 +163,7 @@ class OpenSession:
                 store, session = self._store, conversation.info
                 if not conversation.messages and not session.title and store.waiting.all(session.id) == ([], 0):
                     store.delete(session.id)
+                    shutil.rmtree(self._outputs / session.id, ignore_errors=True)
         except StoreError as error:
             log.warning("The session was not left as it should be: %s", error)
             if conversation is not None and conversation.unsaved:
@@ -196,8 +200,8 @@ class SessionControl:
         toolbox: Toolbox,
         background: Background,
     ) -> None:
-        self._state = state
-        self.opened = OpenSession(state.parts.store, str(state.parts.root), state.parts.is_chat)
+        self._state, parts = state, state.parts
+        self.opened = OpenSession(parts.store, str(parts.root), parts.is_chat, parts.paths.cache / "output")
         self._binder = binder
         self._context = context
         self._waiting = waiting
@@ -465,11 +469,30 @@ class BranchControl:
     async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
         """Goes back to before one of the user's messages, whose text is returned; files too where asked."""
         self._runner.need_idle("rewind")
+        message = self._own(message_id)
+        moved = await self.go_to(message.parent_id, restore_files)
+        return replace(moved, text=message.text)
+
+    async def restore_files(self, message_id: str) -> FilesMoved:
+        """Puts the files as they were before one of the user's messages; the conversation stays. Raises AgentError."""
+        parent = self._own(message_id).parent_id
+        moved = await self._runner.exclusively(self._restore(parent), "restore the files")
+        if moved is None:
+            raise AgentError("Interrupted; nothing changed.")
+        return moved
+
+    async def _restore(self, head: str | None) -> FilesMoved:
+        history, (leaving, entering) = self._toolbox.files(), self._way(head)
+        plan = history.plan(leaving, entering)
+        await patiently(lambda: self._toolbox.keep_files(history, plan, leaving))
+        return await self._put(plan)
+
+    def _own(self, message_id: str) -> Message:
+        """A message of the user's in the conversation. Raises AgentError where it is none."""
         message = next((m for m in self._conversation.path if m.id == message_id), None)
         if message is None or message.role != "user":
             raise AgentError("You can only rewind to a message of yours in this conversation.")
-        moved = await self.go_to(message.parent_id, restore_files)
-        return replace(moved, text=message.text)
+        return message
 
     async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
         """Goes on from the message ``head``, on whichever branch it is; files too where asked. Raises AgentError for

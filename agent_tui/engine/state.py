@@ -7,9 +7,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,14 +17,14 @@ from agent_tui.config import Settings
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.extensions import Extensions, ExtraTools, Workspace
+from agent_tui.engine.extensions import Extensions, ExtraTools, Workspace, starter_for
 from agent_tui.engine.hooks import Facts, Hooks
 from agent_tui.engine.models import ModelCatalogue
 from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec, Provider
 from agent_tui.models.steps import Step
 from agent_tui.paths import Paths
@@ -39,7 +39,9 @@ from agent_tui.tools.rules.foreign import ForeignRules
 from agent_tui.tools.sandbox.jail import Jail
 
 if TYPE_CHECKING:
+    from agent_tui.engine.transcript import HookTranscript
     from agent_tui.tools.hooks import Hook
+    from agent_tui.tools.starter import Starter
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +91,6 @@ class AgentParts:
     session: str | None = None
     """The id of a session to go on with, or to begin."""
     continue_newest: bool = False
-    trusted: bool = False
     hooks: Callable[[], Sequence[Hook]] | None = None
     """Finds the hooks that are in force."""
     numbers: Callable[[ContextUsage, Sequence[Step]], Metadata] | None = None
@@ -135,7 +136,8 @@ class Binding:
 class Hub:
     """Events go to all subscribers, in the order they subscribed; background work that fails is told as one."""
 
-    def __init__(self) -> None:
+    def __init__(self, hide: Callable[[str], str] = str) -> None:
+        self._hide = hide
         self._subscribers: list[Callable[[Event], None]] = []
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -145,7 +147,10 @@ class Hub:
         return lambda: self._subscribers.remove(callback) if callback in self._subscribers else None
 
     def publish(self, event: Event) -> None:
-        """Tells everybody; one subscriber's failure is in the log and keeps nothing from the others."""
+        """Tells everybody, without the user's keys in a line for him; one subscriber's failure is in the log and keeps
+        nothing from the others."""
+        if isinstance(event, Notice):
+            event = replace(event, text=self._hide(event.text))
         for callback in tuple(self._subscribers):
             try:
                 callback(event)
@@ -245,11 +250,12 @@ class AgentState:
 
     def __init__(self, parts: AgentParts) -> None:
         self.parts = parts
-        self.events = Hub()
+        self.events = Hub(parts.secrets.mask)
         self.run = RunStates()
-        self.keys = KeyStore(parts.paths.data, parts.settings.agent.key_store)
+        self.keys = KeyStore(parts.paths.data, keyring=not parts.settings.agent.private_file)
         """Where the user's keys are."""
         self._binding: Binding | None = None
+        self._hooks_transcript: HookTranscript | None = None
         self.hooks = Hooks(parts.hooks, self.events.publish, self.events.keep, self.events.subscribe, self._facts)
         """The user's commands that run at events."""
 
@@ -263,11 +269,27 @@ class AgentState:
             parts.permissions.mode,
             parts.paths.cache / "output" / conversation.info.id,
             parts.secrets,
-            self._environment,
+            self.environment,
+            self.starter,
             None if numbers is None else partial(numbers, runtime.usage(), list(conversation.steps)),
+            partial(self._transcript, list(conversation.path)),
         )
 
-    def _environment(self, own: bool) -> Mapping[str, str]:
+    @cached_property
+    def starter(self) -> Starter:
+        """Starts hooks and the status command."""
+        return starter_for(self.parts.trust, self.parts.paths)
+
+    def _transcript(self, messages: Sequence[Message]) -> Path:
+        """Writes what of the conversation its hooks have not been shown yet; returns the file."""
+        from agent_tui.engine.transcript import HookTranscript
+
+        self._hooks_transcript = self._hooks_transcript or HookTranscript()
+        parts, session = self.parts, self.conversation.info.id
+        folder = parts.paths.cache / "output" / session
+        return self._hooks_transcript.update(folder, session, parts.cwd, messages, parts.secrets)
+
+    def environment(self, own: bool) -> Mapping[str, str]:
         """What a hook finds: the user's ``own`` all that this program has, as their ``!commands`` do."""
         from agent_tui.tools.sandbox.environment import QUIET, child_env
 

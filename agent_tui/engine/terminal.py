@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from threading import Thread
 from typing import Literal, TypeAlias
 
 from agent_tui.config import Images
+from agent_tui.pipes.programs import find_program
+from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 
@@ -116,12 +117,11 @@ TMUX_PATIENCE = 2.0
 
 def ask_tmux(*words: str) -> str:
     """Runs a tmux command and returns what tmux says; empty where it says nothing, or is not there."""
-    program = shutil.which("tmux")
+    program = find_program("tmux")
     if program is None:
         return ""
-    command, nothing = [program, *words], subprocess.DEVNULL
     try:
-        done = subprocess.run(command, stdin=nothing, capture_output=True, timeout=TMUX_PATIENCE, check=False)
+        done = run([program, *words], capture_output=True, timeout=TMUX_PATIENCE)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace").strip()

@@ -20,12 +20,22 @@ from agent_tui.models.events import (
     Notice,
     SessionChanged,
 )
-from agent_tui.models.messages import NEWS, PLAN_TOOL, SEARCH_TOOL, TOLD_MODE, AttachmentPart, Message, ToolResultPart
+from agent_tui.models.messages import (
+    NEWS,
+    PLAN_TOOL,
+    SEARCH_TOOL,
+    TOLD_MODE,
+    AttachmentPart,
+    Message,
+    Metadata,
+    ToolResultPart,
+)
 from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, ToolSchema
 from agent_tui.models.session import FilesMoved
 from agent_tui.paths import private_dir
 from agent_tui.providers.catalog import patches_files, web_search
 from agent_tui.text.clean import clean_line
+from agent_tui.text.frames import NOTE, attribute, framed
 from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
 from agent_tui.tools.children.job import Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
@@ -217,22 +227,27 @@ class ToldMode:
             meaning += f" {NOBODY_PLANS if mode == 'plan' else NOBODY}"
         return f"Permission mode: {mode}. {meaning}"
 
-    def tell(self, message: Message, view: Sequence[SentMessage]) -> None:
-        """Adds it to ``message``, of the user or of a tool, where the messages of ``view`` do not say it already."""
+    def tell(self, message: Message, known: str | None) -> str:
+        """Adds it to ``message``, of the user or of a tool, where it is not what the messages before say (``known``).
+        Returns what is said then."""
         text = self.text
-        if told(view) == text:
-            return
-        result = message.tool_result
-        if result is None:
+        if known != text and message.tool_result is None:
             message.parts.insert(0, AttachmentPart(TOLD_MODE, "text/plain", text=text))
-        else:
+        elif known != text:
             # Not every provider takes anything but text between a call and the next answer.
-            display = {**(result.display or {}), TOLD_MODE: text}
-            told_result = replace(result, text=f"{result.text}\n\n[{text}]", display=display)
-            message.parts[message.parts.index(result)] = told_result
+            add_to_result(message, framed(NOTE, text, attribute("name", TOLD_MODE)), {TOLD_MODE: text})
+        return text
 
 
-def told(view: Sequence[SentMessage]) -> str | None:
+def add_to_result(message: Message, line: str, shown: Metadata | None = None) -> None:
+    """Adds a line of ours to what a tool said."""
+    result = message.tool_result
+    assert result is not None, "the message of a tool has one"
+    display = {**(result.display or {}), **(shown or {})} or None
+    message.parts[message.parts.index(result)] = replace(result, text=f"{result.text}\n\n{line}", display=display)
+
+
+def mode_told(view: Sequence[SentMessage]) -> str | None:
     """Returns what the messages that are sent say last of the mode; None when they do not."""
     for sent in reversed(view):
         for part in sent.message.parts:

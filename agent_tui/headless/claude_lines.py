@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-from agent_tui.control.control import Answer, Question
+from agent_tui.control.control import Answer, GetContext, GetServers, Question, Request
+from agent_tui.engine.agent import Agent
 from agent_tui.engine.hooks import MODES_OF_HOOKS
-from agent_tui.errors import ToolError
+from agent_tui.engine.transcript import call_blocks, called_as
+from agent_tui.headless.claude_answers import COMPATIBLE, context_usage, introduction, mcp_status
 from agent_tui.headless.incoming import answer_of, control_request
 from agent_tui.headless.output import Printer
-from agent_tui.models.events import StopReason
+from agent_tui.models.events import Event, MessageAdded, StopReason
 from agent_tui.models.messages import Message, Metadata, new_id
 from agent_tui.models.steps import Step
-from agent_tui.tools.arguments import parse_arguments
-from agent_tui.tools.hooks import told_input, tool_names
+from agent_tui.options import Options
 
 _ENDS: dict[StopReason, str] = {
     "step_limit": "error_max_turns",
@@ -27,22 +27,68 @@ _ENDS: dict[StopReason, str] = {
 }
 
 
+_SCHEMA = "error_max_structured_output_retries"
+_EMPTY = "The answer was empty."
+_FAILS: dict[StopReason, str] = {
+    "step_limit": "The turn reached its limit of model calls (max_turns).",
+    "budget": "The budget does not allow another call (max_budget_usd).",
+    "interrupted": "The turn was interrupted.",
+    "refused": "The model refused to answer.",
+}
+"""Why a turn that did not fail did not end well, either: the exit code says so, too."""
+
+
 class ClaudePrinter(Printer):
     """Prints whole messages (``system``, ``assistant``, ``user``, ``result``) in the place of our events, of which the
     control requests and responses stay."""
 
     answers_once = True
+
+    def __init__(self, agent: Agent, options: Options, out: TextIO, err: TextIO) -> None:
+        super().__init__(agent, options, out, err)
+        self._replays = options.driver is not None and options.driver.replays
+
     _begun = 0.0
     _first_of_turn = 0
     _introduced = False
+    _told_failure = False
 
     def begin_turn(self) -> None:
         super().begin_turn()
         self._begun = time.monotonic()
         self._first_of_turn = len(self._agent.conversation.steps)
 
-    def finish(self) -> None:
+    def finish(self, code: int = 0) -> None:
+        """What ends with an exit code that tells of an error ends with a result that says which: the SDK makes an
+        exception of it."""
+        if code and not self._told_failure:
+            self._message("result", **failed_result(self.problem_text(code)))
         self._out.flush()
+
+    def fail(self, text: str) -> None:
+        """The caller says it as the last result."""
+
+    def problem_text(self, code: int) -> str:
+        """Why the run ends with an exit code though its turns ended well, or none was made."""
+        told = [notice["text"] for notice in self._notices if notice["level"] != "info"]
+        return told[-1] if told else f"The run ended with exit code {code}."
+
+    def wrong_line(self, text: str, is_message: bool) -> None:
+        self._tell(text)
+        if is_message:  # somebody waits for its answer
+            self._told_failure = True
+            self._message("result", **failed_result(text))
+
+    def introduction(self) -> Metadata:
+        return introduction(self._agent)
+
+    def done(self, request: Request, result: Metadata) -> Metadata:
+        match request:
+            case GetContext():
+                return {**result, **context_usage(self._agent)}
+            case GetServers():
+                return mcp_status(self._agent)
+        return result
 
     def _line(self, entry: Metadata) -> None:
         match entry["type"]:
@@ -70,31 +116,38 @@ class ClaudePrinter(Printer):
             case "turn_end":
                 self._message("result", **self._result(entry))
 
+    def handle(self, event: Event) -> None:
+        super().handle(event)
+        match event:
+            case MessageAdded(message) if message.role == "user" and self._replays:
+                said = {"role": "user", "content": message.text}
+                self._message("user", message=said, parent_tool_use_id=None, uuid=message.id, isReplay=True)
+
     def _message(self, kind: str, **fields: Any) -> None:
         session = self._agent.conversation.info.id
-        super()._line({"type": kind, **fields, "session_id": session, "uuid": new_id("line")})
+        super()._line({"uuid": new_id("line"), **fields, "type": kind, "session_id": session})
 
     def _introduction(self) -> Metadata:
         agent = self._agent
+        offered = agent.toolbox.offered(agent.runtime.info)
         return {
             "cwd": str(agent.cwd),
             "model": agent.models.spec.key,
             "permissionMode": MODES_OF_HOOKS.get(agent.mode.now, agent.mode.now),
-            "tools": [told_name(offered.schema.name) for offered in agent.toolbox.offered(agent.runtime.info)],
-            "mcp_servers": [],
+            "tools": [called_as(tool.schema.name, {}, agent.cwd)[0] for tool in offered],
+            "mcp_servers": [{"name": s["name"], "status": s["status"]} for s in mcp_status(agent)["mcpServers"]],
+            "claude_code_version": COMPATIBLE,
+            "output_style": "default",
+            "apiKeySource": "none",
+            "agents": [name for name, *_ in agent.project.agent_types()],
+            "skills": [name for name, *_ in agent.project.skills()],
+            "plugins": [],
             "slash_commands": [own.name for own in agent.project.user_commands()],
         }
 
     def _step_ended(self, step: Step, message: Message) -> None:
         super()._step_ended(step, message)
-        content: list[Metadata] = []
-        if message.reasoning:
-            content.append({"type": "thinking", "thinking": message.reasoning, "signature": ""})
-        if message.text:
-            content.append({"type": "text", "text": message.text})
-        for call in message.tool_calls:
-            used = {"type": "tool_use", "id": call.call_id, "name": told_name(call.name)}
-            content.append({**used, "input": _told(call.name, call.arguments, self._agent.cwd)})
+        content = call_blocks(message, self._agent.cwd)
         if content:
             whole: Metadata = {
                 "id": message.id,
@@ -110,7 +163,7 @@ class ClaudePrinter(Printer):
         """As a control request that the SDK answers: a permission by the name of its tool, a plan and a question as the
         tools that they are there. It has nothing for a turn that stopped or for what an MCP server asks: those come as
         in our own lines, and the SDK answers that it does not know them, which is a no."""
-        tool, told = told_name(question.tool), _told(question.tool, question.input, self._agent.cwd)
+        tool, told = called_as(question.tool, question.input, self._agent.cwd)
         if question.kind == "plan":
             tool, told = "ExitPlanMode", {"plan": question.text}
         elif question.kind == "choice":
@@ -143,19 +196,24 @@ class ClaudePrinter(Printer):
             labels = [text] if text in by_label or not question.several else text.split(", ")
             known = [by_label[label] for label in labels if label in by_label]
             return Answer(question.id, tuple(known), "" if len(known) == len(labels) else text)
-        as_asked = _told(question.tool, question.input, self._agent.cwd)
+        _, as_asked = called_as(question.tool, question.input, self._agent.cwd)
         if question.kind == "permission" and changed not in (None, as_asked):
             return answer_of(question, {"behavior": "deny", "message": "A call runs as you made it, or not at all."})
         return answer_of(question, {"behavior": "allow"})
 
     def _result(self, entry: Metadata) -> Metadata:
         steps = self._agent.conversation.steps[self._first_of_turn :]
-        failed = self.failure.message if self.failure is not None else None
+        failed = self.failure.message if self.failure is not None else self.schema_problem
+        if failed is None and self.stop_reason not in ("end", "length"):
+            failed = _FAILS.get(self.stop_reason)
+        elif failed is None and not self.answer.strip():
+            failed = _EMPTY
+        self._told_failure = failed is not None
         turns = [step for step in steps if step.kind == "turn"]
         made = [step for step in steps if step.kind in ("turn", "attempt")]
         took = sum(step.finished - step.created for step in turns if step.finished is not None)
         found = {
-            "subtype": _ENDS.get(self.stop_reason, "success"),
+            "subtype": _SCHEMA if self.schema_problem else _ENDS.get(self.stop_reason, "success"),
             "is_error": failed is not None,
             "duration_ms": round((time.monotonic() - self._begun) * 1000),
             "duration_api_ms": round(took * 1000),
@@ -170,17 +228,22 @@ class ClaudePrinter(Printer):
         return {**found, **({"structured_output": entry["output"]} if "output" in entry else {})}
 
 
-def told_name(tool: str) -> str:
-    """What scripts that were written for Claude Code know a tool as."""
-    return tool_names(tool, "mcp:" if "__" in tool else "")[0]
-
-
-def _told(tool: str, arguments: str | Metadata, cwd: Path) -> Metadata:
-    try:
-        made = parse_arguments(arguments) if isinstance(arguments, str) else arguments
-    except ToolError:
-        return {"arguments": arguments}
-    return told_input(tool, made, cwd)
+def failed_result(text: str) -> Metadata:
+    """What a run, or a message, that came to no turn ends with."""
+    return {
+        "type": "result",
+        "subtype": "error_during_execution",
+        "is_error": True,
+        "duration_ms": 0,
+        "duration_api_ms": 0,
+        "num_turns": 0,
+        "result": text,
+        "session_id": "",
+        "total_cost_usd": 0.0,
+        "usage": _usage([]),
+        "permission_denials": [],
+        "errors": [text],
+    }
 
 
 def _usage(steps: Sequence[Step]) -> Metadata:

@@ -14,13 +14,17 @@ from agent_tui.control.control import (
     Compact,
     EditContext,
     GetContext,
+    GetServers,
     Interrupt,
     Question,
+    ReconnectServer,
     Request,
+    RestoreFiles,
     SetMode,
     SetModel,
     SetThinking,
     Steer,
+    StopTask,
 )
 from agent_tui.control.lines import MAX_LINE, lines
 from agent_tui.errors import ConfigError
@@ -32,38 +36,54 @@ from agent_tui.text.clean import clean_line
 
 @dataclass(slots=True, frozen=True)
 class UserMessage:
-    """A message of the user's; each is a turn. ``size`` are the bytes of its line."""
+    """A message of the user's; each is a turn. ``size`` are the bytes of its line; ``verbatim``: it is sent as
+    it is, nothing in it is a command or names a file."""
 
     text: str
     attachments: list[AttachmentPart] = field(default_factory=list)
     size: int = 0
+    verbatim: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Initialize:
+    """The first request of a driver, with what it brings along: ``hooks``, ``agents`` and ``skills``."""
+
+    brings: Metadata
 
 
 @dataclass(slots=True, frozen=True)
 class Asked:
-    """A control request; ``request`` None: ``initialize``."""
+    """A control request."""
 
     id: str
-    request: Request | None
+    request: Request | Initialize
 
 
 @dataclass(slots=True, frozen=True)
 class Answered:
-    """A control response: what was said to one of our questions."""
+    """A control response: what was said to one of our questions, or the ``error`` that it was."""
 
     id: str
     said: Metadata
+    error: str | None = None
 
 
 @dataclass(slots=True, frozen=True)
 class Wrong:
-    """A line that cannot be used, and why; ``id`` where it is a control request."""
+    """A line that cannot be used, and why; ``id`` where it is a control request. ``is_message``: it was a message of
+    the user's, which somebody waits to see answered."""
 
     text: str
     id: str = ""
+    is_message: bool = False
 
 
 Incoming: TypeAlias = UserMessage | Interrupt | Asked | Answered | Wrong
+
+
+class _WrongMessageError(ValueError):
+    """A message of the user's that cannot be used."""
 
 
 class _WrongRequestError(ValueError):
@@ -89,7 +109,8 @@ async def incoming(stream: BinaryIO) -> AsyncGenerator[Incoming, None]:
             except _WrongRequestError as error:
                 yield Wrong(f"{error}.", error.name)
             except ValueError as error:
-                yield Wrong(f"Standard input, line {number}: {error}.")
+                message = isinstance(error, _WrongMessageError)
+                yield Wrong(f"Standard input, line {number}: {error}.", is_message=message)
     except OSError as error:
         raise ConfigError(f"Standard input cannot be read: {error.strerror or error}.") from None
 
@@ -110,9 +131,12 @@ def parse(line: bytes) -> Incoming:
         case "control_response":
             return _answered(entry)
         case "user":
-            found = _user_message(entry, len(line))
+            try:
+                found = _user_message(entry, len(line))
+            except ValueError as error:
+                raise _WrongMessageError(str(error)) from None
             if not found.text.strip() and not found.attachments:
-                raise ValueError("a user message says nothing")
+                raise _WrongMessageError("a user message says nothing")
             return found
     raise ValueError('its type is none of "user", "interrupt", "control_request" and "control_response"')
 
@@ -122,13 +146,20 @@ def _asked(entry: Metadata) -> Asked:
     if not isinstance(name, str) or not name or not isinstance(request, dict):
         raise ValueError('a control request has a "request_id" and a "request"')
     if request.get("subtype") == "initialize":
-        if brought := [key for key in ("hooks", "agents") if request.get(key)]:
-            raise _WrongRequestError(name, f"initialize: {' and '.join(brought)} can only be set in the configuration")
-        return Asked(name, None)
+        if wrong := next((key for key in _NOT_TAKEN if request.get(key)), None):
+            raise _WrongRequestError(name, f"initialize: {_NOT_TAKEN[wrong]}")
+        return Asked(name, Initialize(request))
     try:
         return Asked(name, request_of(request))
     except ValueError as error:
         raise _WrongRequestError(name, str(error)) from None
+
+
+_NOT_TAKEN: Mapping[str, str] = {
+    "forwardSubagentText": "forward_subagent_text is not taken: what a subagent writes stays with it",
+    "excludeDynamicSections": "exclude_dynamic_sections is not taken: the prompt's own sections are always there",
+    "systemPromptSnapshot": "the snapshot of a system prompt is not taken: it is always the same within a session",
+}
 
 
 def request_of(request: Metadata) -> Request:
@@ -165,14 +196,23 @@ def _ids(request: Metadata) -> tuple[str, ...]:
 _REQUESTS: Mapping[str, Callable[[Metadata], Request]] = {
     "interrupt": lambda request: Interrupt(),
     "steer": lambda request: _steered(request),
-    "set_model": lambda request: SetModel(_text(request, "model")),
+    "set_model": lambda request: SetModel(_text(request, "model") if request.get("model") is not None else ""),
     "set_permission_mode": lambda request: SetMode(_text(request, "mode")),
     "set_thinking": lambda request: SetThinking(_text(request, "level")),
     "get_context": lambda request: GetContext(),
     "get_context_usage": lambda request: GetContext(),
     "edit_context": lambda request: EditContext(_text(request, "edit"), _ids(request)),
+    "mcp_status": lambda request: GetServers(),
+    "mcp_reconnect": lambda request: ReconnectServer(_text(request, "serverName")),
+    "mcp_toggle": lambda request: _no_toggle(),
+    "stop_task": lambda request: StopTask(_text(request, "task_id")),
+    "rewind_files": lambda request: RestoreFiles(_text(request, "user_message_id")),
     "compact": lambda request: Compact(_text(request, "focus", "")),
 }
+
+
+def _no_toggle() -> Request:
+    raise ValueError("a server is switched on and off by `enabled` in the configuration")
 
 
 def _answered(entry: Metadata) -> Answered:
@@ -180,7 +220,8 @@ def _answered(entry: Metadata) -> Answered:
     if not isinstance(response, dict) or not isinstance(name := response.get("request_id"), str):
         raise ValueError('a control response has a "response" with a "request_id"')
     if response.get("subtype") == "error":
-        return Answered(name, {"behavior": "deny", "message": str(response.get("error") or "")})
+        error = str(response.get("error") or "")
+        return Answered(name, {"behavior": "deny", "message": error}, error or "it failed")
     said = response.get("response")
     if response.get("subtype") != "success" or not isinstance(said, dict):
         raise ValueError('a control response is of subtype "success" with a "response", or "error"')
@@ -251,12 +292,13 @@ def _short(value: object) -> str:
 
 
 def _user_message(entry: dict[str, Any], size: int) -> UserMessage:
+    verbatim = entry.get("client_composed") is True
     if isinstance(text := entry.get("text"), str):
-        return UserMessage(text, size=size)
+        return UserMessage(text, size=size, verbatim=verbatim)
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
-        return UserMessage(content, size=size)
+        return UserMessage(content, size=size, verbatim=verbatim)
     if not isinstance(content, list):
         raise ValueError('a user message has a "text", or a "message" with "content"')
     texts: list[str] = []
@@ -270,7 +312,7 @@ def _user_message(entry: dict[str, Any], size: int) -> UserMessage:
             images.append(_image(block.get("source"), len(images) + 1))
         else:
             raise ValueError(f"a block of its content is of type {_short(block.get('type'))}; text and image are known")
-    return UserMessage("\n\n".join(texts), images, size)
+    return UserMessage("\n\n".join(texts), images, size, verbatim)
 
 
 def _image(source: Any, number: int) -> AttachmentPart:

@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, TextIO, assert_never
 
-from agent_tui import terminal_output
+from agent_tui import __version__, terminal_output
 from agent_tui.commands.report_json import by_kind_json, compaction_json
 from agent_tui.context.accounting.spending import session_totals, turn_figure
-from agent_tui.control.control import Answer, Question
+from agent_tui.control.control import Answer, Question, Request
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.headless.incoming import answer_of, question_line
@@ -288,10 +288,26 @@ class Printer:
         if problem is not None and (self.failure is None or problem.text not in self.failure.message):
             self._notice(problem.level, problem.text, problem.code)
 
-    def wrong_line(self, text: str) -> None:
-        """A line came in that cannot be used; the run goes on."""
+    def wrong_line(self, text: str, is_message: bool) -> None:
+        """A line came in that cannot be used, a message of the user's or another; the run goes on."""
         self._tell(text)
         self._line({"type": "error", "kind": "input", "message": text})
+
+    def introduction(self) -> Metadata:
+        """The answer to ``initialize``."""
+        agent = self._agent
+        return {
+            "version": __version__,
+            "session_id": agent.conversation.info.id,
+            "model": agent.models.spec.key,
+            "models": [spec.key for spec in agent.models.all()],
+            "mode": agent.mode.now,
+            "commands": [{"name": own.name, "description": own.description} for own in agent.project.user_commands()],
+        }
+
+    def done(self, request: Request, result: Metadata) -> Metadata:
+        """What is answered to a request that was done."""
+        return result
 
     def control(self, entry: Metadata) -> None:
         """An answer to what whoever drives the run asked for, or that a question of ours is closed."""
@@ -312,8 +328,8 @@ class Printer:
             self._line({"type": "error", "kind": "input", "message": text})
             self.finish()
 
-    def finish(self) -> None:
-        """Prints what comes at the end."""
+    def finish(self, code: int = 0) -> None:
+        """Prints what comes at the end of a run with this exit code."""
         self._tell_problem()
         if self._output == "json":
             terminal_output.write(self._out, json.dumps(self._summary(), ensure_ascii=True) + "\n")

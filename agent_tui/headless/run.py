@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from agent_tui import __version__, terminal_output
+from agent_tui import terminal_output
 from agent_tui.commands import registry
 from agent_tui.commands.turn_words import EXIT_BY_REASON
+from agent_tui.context.agents import type_of
 from agent_tui.control.control import Control, ControlEvent, Interrupt, Question
 from agent_tui.control.lines import MAX_LINE, own_input
 from agent_tui.engine.agent import Agent
@@ -33,9 +34,11 @@ from agent_tui.errors import (
     ConfigError,
     RequiredServerError,
 )
+from agent_tui.headless.callbacks import Callbacks
 from agent_tui.headless.incoming import (
     Answered,
     Asked,
+    Initialize,
     UserMessage,
     Wrong,
     incoming,
@@ -48,9 +51,10 @@ from agent_tui.options import Options
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
+from agent_tui.tools.files.access import BadFile
 
 
-def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str]) -> list[AttachmentPart]:
+def pictures(paths: Sequence[Path], agent: Agent, written: Callable[[str, int], str]) -> list[AttachmentPart]:
     """The files of ``--image``; ``written`` says how the user named each. Raises ConfigError for what is no picture."""
     if not paths:
         return []
@@ -61,7 +65,9 @@ def pictures(paths: Sequence[Path], cwd: Path, written: Callable[[str, int], str
         flag = written("images", index)
         whole = with_home(path)
         try:
-            part = attachment(whole if whole.is_absolute() else cwd / whole, cwd)
+            part = attachment(agent.cwd / whole, agent.cwd, agent.project.files)
+        except BadFile as error:
+            raise ConfigError(f"{flag} {path} {error}.") from None
         except (OSError, ValueError) as error:
             raise ConfigError(f"{flag} {path}: {getattr(error, 'strerror', None) or error}.") from None
         if not part.media_type.startswith("image/"):
@@ -116,7 +122,7 @@ async def prepared(
     if "@" in typed:
         from agent_tui.commands.mentions import expand_mentions
 
-        named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.folders)
+        named, problems = await asyncio.to_thread(expand_mentions, typed, agent.cwd, agent.project.files)
         resources, unread = await agent.project.mcp_attachments(typed)
         found += [*named, *resources]
         for problem in [*problems, *unread]:
@@ -161,6 +167,7 @@ class Run:
         self._steps_before = 0
         self._control: Control | None = None
         self._doing: set[asyncio.Task[None]] = set()
+        self._callbacks = Callbacks(lambda entry: self.write(partial(self.printer.control, entry)))
         self._wrong_lines = False
         self._driven = False
 
@@ -219,7 +226,10 @@ class Run:
                     break
                 asked = True
                 self._held -= message.size
-                await self._message(partial(self._prepare, message.text, "", (), message.attachments))
+                if message.verbatim:
+                    await self._message(partial(self._as_it_is, message))
+                else:
+                    await self._message(partial(self._prepare, message.text, "", (), message.attachments))
             if self._doing:
                 await asyncio.wait(self._doing)
             if not (asked or self._driven or self._stopped.is_set()):
@@ -240,7 +250,7 @@ class Run:
             async for item in incoming(own_input()):
                 match item:
                     case UserMessage() if self._held + item.size > 2 * MAX_LINE and self._held:
-                        self._wrong(Wrong("Too many messages are queued; this one was refused."))
+                        self._wrong(Wrong("Too many messages are queued; this one was refused.", is_message=True))
                     case UserMessage():
                         control.pass_over_stop()
                         self._unsent += 1
@@ -254,12 +264,14 @@ class Run:
                         self._doing.add(task)
                         task.add_done_callback(self._doing.discard)
                     case Answered():
-                        self._answer(control, item)
+                        if not self._callbacks.take(item):
+                            self._answer(control, item)
                     case Wrong():
                         self._wrong(item)
         except ConfigError as error:
             await waiting.put(error)
         control.nobody_answers()
+        self._callbacks.gone()
         await waiting.put(None)
 
     def _interrupt(self) -> bool:
@@ -275,32 +287,36 @@ class Run:
             self._driven = True
             self._respond(item.id, {"subtype": "error", "error": item.text})
         else:
-            self._wrong_lines = True
-            self.write(partial(self.printer.wrong_line, item.text))
+            if not self.printer.answers_once:
+                self._wrong_lines = True
+            elif item.is_message:
+                self.code = EXIT_USAGE  # until the next turn: that of the last result counts there
+            self.write(partial(self.printer.wrong_line, item.text, item.is_message))
 
     async def _do(self, control: Control, asked: Asked) -> None:
         try:
-            if asked.request is None:
-                done = self._introduction()
+            if isinstance(asked.request, Initialize):
+                done = self._initialize(asked.request.brings)
             elif isinstance(asked.request, Interrupt):
                 done = {"interrupted": self._interrupt()}
             else:
-                done = await control.do(asked.request)
+                done = self.printer.done(asked.request, await control.do(asked.request))
         except AgentError as error:
             self._respond(asked.id, {"subtype": "error", "error": str(error)})
         else:
             self._respond(asked.id, {"subtype": "success", "response": done})
 
-    def _introduction(self) -> Metadata:
-        agent = self.agent
-        return {
-            "version": __version__,
-            "session_id": agent.conversation.info.id,
-            "model": agent.models.spec.key,
-            "models": [spec.key for spec in agent.models.all()],
-            "mode": agent.mode.now,
-            "commands": [{"name": own.name, "description": own.description} for own in agent.project.user_commands()],
-        }
+    def _initialize(self, brings: Metadata) -> Metadata:
+        """Takes over what the driver brings along. Raises ConfigError."""
+        hooks = self._callbacks.hooks(brings.get("hooks") or {})
+        agents, skills = brings.get("agents") or {}, brings.get("skills")
+        if not isinstance(agents, dict) or not all(isinstance(said, dict) for said in agents.values()):
+            raise ConfigError("initialize: agents must be an object of objects.")
+        if not (skills is None or (isinstance(skills, list) and all(isinstance(name, str) for name in skills))):
+            raise ConfigError("initialize: skills must be a list of names.")
+        self.agent.project.bring([type_of(name, said) for name, said in agents.items()], skills)
+        self.agent.bring_hooks(hooks)
+        return self.printer.introduction()
 
     def _respond(self, name: str, response: Metadata) -> None:
         entry = {"type": "control_response", "response": {"request_id": name, **response}}
@@ -351,7 +367,7 @@ class Run:
             await self._turn(preparing.result())
             await self._fit_schema()
         self.write(self.printer.end_turn)
-        self.code = self.code or self._exit_code()
+        self.code = self._exit_code() if self.printer.answers_once else self.code or self._exit_code()
 
     async def _turn(self, message: PreparedMessage, *, due: bool = False) -> None:
         self._over.clear()
@@ -402,8 +418,13 @@ class Run:
         self, typed: str, piped: str, images: Sequence[Path], given: Sequence[AttachmentPart] = (), whole: bool = False
     ) -> PreparedMessage:
         """The message to send, as ``prepared`` makes it. Raises ConfigError for a picture that is none, too."""
-        given = [*given, *await asyncio.to_thread(pictures, images, self.agent.cwd, self._options.written)]
+        given = [*given, *await asyncio.to_thread(pictures, images, self.agent, self._options.written)]
         return await prepared(self.agent, typed, piped, given, whole=whole)
+
+    async def _as_it_is(self, message: UserMessage) -> PreparedMessage:
+        if self.agent.parts.extensions is not None:
+            await self.agent.parts.extensions.ready()
+        return PreparedMessage(message.text, await self.agent.project.fitted(message.attachments), [])
 
 
 def _on_signals(stop: Callable[[], object]) -> None:
@@ -454,13 +475,17 @@ async def run_headless(
     _on_signals(run.stop)
     try:
         await agent.start()
+        if options.driver is not None and options.driver.fork:
+            await agent.sessions.fork()
+        if options.driver is not None and options.driver.effort:
+            agent.models.set_effort(options.driver.effort)
         printer.begin()
         if agent.conversation.read_only:
             run.code = EXIT_ERROR
         else:
             await need_model(agent, options)
             await (run.many() if options.input_format == "stream-json" else run.one(piped))
-        run.write(printer.finish)
+        run.write(partial(printer.finish, run.code))
     except (ConfigError, RequiredServerError) as error:
         if agent.opened:  # a stream of events ends as every other does
             run.write(partial(printer.fail, str(error)))

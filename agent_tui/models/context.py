@@ -11,6 +11,7 @@ from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.steps import CacheForecast, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 from agent_tui.records import dataclass
+from agent_tui.text.numbers import tenths_of
 
 Basis = Literal["measured", "derived", "estimated"]
 
@@ -187,7 +188,6 @@ class ContextUsage:
     total: int
     free: int | None
     over: int | None
-    percent: float | None
     basis: Basis
     estimated_tokens: int
     would_compact: bool
@@ -234,6 +234,11 @@ class ContextUsage:
                     own[child.id] = child.tokens
             sizes.update({row.id: row.tokens - sum(own.values())}, **own)
         return {name: tokens for name, tokens in sizes.items() if tokens > 0}
+
+    @property
+    def percent(self) -> float | None:
+        """The share of the window that the total is, as it is shown; None where that is not known."""
+        return tenths_of(self.total, self.window) / 10 if self.window else None
 
     @property
     def low(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Cost
 from agent_tui.records import dataclass
+from agent_tui.text.secrets import without_keys
 
 ApprovedMode = Literal["ask", "accept-edits", "auto"]
 """The permission mode that a plan is carried out in."""
@@ -77,8 +79,8 @@ class JobInfo:
     """``id`` is what model and user name it by. ``ended`` says that it ended by itself, with the exit ``code``
     (negative: the signal), ``stopped`` that somebody ended it. Times are seconds since the epoch.
     ``last_line`` of its output is cleaned and short; ``pid`` is the process whose end is that of all it started;
-    ``log`` is the file with its output. ``kept``: it goes on when the program ends. ``reach``: of its ports. A subagent
-    (``agent``) has no process: ``command`` is its task."""
+    ``log`` is the file with its output. ``kept``: it goes on when the program ends, which it can where it ``can_stay``.
+    ``reach``: of its ports. A subagent (``agent``) has no process: ``command`` is its task."""
 
     id: str
     command: str
@@ -92,6 +94,7 @@ class JobInfo:
     kept: bool = False
     reach: PortReach = "all"
     agent: SubagentFacts | None = None
+    can_stay: bool = False
 
     def seconds(self, now: float) -> float:
         """Returns how long it has run, or ran."""
@@ -179,12 +182,20 @@ class ToolOutput:
 
 
 @dataclass(slots=True, frozen=True)
+class RuleOffer:
+    """Rules that an answer may add. Together they cover all of a call: none of them alone need do so."""
+
+    rules: tuple[str, ...]
+    lasts: Literal["project", "session"] = "project"
+    """``project``: remembered for it; ``session``: in force until the program ends, and stored nowhere."""
+
+
+@dataclass(slots=True, frozen=True)
 class PermissionAsked:
     """A tool waits for the user's word; answer with ``agent.permissions.answer(request_id, …)``.
 
-    ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``;
-    ``patterns`` are what "always" would allow from now on in this project, ``session`` what may be allowed until the
-    program ends; an answer names one of either. ``lasts``: a plain yes holds until the session ends, too.
+    ``display`` holds what would happen: ``{"kind": "diff"|"command"|"text", "text": …, "path": …}``. A plain yes allows
+    this call once; with one of the ``offers`` it adds those rules, too.
     """
 
     request_id: str
@@ -192,10 +203,8 @@ class PermissionAsked:
     tool: str
     summary: str
     display: Metadata
-    patterns: list[str] = field(default_factory=list)
+    offers: Sequence[RuleOffer] = ()
     reason: str = ""
-    session: list[str] = field(default_factory=list)
-    lasts: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -347,6 +356,9 @@ class Notice:
     level: NoticeLevel
     text: str
     code: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", without_keys(self.text, fields=False))
 
 
 @dataclass(slots=True, frozen=True)

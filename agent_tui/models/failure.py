@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from agent_tui.records import dataclass
+from agent_tui.text.secrets import without_keys
 
 FailureKind = Literal[
     "auth",
@@ -113,6 +114,10 @@ class Failure:
     again: bool | None = None
     """Whether it may be tried again, where that does not follow from its kind: the server says so, or a limit of the
     user's is reached."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", without_keys(self.message, fields=False))
+        object.__setattr__(self, "detail", without_keys(self.detail, fields=False))
 
     @property
     def retryable(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
-from agent_tui.text.clean import plain, plain_line
+from agent_tui.text.clean import asked_words, plain_line
 
 FieldKind = Literal["text", "number", "integer", "boolean", "choice", "choices"]
 
@@ -49,7 +49,7 @@ class Choice:
 
 @dataclass(slots=True, frozen=True)
 class FormField:
-    """``name`` is the server's own; ``title``, ``about`` and labels are made plain. ``least`` and ``most`` bound a
+    """``name`` is the server's own; nothing is hidden in the other words. ``least`` and ``most`` bound a
     number, the length of a text, or how many are chosen. ``format`` is what a text has to be, such as ``email``."""
 
     name: str
@@ -136,7 +136,11 @@ class FormField:
         labels = {choice.value: choice.label for choice in self.choices}
         if isinstance(value, list):
             return ", ".join(labels.get(one, str(one)) for one in value)
-        return labels.get(value) or plain_line(value, 200)
+        return labels.get(value) or asked_words(value, 200, line=True)
+
+    def written(self, value: Any) -> str:
+        """A value as it may be typed; empty where there is none."""
+        return "" if value is None else plain_line(self.shown(value) if isinstance(value, bool) else value, 200)
 
     def schema(self) -> Metadata:
         """The field as JSON Schema, made anew of what is understood of it."""
@@ -199,7 +203,7 @@ def fields_of(schema: object) -> tuple[FormField, ...]:
 
 
 def _field(name: str, described: object, required: bool) -> FormField:
-    title = plain_line(name, 60) or "?"
+    title = asked_words(name, 60, line=True) or "?"
     if not isinstance(described, dict):
         raise BadForm(f"its field {title} is not described")
     kind = _KINDS.get(described.get("type") if isinstance(described.get("type"), str) else "")
@@ -222,9 +226,9 @@ def _field(name: str, described: object, required: bool) -> FormField:
     form = described.get("format") if kind == "text" else ""
     made = FormField(
         name,
-        plain_line(described.get("title") or name, 60) or title,
+        asked_words(described.get("title") or name, 60, line=True) or title,
         kind,
-        plain(described.get("description") or "", 500).strip(),
+        asked_words(described.get("description") or "", 500),
         required,
         choices,
         least,
@@ -253,7 +257,9 @@ def _choices(described: Mapping[str, Any], title: str) -> tuple[Choice, ...]:
         return ()
     if len(pairs) > MOST_CHOICES:
         raise BadForm(f"its field {title} has more than {MOST_CHOICES} choices")
-    told = {value: plain_line(label or value, 100) or "?" for value, label in pairs if isinstance(value, str)}
+    told = {
+        value: asked_words(label or value, 100, line=True) or "?" for value, label in pairs if isinstance(value, str)
+    }
     if not told or len(told) < len(pairs):
         raise BadForm(f"its field {title} has choices that are no texts, or the same twice")
     return tuple(Choice(value, label) for value, label in told.items())

@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from agent_tui.config import HOOK_EVENTS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
+from agent_tui.text.frames import NOTE, framed, without_tags
 
 JSON: TypeAlias = Any
 Metadata: TypeAlias = dict[str, JSON]
@@ -314,6 +315,21 @@ def attachments_of(message: Message) -> list[AttachmentPart]:
     return [part for part in message.parts if isinstance(part, AttachmentPart)]
 
 
+def attached_name(name: str) -> str:
+    """What an attached file is called: not as what the program itself tells the model."""
+    return f"./{name}" if name in TOLD or name.startswith(NESTED) else name
+
+
+def without_marks(text: str) -> str:
+    """A tool's words in which no line begins as those do that the program puts below them, and no tag is that of its
+    notes."""
+    text = without_tags(text, NOTE)
+    if "[" not in text:
+        return text
+    names = "|".join(map(re.escape, ("Permission mode: ", NESTED, *sorted(f"{name}: " for name in HOOK_NAMES))))
+    return re.sub(rf"^(?=\[(?:{names}))", r"\\", text, flags=re.MULTILINE)
+
+
 def texts_below(message: Message | None) -> list[str]:
     """What stands below the result of a tool: the words of hooks, and the memory files of the folder."""
     parts = message.parts if message is not None else []
@@ -327,7 +343,7 @@ PINNED_INTRODUCTION = "[The user pinned these words: they go word for word throu
 def pinned_text(messages: Iterable[Message]) -> str:
     """The words of pinned messages as a summary carries them; empty where they have none."""
     words = [
-        f"<pinned{'' if message.role == 'user' else '_answer'}>\n{message.text.strip()}\n</pinned>"
+        framed("pinned" if message.role == "user" else "pinned_answer", message.text.strip())
         for message in messages
         if message.text.strip()
     ]

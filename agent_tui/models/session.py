@@ -11,6 +11,7 @@ from typing import Any, Literal
 from agent_tui.models.messages import JSON, Message, Role
 from agent_tui.models.requests import Effort
 from agent_tui.records import dataclass
+from agent_tui.text.secrets import without_keys
 
 SessionKind = Literal["user", "run", "subagent"]
 """A chat, what ``-p`` began and nobody has opened in a chat, or the work of a subagent."""
@@ -81,6 +82,10 @@ class SessionInfo:
     preview: str = ""
     state: SessionState = field(default_factory=SessionState)
     kind: SessionKind = "user"
+
+    def __post_init__(self) -> None:
+        """What names a session is shown in many places: no key is in it, whoever typed one."""
+        self.title, self.preview = without_keys(self.title), without_keys(self.preview)
 
     @property
     def copied(self) -> bool:

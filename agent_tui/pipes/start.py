@@ -1,12 +1,17 @@
-"""Starting a child process of the program's own. Imports next to nothing, so that it can be done before anything
-else."""
+"""Starts every process of this program. Imports next to nothing, so that a child of our own can be started before
+anything else."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 
@@ -25,14 +30,47 @@ def isolated(module: str, *arguments: str, bare: bool = False) -> list[str]:
     return [sys.executable, "-IS" if bare else "-I", "-c", code, _ROOT, *arguments]
 
 
+def spawn(command: Sequence[str], env: Mapping[str, str] | None = None, **how: Any) -> subprocess.Popen[bytes]:
+    """Starts a program that ``find_program`` found, or our own interpreter. Without ``env`` it gets what no command of
+    the model can have a say in; without ``stdin`` it reads nothing. Raises OSError when it cannot be started."""
+    return subprocess.Popen(_checked(command), env=_environment(env), **{"stdin": subprocess.DEVNULL, **how})
+
+
+def run(command: Sequence[str], env: Mapping[str, str] | None = None, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    """The same, until it ends; raises TimeoutExpired where that takes longer than ``timeout``."""
+    how = how if "input" in how else {"stdin": subprocess.DEVNULL, **how}
+    return subprocess.run(_checked(command), env=_environment(env), check=False, **how)
+
+
+async def spawn_in_loop(command: Sequence[str], env: Mapping[str, str], **how: Any) -> Process:
+    """The same, as asyncio knows a process."""
+    import asyncio
+
+    return await asyncio.create_subprocess_exec(*_checked(command), env=dict(env), **how)
+
+
+def _checked(command: Sequence[str]) -> list[str]:
+    if not os.path.isabs(command[0]):  # noqa: PTH117
+        raise FileNotFoundError(f"{command[0]}: only a program that was found before is started")
+    return list(command)
+
+
+def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
+    if env is not None:
+        return dict(env)
+    from agent_tui.pipes.programs import program_environment
+
+    return program_environment()
+
+
 def start(command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts a child in a process group of its own. Raises OSError when it cannot be started."""
-    return subprocess.Popen(
+    """Starts a child of our own in a process group of its own. Raises OSError when it cannot be started."""
+    return spawn(
         command,
+        variables,
         bufsize=0,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=dict(variables),
         start_new_session=True,
     )

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from agent_tui.store.search import SearchReader
 
 
+PAGE = 20
+"""Lines that are said at once of what has to be read to its end."""
 MOST_SESSIONS = 500
 """Sessions of a list; the rest is found by words."""
 BRANCH_WORDS = 160
@@ -87,6 +90,32 @@ class Lists:
         chosen = await self._asking.pick(f"Sessions.{more}", [self._session(hit) for hit in shown[:MOST_SESSIONS]])
         if chosen is not None:
             await agent.sessions.resume(shown[chosen].session.id)
+
+    async def page(self, info: Info) -> None:
+        """Says an info page by page, and asks whether to do what needs all of it to be shown."""
+        action = next(action for action in info.actions if action.whole)
+        lines, said, more = replace(info, actions=()).text.split("\n"), 0, f"Show the next {PAGE}"
+        self._writer.say(info.title)
+        while True:
+            self._writer.quote("\n".join(lines[said : said + PAGE]))
+            said = min(len(lines), said + PAGE)
+            rest = len(lines) - said
+            # Each keeps its number to the end: who pages on does not say yes.
+            rows = ["Leave it", action.label.capitalize(), *([more] if rest else [])]
+            chosen = await self._asking.pick(f"{said} of {plural(len(lines), 'line')} shown.", rows)
+            row = rows[chosen] if chosen is not None else ""
+            if row == more:
+                continue
+            unseen = action.unseen(rest)
+            if row != action.label.capitalize():
+                return
+            if unseen and await self._asking.pick(f"{unseen} Go on?", ["Leave it", "Trust it unseen"]) != 1:
+                return
+            result = await registry.run(self._agent, action.command)
+            if not isinstance(result, Info):
+                self._writer.say(result.text if isinstance(result, registry.Text) else "")
+                return
+            info, lines, said = result, replace(result, actions=()).text.split("\n"), 0
 
     def _session(self, hit: SessionHit) -> str:
         info = hit.session
@@ -279,6 +308,8 @@ class Commands:
                 await self._sender.message(text, line, typed=typed)
             case registry.Text(text, error=True):
                 self._sender.problem(text)
+            case Info() if self._sender.live and any(action.whole for action in result.actions):
+                await self._lists.page(result)
             case Info(foreign=True):
                 self._writer.quote(result.text)
             case Info():

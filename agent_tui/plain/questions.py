@@ -9,7 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from agent_tui.commands.questions import PLAN_CHOICES, permission_choices, question_text
+from agent_tui.commands.questions import (
+    PLAN_CHOICES,
+    PermissionChoice,
+    PermissionDialog,
+    question_text,
+)
 from agent_tui.commands.tool_words import change_lines
 from agent_tui.errors import AgentError
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, StopAsked, Way
@@ -20,14 +25,15 @@ from agent_tui.text.numbers import lines_in, plural
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.models.events import ApprovedMode
+    from agent_tui.models.events import ApprovedMode, RuleOffer
     from agent_tui.plain.line_writer import LineWriter
 
 
 LEAST_KEY = 16
 """Characters of one word that may be a key, where one is asked for."""
-Taken: TypeAlias = Literal["answered", "again", "other"]
-"""What a line was to a question: its answer, something that leaves it open, or nothing that concerns it."""
+Taken: TypeAlias = Literal["answered", "again", "step", "other"]
+"""What a line was to a question: its answer, something that leaves it open, something that leads to another of its
+steps, or nothing that concerns it."""
 
 BODY_LINES = 120
 """Lines of a diff or a plan that are told at once; the rest on demand."""
@@ -129,20 +135,26 @@ class PermissionQuestion(Question):
     words_prompt = "Say what to do instead"
 
     def __init__(
-        self, asked: PermissionAsked, writer: LineWriter, answer: Callable[[bool, str | None, str], None]
+        self, asked: PermissionAsked, writer: LineWriter, answer: Callable[[bool, RuleOffer | None, str], None]
     ) -> None:
-        self._choices = permission_choices(asked)
+        self._dialog = PermissionDialog(asked)
         self._display = asked.display or {}
         body = spelled(str(self._display.get("text") or "")).expandtabs(4).rstrip("\n")
         if self._display.get("kind") == "diff":
             body = "\n".join(change_lines(body))
-        super().__init__(asked.request_id, writer, [(c.label, c.key) for c in self._choices], body)
+        super().__init__(asked.request_id, writer, _rows(self._dialog.choices), body)
         self._asked = asked
+        self._call = body
         self._answer = answer
-        self._warned: int | None = None
 
     def put(self) -> None:
         asked = self._asked
+        self.rows, self._all_said = _rows(self._dialog.choices), False
+        self.body = self._dialog.text if self._dialog.offer is not None else self._call
+        if self._dialog.offer is not None:
+            self.writer.quote(self._dialog.title, "Question")
+            super().put()
+            return
         subject = asked.summary.removeprefix(f"{asked.tool} ")
         self.writer.quote(spelled(f"{asked.tool} {subject}", line=True), "Permission needed")
         if asked.reason:
@@ -153,21 +165,26 @@ class PermissionQuestion(Question):
         super().put()
 
     def choose(self, at: int) -> Taken:
-        choice = self._choices[at]
+        choice = self._dialog.choices[at]
         if choice.feedback:
             return self.ask_for_words()
-        if choice.allow and self.unsaid and at != self._warned:
-            self._warned = at
-            self.writer.say(f"you have not seen the end: m shows it, {choice.key or at + 1} again allows.", "Note")
-            return "again"
-        self._answer(choice.allow, choice.pattern, "")
-        return "answered"
+        if answer := self._dialog.choose(choice, not self.unsaid):
+            self._answer(answer.allow, answer.offer, "")
+            return "answered"
+        if not self._dialog.warned(choice):
+            return "step"
+        self.writer.say(f"you have not seen the end: m shows it, {choice.key or at + 1} again allows.", "Note")
+        return "again"
 
     def words(self, text: str) -> None:
         self._answer(False, None, text)
 
     def give_up(self) -> None:
         self._answer(False, None, "")
+
+
+def _rows(choices: Sequence[PermissionChoice]) -> list[tuple[str, str]]:
+    return [(choice.label, choice.key) for choice in choices]
 
 
 class PlanQuestion(Question):
@@ -419,7 +436,7 @@ class Asking:
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         reason = "it is outside the project, and attachments are sent to the model"
         whole = {"kind": "text", "text": spelled(str(path), line=True)}
-        asked = PermissionAsked(new_id("ask"), "", "attaching", path.name, whole, [], reason)
+        asked = PermissionAsked(new_id("ask"), "", "attaching", path.name, whole, reason=reason)
         question = PermissionQuestion(asked, self._writer, lambda allow, _, __: answer.set_result(allow))
         return await self._answered(question, answer)
 
@@ -454,6 +471,9 @@ class Asking:
         taken = question.take(line)
         if taken == "answered":
             self.closed(question.request_id)
+        elif taken == "step":
+            self._before()
+            question.put()
         return taken
 
     def closed(self, request_id: str) -> None:

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind
@@ -39,6 +38,7 @@ from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, 
 from agent_tui.providers.net import BODY_LIMIT, BoundError
 from agent_tui.providers.request import WireCall, build_call
 from agent_tui.text.strict_json import DEEPEST_WHOLE, strict
+from agent_tui.urls import AddressError, parse_url
 
 log = logging.getLogger(__name__)
 
@@ -217,9 +217,12 @@ def api_base(spec: ModelSpec, target: Target) -> str | None:
     """Returns the configured address as LiteLLM wants it for this provider, which appends to it."""
     if not spec.api_base:
         return None
-    parts = urlsplit(spec.api_base.rstrip("/"))
+    try:
+        base = parse_url(spec.api_base.strip().rstrip("/"), login=True)
+    except AddressError as error:
+        raise NoAddressError(f"api_base of the model is not the address of an API. {error}") from None
     dialect = dialect_of(target.provider)
-    return urlunsplit(parts._replace(path=(dialect.wire or CHAT).litellm_path(parts.path, target, dialect)))
+    return replace(base, path=(dialect.wire or CHAT).litellm_path(base.path, target, dialect)).text
 
 
 def load_litellm() -> Any:

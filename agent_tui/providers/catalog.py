@@ -5,10 +5,11 @@ words of errors. LiteLLM is not needed for any of it."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType, ModuleType
-from urllib.parse import urlsplit, urlunsplit
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Media, ModelInfo, ModelSpec, Target
@@ -28,9 +29,8 @@ from agent_tui.providers.dialects.record import (
     WebSearch,
     Wire,
 )
-from agent_tui.providers.net import is_loopback
 from agent_tui.records import dataclass
-from agent_tui.text.clean import printable
+from agent_tui.urls import is_loopback, read_address
 
 
 def by_name(modules: Iterable[ModuleType]) -> Mapping[str, Dialect]:
@@ -389,19 +389,15 @@ def missing_key_line(spec: ModelSpec, provider: str, variable: str) -> str:
 
 def shown_address(url: str, whole: bool = True) -> str:
     """A server's address without user, password, query and fragment; ``whole`` False: without its path, too."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
+    found = read_address(url)
+    if found is None:
         return "the address in api_base"
-    path = parts.path if whole else ""
-    return printable(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", "")))
+    return found.origin + (found.path if whole else "")
 
 
 def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
+    found = read_address(url)
+    return found.host if found is not None else ""
 
 
 _EVERYWHERE = "0.0.0.0"
@@ -417,15 +413,11 @@ def near_url(value: str, dialect: Dialect) -> str:
     """A URL of a value like ``localhost``, ``:11434`` or ``0.0.0.0:11434``. What it lacks is as usual for a server
     that people run themselves: Ollama reads its own variable so (docs.ollama.com/faq)."""
     whole = "://" in value
-    try:
-        parts = urlsplit(value if whole else f"http://{value}")
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
+    # A host that is left out is this machine.
+    found = read_address(re.sub("(?<=//)(?=[:/]|$)", "127.0.0.1", value if whole else f"http://{value}", count=1))
+    if found is None:
         return value
-    usual = urlsplit(dialect.base or "").port if dialect.local and not whole else None
-    if (host and host != _EVERYWHERE) and (port is not None or usual is None):
-        return urlunsplit(parts)
-    host = "127.0.0.1" if host in ("", _EVERYWHERE) else f"[{host}]" if ":" in host else host
-    user = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
-    port = port or usual
-    return urlunsplit(parts._replace(netloc=f"{user}{host}{f':{port}' if port else ''}"))
+    usual = read_address(dialect.base) if dialect.local and not whole else None
+    host = "127.0.0.1" if found.host == _EVERYWHERE else found.host
+    port = found.written_port or (usual.written_port if usual is not None else None)
+    return replace(found, host=host, written_port=port).text

@@ -12,21 +12,21 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Counting, ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers import net
-from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, shown_address, variable_base, wire_of
+from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, variable_base, wire_of
 from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.dialects.record import Dialect, ExactCount
 from agent_tui.providers.failure_lines import words_of
-from agent_tui.providers.net import BoundError, Tap, Unpacker, is_loopback, is_of_httpx
+from agent_tui.providers.net import BoundError, Tap, Unpacker, is_of_httpx
 from agent_tui.providers.request import WireCall, build_call, fields_of
 from agent_tui.providers.secrets import redact
 from agent_tui.records import dataclass
 from agent_tui.text.strict_json import write_json
+from agent_tui.urls import AddressError, Url, is_loopback, parse_url
 
 if TYPE_CHECKING:
     import httpx
@@ -71,7 +71,7 @@ class Connections:
     def client(self, url: str) -> httpx.AsyncClient:
         """The client for a URL. One that never speaks TLS is quicker to make, so those are kept apart, and this machine
         is never asked for through a proxy. Raises NetworkSettingsError."""
-        secure, near = urlsplit(url).scheme == "https", is_loopback(url)
+        secure, near = url.startswith("https:"), is_loopback(url)
         if (secure, near) not in self._clients:
             self._clients[secure, near] = _client(secure, near)
         return self._clients[secure, near]
@@ -169,13 +169,12 @@ def url_of(spec: ModelSpec, target: Target) -> str:
     dialect, wire = dialect_of(target.provider), wire_of(target)
     if wire is None:
         raise NoAddressError(f"{dialect.name} can only be called through LiteLLM.")
-    parts = urlsplit(_root(spec, dialect))
-    path, query = wire.url(parts.path, spec, target, dialect)
-    parts = parts._replace(path=path) if query is None else parts._replace(path=path, query=query, fragment="")
-    return urlunsplit(parts)
+    root = _root(spec, dialect)
+    path, query = wire.url(root.path, spec, target, dialect)
+    return replace(root, path=path, query=root.query if query is None else query, fragment="").text
 
 
-def _root(spec: ModelSpec, dialect: Dialect) -> str:
+def _root(spec: ModelSpec, dialect: Dialect) -> Url:
     root = (spec.api_base or variable_base(dialect) or dialect.base or "").strip()
     if not root:
         raise NoAddressError(
@@ -184,22 +183,13 @@ def _root(spec: ModelSpec, dialect: Dialect) -> str:
         )
     if "://" not in root and (dialect.local or is_loopback(f"http://{root}")):
         root = near_url(root, dialect)
-    if not _is_http(root):
-        where = "api_base of the model" if spec.api_base else " or ".join(dialect.base_variables)
-        shown = shown_address(root)
-        raise NoAddressError(
-            f"{where} is not the address of an API: {shown!r}. Write it as https://HOST/PATH or http://…."
-        )
-    return root.rstrip("/")
-
-
-def _is_http(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-    return known and not re.search(r"[\s\x00-\x1f\x7f]", url)
+        return parse_url(root.rstrip("/"), login=True)
+    except AddressError as error:
+        where = "api_base of the model" if spec.api_base else " or ".join(dialect.base_variables)
+        raise NoAddressError(
+            f"{where} is not the address of an API. {error} Write it as https://HOST/PATH or http://…."
+        ) from None
 
 
 @dataclass(slots=True, frozen=True)
@@ -225,9 +215,9 @@ def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> 
     if own is not None and own.beta and (call.compacts or _starts_compacted(body)):
         headers["anthropic-beta"] = ",".join(filter(None, [headers.get("anthropic-beta"), own.beta]))
     if own is not None and call.compacts:
-        parts = urlsplit(url)
-        path, body = own.request(parts.path, body)
-        url = urlunsplit(parts._replace(path=path))
+        called = parse_url(url, login=True)
+        path, body = own.request(called.path, body)
+        url = replace(called, path=path).text
     return HttpCall(url, headers, body)
 
 
@@ -331,5 +321,5 @@ async def _by_its_own(call: HttpCall, counting: Counting | None, connections: Co
 def _question(call: HttpCall, target: Target, endpoint: ExactCount) -> HttpCall:
     """Returns the call that asks how long ``call`` is."""
     body = endpoint.wrap({name: call.body[name] for name in endpoint.fields if name in call.body}, target)
-    parts = urlsplit(call.url)
-    return replace(call, url=urlunsplit(parts._replace(path=endpoint.path(parts.path), query="")), body=body)
+    url = parse_url(call.url, login=True)
+    return replace(call, url=replace(url, path=endpoint.path(url.path), query="").text, body=body)

@@ -13,9 +13,9 @@ from agent_tui.providers.direct import Connections, NetworkSettingsError, header
 from agent_tui.providers.errors import classify
 from agent_tui.providers.net import BoundError, is_of_httpx
 from agent_tui.providers.request import fields_of
-from agent_tui.providers.secrets import MASK
 from agent_tui.providers.server_facts import api_root
 from agent_tui.records import dataclass
+from agent_tui.text.secrets import MASK
 
 PATIENCE = 8.0
 """Seconds that it may take."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.providers.catalog import DIALECTS, KEY_VARIABLES, dialect_of
-from agent_tui.providers.secrets import names_secret
+from agent_tui.text.secrets import names_secret
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ _ASSIGNED = re.compile(
     r"""(?:export\s+|setx?\s+(?:-\w+\s+)*|\$env:|-H\s+)?["']?([A-Za-z][\w-]*)["']?(?:\s*[=:]\s*|\s+)(.*)"""
 )
 """A line of a shell, of a file with variables, or of a header, that gives something a value."""
+_FIELDS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "api_key", "apikey")
 _BEHIND = re.compile(r"\s+#.*|[\s;,]+$")
 
 
@@ -85,7 +86,8 @@ def _value(line: str) -> tuple[str, str]:
     """Returns the name of what a line gives a value, empty where it names nothing, and the value."""
     line = _BEHIND.sub("", line).strip("\"'` ")
     found = _ASSIGNED.fullmatch(line)
-    name, value = (found[1], found[2]) if found is not None and names_secret(found[1]) else ("", line)
+    named = found is not None and (found[1].lower() in _FIELDS or (found[1].isupper() and names_secret(found[1])))
+    name, value = (found[1], found[2]) if found is not None and named else ("", line)
     return name, re.sub(r"(?i)^bearer\s+", "", value.strip("\"'` ")).strip("\"'` ")
 
 

@@ -16,12 +16,12 @@ import threading
 import time
 from dataclasses import field
 from typing import Any
-from urllib.parse import urlsplit
 
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import DIALECTS, dialect_of, variable_base
 from agent_tui.providers.dialects import ollama
 from agent_tui.records import dataclass
+from agent_tui.urls import AddressError, parse_url, read_address
 
 MOST_BYTES = 4_000_000
 """Bytes of an answer: a list of thousands of models."""
@@ -33,14 +33,15 @@ def ask(url: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
     """Status and body (at most ``MOST_BYTES`` bytes) of a GET, or of a POST where there are data; no redirect is
     followed, no proxy used. Blocks for at most ``timeout`` seconds, a server that sends a byte now and then included.
     Raises OSError."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https"):
-        raise OSError(f"not an HTTP address: {url}")
+    try:
+        address = parse_url(url, login=True)
+    except AddressError as error:
+        raise OSError(str(error)) from None
     over = threading.Event()
     until = time.monotonic() + timeout
     try:
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = kind(parts.netloc.rpartition("@")[2], timeout=timeout)
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        connection = kind(address.host, address.port, timeout=timeout)
         with contextlib.closing(connection):
             connection.connect()
             reached = connection.sock
@@ -54,9 +55,8 @@ def ask(url: str, data: bytes | None, timeout: float) -> tuple[int, bytes]:
             watch.daemon = True
             watch.start()
             try:
-                target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
                 headers = {"Content-Type": "application/json", "Connection": "close"}
-                connection.request("GET" if data is None else "POST", target, data, headers)
+                connection.request("GET" if data is None else "POST", address.target, data, headers)
                 with connection.getresponse() as answer:
                     status, body = answer.status, answer.read(MOST_BYTES)
             finally:
@@ -144,12 +144,12 @@ async def served_models(limit: float = PATIENCE) -> dict[str, list[ModelSpec]]:
 
 async def _served(provider: str, limit: float) -> list[ModelSpec]:
     base = default_base(provider)
-    if base is None:
+    address = read_address(base)
+    if base is None or address is None:
         return []
-    parts = urlsplit(base)
     try:
         async with asyncio.timeout(limit):
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+            _, writer = await asyncio.open_connection(address.host, address.port)
     except (OSError, TimeoutError, ValueError):
         return []
     writer.close()

@@ -13,14 +13,13 @@ import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from agent_tui.models.failure import FailureKind
 from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
 from agent_tui.providers.dialects.parts import Event
 from agent_tui.providers.dialects.shared import parse_event
-from agent_tui.text.clean import printable
 from agent_tui.text.numbers import size
+from agent_tui.urls import AddressError, parse_url, read_address
 
 LINE_LIMIT = 32_000_000
 """Bytes of one line of a stream, one frame, or one JSON body: a picture in base64 fits, the largest known are 20 MB."""
@@ -64,20 +63,9 @@ class RedirectError(BoundError):
 def origin(url: str, base: str = "") -> str:
     """Scheme, host and port of a URL for people to read, a relative one taken from ``base``."""
     try:
-        parts, around = urlsplit(url), urlsplit(base)
-    except ValueError:
+        return (parse_url(base, login=True).joined(url) if base else parse_url(url, login=True)).origin
+    except AddressError:
         return "an address that cannot be read"
-    host = (parts.netloc or around.netloc).rpartition("@")[2]
-    return printable(f"{parts.scheme or around.scheme}://{host}"[:200])
-
-
-def is_loopback(url: str | None) -> bool:
-    """Returns whether a URL points at this machine."""
-    try:
-        host = (urlsplit(url).hostname or "") if url else ""
-    except ValueError:
-        return False
-    return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")
 
 
 _NEARBY = (".local", ".lan", ".home.arpa", ".localhost", "host.docker.internal")
@@ -86,16 +74,13 @@ _NEARBY = (".local", ".lan", ".home.arpa", ".localhost", "host.docker.internal")
 
 def is_nearby(url: str | None) -> bool:
     """Returns whether a URL points at this machine or at one of its own network: nobody sells what is served there."""
-    if is_loopback(url):
-        return True
+    found = read_address(url)
+    if found is None or found.loopback:
+        return found is not None
     try:
-        host = (urlsplit(url).hostname or "") if url else ""
+        return ipaddress.ip_address(found.host).is_private
     except ValueError:
-        return False
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return bool(host) and ("." not in host or host.endswith(_NEARBY))
+        return "." not in found.host or found.host.endswith(_NEARBY)
 
 
 class Unpacker:
@@ -233,7 +218,8 @@ def is_of_httpx(error: BaseException) -> bool:
 
 def unreached(url: str, error: BaseException) -> str:
     """Returns why no connection to the host of an address came about, in one line."""
-    host = urlsplit(url).netloc.rpartition("@")[2]
+    found = read_address(url)
+    host = found.place if found is not None else "its host"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, BaseExceptionGroup):

@@ -10,6 +10,7 @@ from agent_tui.models.messages import AttachmentPart, Message, Part, SummaryPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.providers.dialects.conversation import EMPTY_RESULT, object_arguments
 from agent_tui.text.clean import encodable
+from agent_tui.text.frames import framed
 
 _BETWEEN = "Go on."
 """What stands between two answers, where nothing was said between them."""
@@ -62,4 +63,4 @@ def _result(message: Message) -> list[Part]:
     result = message.tool_result
     said = encodable(result.text) if result is not None else ""
     shown = [part for part in message.parts if isinstance(part, (AttachmentPart, SummaryPart))]
-    return [TextPart(f"<tool_response>\n{said if said.strip() else EMPTY_RESULT}\n</tool_response>"), *shown]
+    return [TextPart(framed("tool_response", said if said.strip() else EMPTY_RESULT)), *shown]

@@ -11,56 +11,25 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from agent_tui.providers.catalog import KEY_VARIABLES
-
-MASK = "[secret]"
-MIN_LENGTH = 8
-"""Shorter values are not treated as secrets: replacing them would garble ordinary words."""
-
-_NAME = re.compile(r"(?i)(api[_-]?key|token|secret|password|credential)")
-_KEY_BEGINNINGS = "sk|pk|rk|gsk|xai|csk|nvapi|pplx|hf|r8|fw|tgp|ghp|gho|ghs|github_pat|glpat"
-_PATTERNS = (
-    (
-        [f"{name}{mark}" for name in _KEY_BEGINNINGS.split("|") for mark in "-_"],
-        re.compile(rf"\b(?:{_KEY_BEGINNINGS})[-_][A-Za-z0-9_\-.]{{12,}}"),
-    ),
-    (["aiza"], re.compile(r"\bAIza[0-9A-Za-z_\-]{20,}")),
-    (["akia", "asia"], re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
-    (["eyj"], re.compile(r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")),
-    (["bearer "], re.compile(r"(?i)(?<=bearer )[A-Za-z0-9._~+/=\-]{8,}")),
-    (["key="], re.compile(r"(?i)(?<=[?&]key=)[^&\s\"']{6,}")),
-    (["://"], re.compile(r"(?i)(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")),
-)
-"""What looks like a key, each behind texts (in small letters) without one of which it is not looked for: to search for
-a text is cheap."""
-_FIELDS = ("api", "authorization", "token", "secret")
-_FIELD = re.compile(
-    r"(?i)((?:x-api-key|api[-_]?key|x-goog-api-key|authorization|access[-_]?token|secret[-_]?key)"
-    r"[\"']?\s*[:=]\s*[\"']?(?:bearer\s+|basic\s+)?)([^\s\"',;}\]]{6,})"
-)
+from agent_tui.text.secrets import MASK, MIN_LENGTH, PROVIDERS_KEYS, names_secret, without_keys
 
 
 def environment_secrets() -> list[str]:
     """Values of environment variables whose names say that they are secret."""
-    return [
-        value
-        for name, value in os.environ.items()
-        if len(value) >= MIN_LENGTH and not value.isdigit() and _NAME.search(name)
-    ]
+    return [value for name, value in os.environ.items() if len(value) >= MIN_LENGTH and names_value(name, value)]
 
 
-_CLOUD = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "AZURE_API_KEY")
-_KEYS = frozenset((*(name for names in KEY_VARIABLES.values() for name in names), *_CLOUD))
+def names_value(name: str, value: str) -> bool:
+    """Returns whether a name says that its value is secret, and the value is no place or number."""
+    return names_secret(name) and _ORDINARY.match(value) is None
+
+
 _WORD = re.compile(r"[a-z-]+|[A-Z_]+|[\d.]+|.*\s.*", re.DOTALL)
-_PLACE = re.compile(r"[~./]|\w+://")
+_ORDINARY = re.compile(r"[~./]|\w+://|[\d.]+\Z")
+"""Places and numbers: what a variable may hold whose name only sounds secret."""
 _LONG = 16
 """From this length on the value of any variable with a telling name is a secret of its own: a shorter one may be an
 ordinary word, which must not be masked everywhere."""
-
-
-def names_secret(name: str) -> bool:
-    """Returns whether a variable's or a header's name says that its value is a key."""
-    return _NAME.search(name) is not None or name.lower() == "authorization"
 
 
 def is_secret(value: str) -> bool:
@@ -73,8 +42,8 @@ def configured_secrets(environ: Mapping[str, str] | None = None) -> set[str]:
     """The values of the variables that hold providers' keys, and of others whose names say that they are secret."""
     found: set[str] = set()
     for name, value in (os.environ if environ is None else environ).items():
-        telling = len(value) >= _LONG and _NAME.search(name) and re.search(r"\d", value) and not _PLACE.match(value)
-        if is_secret(value) and (name in _KEYS or telling):
+        telling = len(value) >= _LONG and re.search(r"\d", value) and names_value(name, value)
+        if is_secret(value) and (re.fullmatch(PROVIDERS_KEYS, name) or telling):
             found.add(value)
     return found
 
@@ -104,24 +73,50 @@ def _spellings(values: frozenset[str]) -> tuple[tuple[str, ...], re.Pattern[str]
 
 
 def mask(text: str, values: Iterable[str]) -> str:
-    """``text`` with each of the values masked: as it is, in URLs, in JSON, in hexadecimal and in base64."""
-    _, pattern = _spellings(frozenset(v for v in values if len(v) >= MIN_LENGTH))
+    """``text`` with each of the values masked: as it is, in URLs, in JSON, in hexadecimal and in base64; and as far as
+    a text repeats the beginning or the end of one."""
+    values = frozenset(v for v in values if len(v) >= MIN_LENGTH)
+    return _without_parts(_without_whole(text, values), values)
+
+
+def _without_whole(text: str, values: frozenset[str]) -> str:
+    _, pattern = _spellings(values)
     return text if pattern is None else pattern.sub(MASK, text)
+
+
+_PART = 12
+"""Characters of a beginning or an end of a key that are masked like all of it."""
+_KIND = r"(?:[a-z]{2,6}\d{0,2}[-_])*"
+"""How keys of a kind begin, which says nothing of one."""
+
+
+def _without_parts(text: str, values: frozenset[str]) -> str:
+    for value in values:
+        kind = re.match(_KIND, value)
+        size = max(_PART, kind.end() + 1 if kind else 0)
+        if len(value) <= size or not is_secret(value):
+            continue
+        begin, end = value[:size], value[-_PART:]
+        if begin in text:
+            text = MASK.join(_after(piece, value[size:]) if n else piece for n, piece in enumerate(text.split(begin)))
+        if end in text:
+            rest, pieces = value[-_PART - 1 :: -1], text.split(end)
+            last = len(pieces) - 1
+            text = MASK.join(_after(piece[::-1], rest)[::-1] if n < last else piece for n, piece in enumerate(pieces))
+    return text
+
+
+def _after(text: str, word: str) -> str:
+    """A text without what it has of a word at its beginning."""
+    same = next((n for n, (mine, its) in enumerate(zip(text, word, strict=False)) if mine != its), None)
+    return text[min(len(text), len(word)) if same is None else same :]
 
 
 def redactor(known: Iterable[str] = ()) -> Callable[[str], str]:
     """``redact`` for many texts: the environment is read once."""
     values = frozenset((*known, *environment_secrets()))
 
-    def hide(text: str) -> str:
-        text = mask(text, values)
-        small = text.lower()
-        for beginnings, pattern in _PATTERNS:
-            if any(beginning in small for beginning in beginnings):
-                text = pattern.sub(MASK, text)
-        return _FIELD.sub(lambda m: m.group(1) + MASK, text) if any(word in small for word in _FIELDS) else text
-
-    return hide
+    return lambda text: without_keys(mask(text, values))
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
@@ -159,16 +154,21 @@ class Redactor:
         return mask(text, self.values)
 
     def mask_all(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.mask(value)
-        if isinstance(value, dict):
-            return {key: self.mask_all(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return type(value)(self.mask_all(entry) for entry in value)
-        return value
+        return each_text(value, self.mask)
 
     def stream(self) -> MaskedStream:
         return MaskedStream(self.values)
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """A value as JSON has it, with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: each_text(entry, change) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(each_text(entry, change) for entry in value)
+    return value
 
 
 class MaskedStream:
@@ -182,14 +182,14 @@ class MaskedStream:
 
     def feed(self, text: str) -> str:
         """Takes the next piece of the text and returns what can be shown now."""
-        text = mask(self._held + text, self._values)
+        text = _without_whole(self._held + text, self._values)
         held = self._beginning(text)
         self._held = text[len(text) - held :]
-        return text[: len(text) - held]
+        return _without_parts(text[: len(text) - held], self._values)
 
     def flush(self) -> str:
         rest, self._held = self._held, ""
-        return rest
+        return _without_parts(rest, self._values)
 
     def _beginning(self, text: str) -> int:
         """Returns how many characters at the end may be the beginning of a secret; line ends within it do not count."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import Counting, ModelInfo, ModelSpec, Target
@@ -25,6 +25,7 @@ from agent_tui.providers.limits import ServerFacts, table_limits
 from agent_tui.providers.local_servers import MOST_BYTES, TIMEOUT, entries
 from agent_tui.providers.net import BoundError, is_nearby, is_of_httpx, origin
 from agent_tui.providers.request import fields_of
+from agent_tui.urls import read_address
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +77,13 @@ def is_looked_up(info: ModelInfo) -> bool:
 def api_root(spec: ModelSpec, target: Target) -> str:
     """What the paths of a model's API come behind; empty where there is no address, or none that can be called."""
     try:
-        url = url_of(spec, target)
+        url = read_address(url_of(spec, target))
     except NoAddressError:
-        url = spec.api_base or ""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""  # the call says what is wrong with the address
-    return urlunsplit(parts._replace(path=_CALL_PATH.sub("", parts.path).rstrip("/"), query="", fragment=""))
+        # If there is one, the call says what is wrong with it.
+        url = read_address(spec.api_base)
+    return (
+        "" if url is None else replace(url, path=_CALL_PATH.sub("", url.path).rstrip("/"), query="", fragment="").text
+    )
 
 
 class Server:
@@ -121,7 +121,7 @@ class Server:
             self.late = True
         except HttpError as error:
             self.answered = self.answered or error.status_code < 500
-            log.info("No facts at %s: HTTP %s", urlsplit(url).path, error.status_code)
+            log.info("No facts at %s: HTTP %s", url.removeprefix(self.root), error.status_code)
         except (BoundError, NetworkSettingsError, ValueError, RecursionError):
             self.answered = True
         except Exception as error:

@@ -14,7 +14,9 @@ from typing import Any, Protocol
 from agent_tui import terminal_output
 from agent_tui.errors import EXIT_ERROR, EXIT_USAGE
 from agent_tui.options import SERVED
+from agent_tui.pipes.start import spawn_in_loop
 from agent_tui.text.clean import clean
+from agent_tui.urls import page_address
 
 log = logging.getLogger(__name__)
 
@@ -97,12 +99,12 @@ class ServedChat:
 
     async def _start(self, columns: int, lines: int) -> None:
         told = json.dumps({"columns": columns, "lines": lines, "resume": self._session})
-        self._process = process = await asyncio.create_subprocess_exec(
-            *self._command,
+        self._process = process = await spawn_in_loop(
+            self._command,
+            {**os.environ, SERVED: told, "TEXTUAL_COLOR_SYSTEM": "truecolor"},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, SERVED: told, "TEXTUAL_COLOR_SYSTEM": "truecolor"},
             # What is typed in the terminal of the server is for the server.
             start_new_session=True,
         )
@@ -149,12 +151,8 @@ class ServedChat:
         match facts:
             case {"type": "session", "id": str(name)}:
                 self._session = name
-            case {"type": "open_url", "url": str(url)} if self._viewer is not None and _is_page(url):
-                self._viewer.open_url(url)
-
-
-def _is_page(url: str) -> bool:
-    return url.lower().startswith(("https://", "http://", "mailto:"))
+            case {"type": "open_url", "url": str(url)} if self._viewer is not None and (page := page_address(url)):
+                self._viewer.open_url(page)
 
 
 def _last_words(said: str) -> bytes:

@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from agent_tui.errors import AgentError
 from agent_tui.serve.chat import ServedChat
+from agent_tui.urls import AddressError, Url, parse_place, parse_url
 
 TOKEN_BYTES = 32
 
@@ -46,7 +46,8 @@ class Gate:
 
     def __init__(self, host: str, token: str | None = None) -> None:
         self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
-        self._names = {"localhost", host.lower().strip("[]")}
+        listens = listening_host(host)
+        self._names = {"localhost", listens.host}
         if not is_loopback(host):
             self._names.add(socket.gethostname().lower())
 
@@ -58,31 +59,49 @@ class Gate:
             return "This address is incomplete or out of date. Open the one that agent-tui serve printed."
         if origin is None:
             return "Only pages of this server may connect." if needs_origin else None
-        if origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
-            return "Only pages of this server may connect."
-        return None
+        return None if _is_page_of(host, origin) else "Only pages of this server may connect."
 
     def _knows(self, host: str) -> bool:
         """Returns whether a Host header names this server. Its port may be that of a tunnel; an address of numbers
         cannot have been made to point here by anybody's name server."""
         try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
+            name = parse_place(host).host
+        except AddressError:
             return False
-        return name in self._names or _address(name) is not None
+        return name in self._names or _is_number(name)
+
+
+def listening_host(host: str) -> Url:
+    """The address of what listens at ``host``. Raises AgentError for what is no host, such as one with a user in it."""
+    try:
+        found = parse_place(f"[{host}]" if host.count(":") > 1 and not host.startswith("[") else host)
+    except AddressError as error:
+        raise AgentError(f"--host takes the name or address of this machine alone. {error}") from None
+    if found.written_port is not None:
+        raise AgentError("--host takes no port: give it with --port.")
+    return found
 
 
 def is_loopback(host: str) -> bool:
     """Returns whether nobody but this machine reaches a server that listens at ``host``."""
-    found = _address(host.strip("[]"))
-    return host.lower() == "localhost" if found is None else found.is_loopback
+    found = listening_host(host)
+    return found.loopback and found.host not in ("0.0.0.0", "::")
 
 
-def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _is_page_of(host: str, origin: str) -> bool:
+    scheme, _, place = origin.lower().partition("://")
     try:
-        return ipaddress.ip_address(name)
+        parse_place(place)  # nothing but a host and its port
+        return parse_url(f"{scheme}://{place}").origin == parse_url(f"{scheme}://{host}").origin
+    except AddressError:
+        return False
+
+
+def _is_number(name: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(name))
     except ValueError:
-        return None
+        return False
 
 
 ASSETS = {
@@ -249,7 +268,7 @@ class Server:
         """Every request is judged before anything else is done with it."""
         why = self._gate.refusal(
             request.match_info.get("token", ""),
-            request.headers.get("Host", ""),
+            " ".join(request.headers.getall("Host", [])),
             request.headers.get("Origin"),
             needs_origin=request.path.endswith("/ws"),
         )
@@ -320,6 +339,7 @@ def _cells(value: object) -> int:
 async def serve(command: Sequence[str], host: str, port: int, title: str, told: Callable[[str], None]) -> None:
     """Serves the chat that ``command`` starts until a signal ends it. ``told`` gets the address once it is open.
     Raises AgentError where nothing can listen there."""
+    host = listening_host(host).host
     gate, chat = Gate(host), ServedChat(command)
     runner = web.AppRunner(Server(gate, chat, title).application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()

@@ -1,6 +1,6 @@
 """A session as data for other programs: the fixed JSON schema, and the rows of ``sessions --json``.
 
-Secrets cannot be in it: keys are never stored. Lone surrogates in texts leave as JSON escapes.
+Lone surrogates in texts leave as JSON escapes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Literal
 
 from agent_tui.errors import AgentError
 from agent_tui.paths import home_as_tilde
@@ -18,16 +17,13 @@ log = logging.getLogger(__name__)
 FILE = "keys.json"
 KEYRING = "the system's keyring"
 
-KeyPlace = Literal["auto", "file"]
-"""The setting: the keyring where there is one, or the file in any case."""
-
 
 class KeyStore:
     """``folder`` is the user's data folder. A key is in one place: where it was put last."""
 
-    def __init__(self, folder: Path, place: KeyPlace = "auto") -> None:
+    def __init__(self, folder: Path, *, keyring: bool = True) -> None:
         self._file = PrivateFile(folder / FILE, "key", "enter your keys again")
-        self._keyring = place == "auto"
+        self._keyring = keyring
 
     async def get(self, provider: str) -> str | None:
         """A provider's key; None where there is none, or nobody says it."""

@@ -2,7 +2,7 @@
 
 | for                                        | characters that act or hide are | function                          |
 |--------------------------------------------|---------------------------------|-----------------------------------|
-| a terminal, an export for people           | dropped                         | `clean`, `one_line`, `clean_line` |
+| a terminal, lists, an export for people    | dropped; what hides, as codes   | `clean`, `one_line`, `clean_line` |
 | names made of others' texts, that are kept | dropped                         | `printable`, `printable_line`     |
 | what servers and packages say of themselves | dropped, the invisible too     | `plain`, `plain_line`             |
 | a program's output for the model           | carried out, then dropped       | `program_output`                  |
@@ -10,7 +10,7 @@
 | files' content and names for the model     | shown as pictures               | `pictured`, `pictured_line`       |
 | a line that is typed, cell by cell         | a blank each                    | `blanked`                         |
 | the transcript, letter by letter           | shown in place                  | `drawable`, `drawable_output`     |
-| what the user is asked to allow            | shown as what they are          | `visible`, `spelled`              |
+| what the user is asked to allow, or for    | shown as what they are          | `visible`, `spelled`              |
 | comparing with words of ours               | dropped                         | `visible_form`                    |
 | a provider's wire                          | kept, if they can be encoded    | `encodable`                       |
 """
@@ -24,10 +24,17 @@ from functools import lru_cache
 
 _SURROGATES = range(0xD800, 0xE000)
 
-CONTROLS: dict[int, int | None] = {c: None for c in (*range(0x20), *range(0x7F, 0xA0)) if c not in (0x09, 0x0A)}
-CONTROLS.update(dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)))
+CONTROLS: dict[int, int | str | None] = {c: None for c in (*range(0x20), *range(0x7F, 0xA0)) if c not in (0x09, 0x0A)}
+CONTROLS[0xFEFF] = None
+CONTROLS.update(
+    {
+        c: f"⟨U+{c:04X}⟩"
+        for c in (0x00AD, 0x061C, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x206A))
+    }
+)
 CONTROLS.update(dict.fromkeys(_SURROGATES, 0xFFFD))
-"""What a terminal acts upon, or what turns the direction of text, as a table for ``str.translate``."""
+"""What a terminal acts upon, which is dropped, and what turns the direction of text or takes no room, which is shown as
+what it is: a table for ``str.translate``."""
 
 _ONE_LINE: dict[int, int | str | None] = {
     **CONTROLS,
@@ -50,7 +57,8 @@ def newlines(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Text without control characters, direction overrides and lone surrogates; newlines and tabs stay."""
+    """Text without control characters and lone surrogates, and with what turns its direction or takes no room as codes;
+    newlines and tabs stay."""
     return newlines(text).translate(CONTROLS)
 
 
@@ -197,6 +205,12 @@ def spelled(text: str, *, line: bool = False) -> str:
     """
     text = re.sub(_NOT_PLAIN, lambda match: _code(match.group()), text)
     return text.replace("\n", "␊").replace("\t", "␉") if line else text
+
+
+def asked_words(text: object, limit: int, *, line: bool = False) -> str:
+    """What somebody asks the user for, as ``spelled``, at most ``limit`` characters of it."""
+    said = str(text)[: limit * 2].strip()
+    return cut(spelled(" ".join(said.split()) if line else said, line=line), limit)
 
 
 @lru_cache(maxsize=4096)

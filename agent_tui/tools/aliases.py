@@ -18,6 +18,7 @@ from typing import Any
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.arguments import read_arguments
+from agent_tui.urls import urls_in
 
 MAX_SECONDS = 3_600.0
 """The longest a command may be waited for. What is asked for beyond it was meant in milliseconds."""
@@ -383,8 +384,8 @@ def _jobs(found: Metadata, said: _Said) -> None:
 
 def _fetch(found: Metadata, said: _Said) -> None:
     prompt = said.take("prompt")
-    if "url" not in found and isinstance(prompt, str) and (match := re.search(r"https?://[^\s<>\"'`]+", prompt)):
-        found["url"] = match.group().rstrip(".,;:!?)]}")
+    if "url" not in found and isinstance(prompt, str) and (named := next(urls_in(prompt), None)):
+        found["url"] = named[2].text
 
 
 def _todo(found: Metadata, said: _Said) -> None:

@@ -9,39 +9,36 @@ import asyncio
 import contextlib
 import json
 import os
+import os.path
 import re
 import shlex
-import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 from agent_tui.config import HOOK_EVENTS
-from agent_tui.config.files import Layer, file_layer
-from agent_tui.config.schema import check, matcher_problem
-from agent_tui.errors import ConfigError, ToolError
+from agent_tui.config.files import Layer
+from agent_tui.config.schema import matcher_problem
+from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import Metadata
-from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import duration, size
+from agent_tui.text.numbers import duration
+from agent_tui.tools.arguments import parse_arguments
 from agent_tui.tools.base import GENERAL
-from agent_tui.tools.children.process import ProcessGroup
-from agent_tui.tools.sandbox.policy import free
-from agent_tui.tools.sandbox.start import as_file
+from agent_tui.tools.mcp_names import CALL, is_mcp_name, short_name
+from agent_tui.tools.starter import Ran
 
 TIMEOUT, LAST_TIMEOUT = 60.0, 1.5
 """Seconds a hook may take; at the end of a session, where the user waits to leave."""
-MOST_BYTES = 1_000_000
-"""Of its output and of its errors; a hook that prints more is ended."""
-_DRAIN_SECONDS = 0.5
-_MOST_SETTINGS = 1_000_000
 
 BLOCKING = frozenset(
     {"PreToolUse", "PermissionRequest", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact"}
 )
 """Events at which exit code 2 and ``"decision": "block"`` mean something."""
+GUARDING = frozenset({"PreToolUse", "PermissionRequest"})
+"""Events at which a hook holds calls back: one that the user accepted and that is no longer so lets none pass."""
 TEXT_ADDS = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events at which plain output is added to the context."""
 
@@ -56,7 +53,9 @@ _NAMES: Mapping[str, str] = {
 
 @dataclass(slots=True, frozen=True)
 class Hook:
-    """A command at an event. ``own``: the user's own configuration names it. ``source`` says where it is from."""
+    """A command at an event, or a ``call`` of the program that drives the run, which ``command`` names then. ``own``:
+    the user's own configuration names it. ``source`` says where it is from. ``blocks``: so does its failure.
+    ``refused``: it was accepted and is not as it was, so that it does not run, and why."""
 
     event: str
     command: str
@@ -64,6 +63,9 @@ class Hook:
     timeout: float | None = None
     source: str = ""
     own: bool = False
+    call: Callable[[Metadata], Awaitable[Metadata]] | None = None
+    blocks: bool = False
+    refused: str = ""
 
     @property
     def seconds(self) -> float:
@@ -90,11 +92,20 @@ class Hook:
 _LIST = re.compile(r"[\w\-, |]+", re.ASCII)
 
 
-def tool_names(tool: str, group: str) -> list[str]:
-    """The names by which matchers know a tool; the first is what hooks are told."""
-    if group.startswith("mcp:"):
-        return [f"mcp__{tool}", tool]
-    return [*_NAMES.get(tool, "").split(), tool]
+def tool_names(tool: str) -> list[str]:
+    """The names by which matchers know a tool; the first is what hooks and scripts for Claude Code are told."""
+    return [*_NAMES.get(tool, "").split(), tool, *([short_name(tool)] if is_mcp_name(tool) else [])]
+
+
+def told_call(tool: str, arguments: Metadata, cwd: Path) -> tuple[list[str], Metadata]:
+    """The names and the input of a call in the words that scripts know; those of the server's tool where one is called
+    by way of ``mcp_call``."""
+    name, inner = arguments.get("name"), arguments.get("arguments")
+    if tool == CALL and isinstance(name, str) and is_mcp_name(name):
+        with contextlib.suppress(ToolError):
+            inner = parse_arguments(inner) if isinstance(inner, str) else inner
+            return tool_names(name), inner if isinstance(inner, dict) else {}
+    return tool_names(tool), told_input(tool, arguments, cwd)
 
 
 def told_input(tool: str, arguments: Metadata, cwd: Path) -> Metadata:
@@ -111,83 +122,38 @@ def told_input(tool: str, arguments: Metadata, cwd: Path) -> Metadata:
     return told
 
 
-def changed_input(tool: str, told: Metadata) -> Metadata:
-    """A changed input, so that the tool understands it as it was told."""
+def changed_input(tool: str, arguments: Metadata, told: Metadata) -> Metadata:
+    """The arguments of a call whose input was changed to ``told``, so that the tool understands them."""
+    if tool == CALL:
+        return {**arguments, "arguments": told}
     return {"timeout_ms" if tool == "bash" and name == "timeout" else name: value for name, value in told.items()}
 
 
-@dataclass(slots=True, frozen=True)
-class Ran:
-    """How a hook ended. ``problem`` says why it did not come to an end of its own."""
-
-    code: int = 0
-    output: str = ""
-    errors: str = ""
-    problem: str = ""
+async def run_refused(hook: Hook) -> Ran:
+    """How a hook ends that is not as the user accepted it."""
+    return Ran(problem=hook.refused, changed=True)
 
 
-async def run_hook(hook: Hook, payload: bytes, cwd: Path, root: Path, env: Mapping[str, str]) -> Ran:
-    """Runs a hook to its end, or to that of its time or room; what it leaves running is ended with it. Whoever is
-    cancelled meanwhile leaves nothing running."""
-    told = as_file(payload)
-    read_end, write_end = os.pipe()
-    argv = [shutil.which("bash") or "/bin/sh", "-c", hook.command]
-    launch = free(argv, {**env, "CLAUDE_PROJECT_DIR": str(root)})
+def missing_guard(name: str, source: str) -> Hook | None:
+    """What stands in the place of a hook that was accepted by this name (``PreToolUse Bash, at most 5 s``) and is not
+    there as it was; None where it held nothing back."""
+    event, _, matcher = re.sub(r", at most [\d.]+ s$", "", name).partition(" ")
+    if event not in GUARDING:
+        return None
+    why = f"it is not as you accepted it in {source}, so it lets nothing pass; /trust shows what changed and asks"
+    return Hook(event, name, matcher, source=source, refused=why)
+
+
+async def run_callback(hook: Hook, told: Metadata) -> Ran:
+    """Has the driver run a hook of its own, as long as that may take."""
+    assert hook.call is not None
     try:
-        group = await ProcessGroup.start(launch, cwd, streams=(told, write_end))
-    except ToolError as error:
-        os.close(read_end)
-        return Ran(problem=str(error))
-    except BaseException:
-        os.close(read_end)
-        raise
-    finally:
-        os.close(told)
-        os.close(write_end)
-    reader = asyncio.StreamReader(limit=1 << 16)
-    loop = asyncio.get_running_loop()
-    too_much: asyncio.Future[None] = loop.create_future()
-    waiting = asyncio.ensure_future(group.wait())
-    kept = bytearray(), bytearray()
-    reading: set[asyncio.Task[None]] = set()
-    transport: asyncio.BaseTransport | None = None
-    try:
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
-        )
-        reading.add(asyncio.create_task(_keep(reader.read, kept[0], too_much), name="hook output"))
-        reading.add(asyncio.create_task(_keep(lambda _: group.read(), kept[1], too_much), name="hook errors"))
-        ends: set[asyncio.Future[Any]] = {waiting, too_much}
-        done, _ = await asyncio.wait(ends, timeout=hook.seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not done:
-            return Ran(problem=f"took more than {duration(hook.seconds)} and was ended")
-        if not too_much.done():
-            # What it left in the background may hold its pipes open for as long as it likes.
-            await asyncio.wait(reading, timeout=_DRAIN_SECONDS)
-        if too_much.done():
-            return Ran(problem=f"printed more than {size(MOST_BYTES)} and was ended")
-        output, errors = (data.decode("utf-8", "replace") for data in kept)
-        return Ran(waiting.result(), output, errors)
-    finally:
-        waiting.cancel()
-        too_much.cancel()
-        for task in reading:
-            task.cancel()
-        try:
-            await group.end()
-        finally:
-            group.close()
-            if transport is not None:
-                transport.close()
-
-
-async def _keep(read: Any, kept: bytearray, too_much: asyncio.Future[None]) -> None:
-    while data := await read(1 << 16):
-        kept += data
-        if len(kept) > MOST_BYTES:
-            with contextlib.suppress(asyncio.InvalidStateError):
-                too_much.set_result(None)
-            return
+        async with asyncio.timeout(hook.seconds):
+            return Ran(said=await hook.call(told))
+    except TimeoutError:
+        return Ran(problem=f"took more than {duration(hook.seconds)} and was given up")
+    except AgentError as error:
+        return Ran(problem=f"failed: {one_line(str(error), 300)}")
 
 
 Choice = Literal["", "allow", "ask"]
@@ -222,11 +188,13 @@ class Answer:
 def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
     """Returns what a hook means that was told ``payload``. Its JSON wins over its exit code, unless that is 2."""
     if ran.problem:
-        return Answer(problem=ran.problem)
+        holds = (hook.blocks and hook.event in BLOCKING) or (ran.changed and hook.event in GUARDING)
+        blocked = ran.problem if holds else None
+        return Answer(problem=ran.problem, blocked=blocked)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")
     answer = Answer()
-    data = decision_in(text, payload or {}, at_end=adds_text)
+    data = ran.said if ran.said is not None else decision_in(text, payload or {}, at_end=adds_text)
     if data is not None:
         try:
             answer = _understood(hook, data)
@@ -362,32 +330,12 @@ def _text(data: Metadata, name: str) -> str:
     return (value or "").strip()
 
 
-def settings_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:
-    """The hooks of a project's ``.claude/settings*.json``, and where what cannot be used there is, with why."""
-    hooks: list[Hook] = []
-    problems: list[tuple[str, str]] = []
-    for place in CLAUDE_SETTINGS:
-        found, wrong = _of_settings(root, place)
-        hooks += found
-        problems += [(place.as_posix(), one_line(line, 300)) for line in wrong]
-    return list(dict.fromkeys(hooks)), problems
-
-
-def _of_settings(root: Path, place: Path) -> tuple[list[Hook], list[str]]:
-    path = root / place
-    if not path.is_file():
-        return [], ["not read: no file"] if path.is_symlink() or path.exists() else []
+def hooks_of_settings(root: Path, place: Path, text: str) -> tuple[list[Hook], list[str]]:
+    """The hooks in the text of a project's ``.claude/settings.json``, and a line for each thing that cannot be used."""
     try:
-        if not path.resolve().is_relative_to(root.resolve()):
-            return [], ["not read: it leads outside the project"]
-        with path.open("rb") as file:
-            data = file.read(_MOST_SETTINGS + 1)
-        if len(data) > _MOST_SETTINGS:
-            return [], [f"not read: larger than {size(_MOST_SETTINGS)}"]
-        settings = json.loads(data)
-    except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not valid JSON"
-        return [], [f"not read: {why}"]
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return [], ["not read: not valid JSON"]
     groups = settings.get("hooks") if isinstance(settings, dict) else None
     if not groups:
         return [], []
@@ -440,17 +388,3 @@ def configured_hooks(layer: Layer, source: str, *, own: bool) -> list[Hook]:
     """The hooks of a checked layer of the configuration."""
     events = (layer.values.get("hooks") or {}).items()
     return [Hook(event, **entry, source=source, own=own) for event, entries in events for entry in entries]
-
-
-def project_hooks(root: Path) -> tuple[list[Hook], list[tuple[str, str]]]:
-    """The hooks that a project brings along, in its configuration and in what other agents read, and where what cannot
-    be used there is, with why."""
-    hooks, problems = settings_hooks(root)
-    try:
-        layer = file_layer(root / PROJECT_CONFIG)
-        if layer is not None and "hooks" in layer.values:
-            check([layer])
-            hooks = [*configured_hooks(layer, PROJECT_CONFIG.as_posix(), own=False), *hooks]
-    except ConfigError as error:
-        problems = [(PROJECT_CONFIG.as_posix(), str(error)), *problems]
-    return hooks, problems

@@ -29,6 +29,52 @@ PAUSE = 0.4
 """Seconds without a key before a key can be an answer: nobody sees a question and decides in less."""
 
 
+ALONE = 0.6
+"""Seconds without another key after which a letter was an answer and not the beginning of words: who types slowly takes
+half of that between two letters."""
+LOOK = 0.05
+"""Seconds between two looks at the clock."""
+BURST = 0.03
+"""Seconds within which no finger presses two keys: what comes so was pasted."""
+
+
+class LoneKey:
+    """Does what a letter means once nothing has followed it for ``ALONE`` seconds. ``later`` calls after some
+    seconds."""
+
+    def __init__(self, clock: Callable[[], float], later: Callable[[float, Callable[[], None]], object]) -> None:
+        self._clock, self._later = clock, later
+        self._since = 0.0
+        self._then: Callable[[], object] | None = None
+        self._looking = False
+
+    def wait(self, then: Callable[[], object]) -> None:
+        """The letter was typed now; what was waited for before is forgotten."""
+        self._since, self._then = self._clock(), then
+        if not self._looking:
+            self._looking = True
+            self._later(LOOK, self._look)
+
+    def forget(self) -> None:
+        self._then = None
+
+    @property
+    def in_burst(self) -> bool:
+        """True when what comes now came along with the letter."""
+        return self._clock() - self._since < BURST
+
+    def _look(self) -> None:
+        then, self._looking = self._then, False
+        if then is None:
+            return
+        if self._clock() - self._since < ALONE:
+            self._looking = True
+            self._later(LOOK, self._look)
+        else:
+            self._then = None
+            then()
+
+
 class TypingGuard:
     """Knows when something was typed last, and since when a question is to be seen.
 
@@ -37,7 +83,7 @@ class TypingGuard:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self.clock = self._clock = clock
         self._typed: float | None = None
         self._shown: float | None = None
 

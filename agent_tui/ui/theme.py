@@ -176,7 +176,13 @@ class Paint:
         return made
 
 
+FADED = "faded "
+"""Before the name of a colour: that colour, near to the background."""
+
+
 def _color(variables: dict[str, str], name: str) -> Color:
+    if name.startswith(FADED):
+        return _color(variables, name.removeprefix(FADED)).blend(_color(variables, "background"), 0.6)
     try:
         return Color.parse(variables.get(name, "ansi_default"))
     except ColorParseError:

@@ -268,6 +268,9 @@ async def test_a_folder_is_trusted_in_the_editor(cli: Cli) -> None:
         with pytest.raises(RequestError, match="Unknown command"):
             await editor.say(text_block("/hi"))
         await editor.say(text_block("/trust yes"))
+        said = editor.client.text()
+        assert "was not shown before" in said and "command /hi in .claude/commands" in said and "Say hi" in said
+        await editor.say(text_block("/trust yes"))
         assert "hi" in [each.name for each in editor.client.of("available_commands_update")[-1].available_commands]
         editor.client.updates.clear()
         await editor.say(text_block("/hi"))

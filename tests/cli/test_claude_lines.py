@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import stat
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ FLAGS = (
     *("--permission-prompt-tool", "stdio", "--output-format", "claude-json", "--input-format", "stream-json"),
     *("--model", "demo"),
 )
+SCHEMA = "error_max_structured_output_retries"
 WRITE = """
 [[step]]
 text = "I write it."
@@ -146,12 +149,114 @@ def test_a_failure_is_a_result_and_the_run_goes_on(cli: Cli) -> None:
         assert "".join(pieces) == "Good."
 
 
-def test_what_a_driver_cannot_bring_is_refused(cli: Cli) -> None:
+@pytest.mark.parametrize(
+    ("brings", "words"),
+    [
+        ({"hooks": {"PostToolUseFailure": []}}, "there is no hook at 'PostToolUseFailure'"),
+        ({"hooks": {"Stop": [{"matcher": "("}]}}, "a hook at Stop must have"),
+        ({"hooks": {"Stop": [{"matcher": "(", "hookCallbackIds": ["h"]}]}}, "not a regular expression"),
+        ({"hooks": {"Stop": [{"hookCallbackIds": ["h"], "timeout": -1}]}}, "more than 0 seconds"),
+        ({"agents": {"a": {"description": "d", "prompt": "p", "maxTurns": 2}}}, "agents: a: maxTurns is not taken"),
+        ({"agents": {"a b": {"description": "d", "prompt": "p"}}}, "its name may have"),
+        ({"agents": {"a": {"description": "d", "prompt": ""}}}, "must say something"),
+        ({"agents": {"a": {"description": "d", "prompt": "p", "tools": ["Fly"]}}}, "there is no tool Fly here"),
+        ({"skills": "pdf"}, "skills must be a list"),
+    ],
+)
+def test_what_a_driver_cannot_bring_is_refused(cli: Cli, brings: dict[str, Any], words: str) -> None:
     with driven(cli, *FLAGS) as driver:
-        hooks = {"PreToolUse": [{"matcher": None, "hookCallbackIds": ["hook_0"]}]}
-        refused = driver.ask("initialize", hooks=hooks)
-        assert refused["subtype"] == "error" and "hooks can only be set in the configuration" in refused["error"]
+        refused = driver.ask("initialize", **brings)
+        assert refused["subtype"] == "error" and words in refused["error"]
+
+
+def test_hooks_of_the_driver_are_asked_and_obeyed(cli: Cli) -> None:
+    cli.script(WRITE)
+    hooks = {
+        "PreToolUse": [{"matcher": "Write", "hookCallbackIds": ["h0"]}],
+        "Stop": [{"matcher": None, "hookCallbackIds": ["h1"], "onFailure": "block"}],
+    }
+    with driven(cli, *FLAGS) as driver:
+        answer = driver.ask("initialize", hooks=hooks, agents={"rev": {"description": "d", "prompt": "Look."}})
+        assert answer["response"]["hook_on_failure_supported"] is True
+        assert answer["response"]["agents"] == [{"name": "rev", "description": "d"}]
+        driver.say({"type": "user", "message": {"role": "user", "content": "write"}})
+        asked = driver.until("control_request")
+        request = asked["request"]
+        assert (request["subtype"], request["callback_id"]) == ("hook_callback", "h0")
+        assert request["tool_use_id"] == request["input"]["tool_use_id"]
+        transcript = Path(request["input"]["transcript_path"])
+        written = [json.loads(line) for line in transcript.read_text().splitlines()]
+        assert [line["type"] for line in written] == ["user", "assistant"]
+        denied = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": "No."}
+        driver.reply(asked, hookSpecificOutput=denied)
+        assert "No." in blocks(driver.until("user"))[0]["content"]
+        stop = driver.until("control_request")
+        assert (stop["request"]["callback_id"], stop["request"]["input"]["last_assistant_message"]) == ("h1", "Done.")
+        driver.reply(stop)
+        assert driver.until("result")["result"] == "Done."
+        session = driver.seen[-1]["session_id"]
         assert driver.end() == 0
+    assert not (cli.project / "a.txt").exists()
+    assert stat.S_IMODE(transcript.stat().st_mode) == 0o600 and transcript.stat().st_nlink == 1
+    cli.run("sessions", "delete", session, "--yes")
+    assert not transcript.parent.exists()
+
+
+def test_the_methods_of_the_client_are_answered_in_its_shapes(cli: Cli) -> None:
+    cli.script(WRITE)
+    with driven(cli, *FLAGS, "--replay-user-messages", "--allow", "write") as driver:
+        begin(driver)
+        message = driver.until("user")
+        assert message["message"]["content"] == "write" and message["isReplay"]
+        driver.until("result")
+        told = driver.ask("get_context_usage")["response"]
+        assert sum(each["tokens"] for each in told["categories"]) == told["rawMaxTokens"]
+        assert 0 < told["percentage"] < 100 and told["maxTokens"] <= told["rawMaxTokens"] and told["model"] == "demo"
+        assert driver.ask("mcp_status")["response"] == {"mcpServers": []}
+        assert driver.ask("set_model", model=None)["response"] == {"model": "demo"}
+        for subtype, more, words in (
+            ("set_permission_mode", {"mode": "dontAsk"}, "Unknown mode 'dontAsk'"),
+            ("mcp_toggle", {"serverName": "a", "enabled": False}, "`enabled` in the configuration"),
+            ("mcp_reconnect", {"serverName": "a"}, "no MCP server a"),
+            ("stop_task", {"task_id": "j9"}, "nothing in the background"),
+            ("rewind_files", {"user_message_id": "x"}, "only rewind to a message of yours"),
+            ("fly", {}, "Unknown control request 'fly'"),
+        ):
+            refused = driver.ask(subtype, **more)
+            assert refused["subtype"] == "error" and words in refused["error"]
+        assert (cli.project / "a.txt").exists()
+        assert driver.ask("rewind_files", user_message_id=message["uuid"])["subtype"] == "success"
+        assert not (cli.project / "a.txt").exists()
+
+
+def test_a_message_that_cannot_be_used_has_a_result(cli: Cli) -> None:
+    cli.script(answers("Good."))
+    with driven(cli, *FLAGS) as driver:
+        driver.say({"type": "user", "message": {"role": "user", "content": [{"type": "document"}]}})
+        end = driver.until("result")
+        assert end["is_error"] and "of type 'document'" in end["errors"][0]
+        begin(driver)
+        assert driver.until("result")["result"] == "Good."
+        assert driver.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "flags", "code", "subtype", "words"),
+    [
+        (WRITE, ("--max-turns", "1"), 53, "error_max_turns", "max_turns"),
+        (answers("no JSON") * 3, ("--json-schema", '{"type": "object"}'), 1, SCHEMA, "does not fit the schema"),
+        ('[[step]]\ntext = ""\n' * 3, (), 55, "success", "empty"),
+    ],
+)
+def test_an_exit_code_that_tells_of_an_error_has_a_result_that_says_which(
+    cli: Cli, script: str, flags: tuple[str, ...], code: int, subtype: str, words: str
+) -> None:
+    cli.script(script)
+    with driven(cli, *FLAGS, "--allow", "write", *flags) as driver:
+        begin(driver)
+        end = driver.until("result")
+        assert (end["is_error"], end["subtype"]) == (True, subtype) and words in end["errors"][0]
+        assert driver.end() == code
 
 
 def test_a_system_prompt_is_given_as_text(cli: Cli) -> None:

@@ -182,7 +182,7 @@ def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
         assert driver.ask("set_model", model="no such/model")["subtype"] == "error"
         assert driver.ask("set_model", model="demo")["response"] == {"model": "demo"}
         assert "initialize" in driver.ask("reload")["error"], "names those that there are"
-        assert driver.ask("set_model")["error"].startswith("set_model: model must be a text")
+        assert driver.ask("set_model", model=7)["error"].startswith("set_model: model must be a text")
         assert "No turn is running" in driver.ask("steer", text="faster")["error"]
         driver.say({"type": "user", "text": "one"})
         driver.until("turn_end")

@@ -32,7 +32,9 @@ def test_a_result_is_dropped_restored_and_brought_back_by_an_undo(cli: Cli, sess
     before = cli.run("context", "--rows").out
     result = next(id for id, who in ids(before).items() if who == "tool")
     told = cli.run("context", "drop", "--dry-run", result).out
-    assert re.fullmatch(r"Drops 2 messages: [\d,.k±~ ]+ tokens less per request\. .+\n", told)
+    assert re.fullmatch(
+        r"Drops 2 messages \(1 more than chosen: [^)]+\): [\d,.k±~ ]+ tokens less per request\. .+\n", told
+    )
     assert cli.run("context", "--rows").out == before
     assert cli.run("context", "drop", result, "--session", session).out.startswith("Dropped 2 messages: ")
     dropped = cli.run("context", "--rows").out

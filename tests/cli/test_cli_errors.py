@@ -193,6 +193,12 @@ def test_an_export_writes_over_nothing_unasked(cli: Cli, tmp_path: Path) -> None
     assert file.read_text("utf-8") == "mine"
     assert cli.run("export", session, "--format", "md", "-o", str(file), "--force").code == 0
     assert file.read_text("utf-8").startswith("# ")
+    link, folder = cli.project / "link.md", cli.project / "folder"
+    link.symlink_to(file)
+    folder.symlink_to(tmp_path)
+    for place in (link, folder / "new.md"):
+        refused(cli, 1, "export", session, "-o", str(place), "--force", words="is a link")
+    assert file.read_text("utf-8").startswith("# ") and not (tmp_path / "new.md").exists()
     assert cli.run("export", session, "-o", os.devnull).code == 0
     assert cli.run("export", session, "--format", "md", "-o", "-").out.startswith("# ")
 

@@ -56,7 +56,7 @@ def test_a_key_that_is_refused_is_not_kept(cli: Cli, provider: Loopback, monkeyp
     assert not kept and "sk-wrong" not in outcome.err
     assert provider.requests[0].header("authorization") == "Bearer sk-wrong-1234"
     provider.serve("/v1/models", LISTED, REFUSED)
-    cli.config("[agent]\nkey_store = 'file'\n")
+    cli.config("[agent]\nprivate_file = true\n")
     assert "keys.json" in cli.run("auth", "set", "openai", stdin=b"sk-secret-1234\n").error and not kept
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.cli import Cli, answers
 from tests.support.oauth_server import OAuthServer, oauth_server
+from tests.support.starting import stand_alone
 
 BROWSER = """\
 #!{python}
@@ -26,6 +27,7 @@ def server(cli: Cli, tmp_path: Path) -> Iterator[OAuthServer]:
     browser = tmp_path / "browser"
     browser.write_text(BROWSER.format(python=sys.executable))
     browser.chmod(0o755)
+    stand_alone(cli.monkeypatch, tmp_path)
     cli.setenv("BROWSER", str(browser))
     with oauth_server() as made:
         cli.config(f'[mcp.docs]\nurl = "{made.url}/mcp"\nrequired = true\n')

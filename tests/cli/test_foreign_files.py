@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -154,7 +156,7 @@ async def test_what_a_folder_denies_holds_from_the_moment_it_is_trusted_and_is_s
     project.script("".join(call % name for name in (".env", "key.txt", "open.txt")))
     async with Session(project.project, "demo") as session:
         shown = await registry.run(session.agent, "/trust")
-        assert isinstance(shown, Info) and not session.agent.project.trusted
+        assert isinstance(shown, Info) and session.agent.project.trust_state == "never"
         assert ".claude/settings.json" in str(shown.sections)
         await registry.run(session.agent, "/trust yes")
         for _ in range(3):
@@ -162,3 +164,19 @@ async def test_what_a_folder_denies_holds_from_the_moment_it_is_trusted_and_is_s
                 pass
         results = [m.tool_result.text for m in session.agent.conversation.path if m.tool_result is not None]
     assert ["words" in result for result in results] == [False, False, True]
+
+
+def test_import_writes_over_no_link_and_copies_what_a_skill_has_and_no_more(project: Cli, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    ship = project.project / ".claude" / "skills" / "ship"
+    (ship / "run.sh").write_text("#!/bin/sh\n")
+    (ship / "run.sh").chmod(0o755)
+    ours = project.project / ".agent-tui" / "commands"
+    ours.parent.mkdir()
+    ours.symlink_to(outside)
+    refused = project.run("import", "--yes")
+    assert refused.code == 1 and f"{ours} is a link. Name the place it leads to, or remove it." in refused.err
+    ours.unlink()
+    assert project.run("import", "--yes").code == 0 and list(outside.iterdir()) == []
+    assert os.access(project.project / ".agents" / "skills" / "ship" / "run.sh", os.X_OK)

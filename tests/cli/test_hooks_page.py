@@ -6,12 +6,14 @@ import re
 import sys
 
 from tests.support.cli import REPOSITORY, Cli, answers
+from tests.support.starting import stand_alone
 
 
 def test_the_hook_on_the_page_blocks_a_push_and_the_other_adds_a_row(cli: Cli) -> None:
     page = (REPOSITORY / "docs" / "hooks.md").read_text("utf-8")
     script, config = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "toml"))
     assert script is not None and config is not None
+    stand_alone(cli.monkeypatch, cli.home)
     file = cli.home / "no-push.py"
     cli.config(
         config[1]

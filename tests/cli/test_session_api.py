@@ -59,6 +59,33 @@ async def test_a_question_that_is_passed_over_is_declined(cli: Cli) -> None:
             question.allow()
 
 
+HALVES = """
+[[step]]
+tool_calls = [{ name = "bash", arguments = { command = "touch made && rm -rf gone" } }]
+[[step]]
+text = "Done."
+"""
+
+
+@pytest.mark.parametrize(("option", "kind"), [("y", "allow_once"), ("a", "allow_always"), ("s", "allow_always")])
+async def test_the_options_of_a_question_are_once_or_rules_for_all_of_it(cli: Cli, option: str, kind: str) -> None:
+    cli.script(HALVES + HALVES)
+    asked: list[Question] = []
+
+    async def answer(question: Question) -> None:
+        asked.append(question)
+        question.answer(option)
+
+    async with Session(cli.project, "demo", on_question=answer) as session:
+        for _ in range(2):
+            async for _event in session.send("go"):
+                pass
+    lasting = [each.label for each in asked[0].options if each.kind == "allow_always"]
+    assert lasting and all("bash(touch *) and bash(rm -rf gone)" in label for label in lasting)
+    assert {each.id: each.kind for each in asked[0].options}[option] == kind
+    assert len(asked) == (2 if option == "y" else 1) and (cli.project / "made").exists()
+
+
 async def test_a_callback_answers_and_what_it_raises_is_raised(cli: Cli) -> None:
     cli.script(WRITE + WRITE)
     asked: list[str] = []

@@ -15,6 +15,7 @@ from agent_tui.commands.info import Info, layout
 from agent_tui.commands.mentions import expand_mentions, mentions, project_files, quote_path
 from agent_tui.errors import AgentError
 from agent_tui.text import clean, numbers
+from agent_tui.tools.files.access import FileAccess
 from tests.support.fake_agent import FakeAgent, UserCommand
 
 
@@ -171,12 +172,12 @@ def test_mentions_are_paths_not_addresses(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("y")
     text = 'see @c.txt, @"a b.txt" and me@host.org or @nobody'
     assert [m.path for m in mentions(text)] == ["c.txt", "a b.txt", "nobody"]
-    parts, problems = expand_mentions(text, tmp_path, [tmp_path])
+    parts, problems = expand_mentions(text, tmp_path, FileAccess([tmp_path]))
     assert [(p.name, p.text) for p in parts] == [("c.txt", "y"), ("a b.txt", "x")]
     assert problems == []
     assert quote_path("a b.txt") == '@"a b.txt"' and quote_path("c.txt") == "@c.txt"
     (tmp_path / "bin").write_bytes(b"\0\1")
-    assert expand_mentions("@bin", tmp_path, [tmp_path])[1] == ["bin: neither text nor an image"]
+    assert expand_mentions("@bin", tmp_path, FileAccess([tmp_path]))[1] == ["bin: neither text nor an image"]
 
 
 def test_project_files_respect_gitignore_with_and_without_git(tmp_path: Path) -> None:

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.commands.mentions import MAX_TEXT, expand_mentions, mentions, outside, quote_path
+from agent_tui.commands.mentions import MAX_TEXT, expand_mentions, mentions, named_files, outside, quote_path
+from agent_tui.config import PermissionsConfig
+from agent_tui.tools.files.access import FileAccess
+from tests.support.tool_context import permissions_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 
 
 def expand(text: str, cwd: Path) -> tuple[list[tuple[str, str | None]], list[str]]:
-    parts, problems = expand_mentions(text, cwd, [cwd, Path("/dev")])
+    parts, problems = expand_mentions(text, cwd, FileAccess([cwd, Path("/dev")]))
     return [(p.name, p.text) for p in parts], problems
 
 
@@ -46,7 +49,7 @@ def test_files_folders_and_lines_are_attached(tmp_path: Path) -> None:
 def test_images_are_told_by_their_content(tmp_path: Path) -> None:
     (tmp_path / "shot.jpg").write_bytes(PNG)
     (tmp_path / "fake.png").write_text("hello")
-    parts, problems = expand_mentions("@shot.jpg @fake.png", tmp_path, [tmp_path])
+    parts, problems = expand_mentions("@shot.jpg @fake.png", tmp_path, FileAccess([tmp_path]))
     assert [(p.media_type, p.data) for p in parts] == [("image/png", base64.b64encode(PNG).decode())]
     assert problems == ["fake.png: not an image, in spite of its name (.png)"]
 
@@ -58,7 +61,7 @@ def test_what_cannot_be_attached_is_said_in_a_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     parts, problems = expand("@bin @big @short:5-6 @pipe @/dev/zero", tmp_path)
     assert parts == []
-    assert [p.split(":")[0] for p in problems] == ["bin", "big", "short", "pipe", "/dev/zero"]
+    assert [p.split()[0].rstrip(":") for p in problems] == ["bin", "big", "short:5-6", "pipe", "/dev/zero"]
     assert "neither text nor an image" in problems[0] and "name lines" in problems[1]
     assert "it has 1" in problems[2] and "regular file" in problems[3] and "regular file" in problems[4]
 
@@ -74,10 +77,25 @@ def test_what_leads_out_of_the_project_is_not_attached(tmp_path: Path) -> None:
     (project / "folder").symlink_to(tmp_path)
     text = f"@a.py @link @folder/id_rsa @../id_rsa @{secret} @../added/b.py @sub/../../id_rsa:1-2 @folder @nobody"
     real = secret.resolve()
-    assert outside(text, project, [project, added]) == [real, tmp_path.resolve()]
-    parts, problems = expand_mentions(text, project, [project, added])
+    assert outside(text, project, FileAccess([project, added])) == [real, tmp_path.resolve()]
+    parts, problems = expand_mentions(text, project, FileAccess([project, added]))
     assert [p.text for p in parts] == ["a.py", "b.py"]
     assert len(problems) == 6 and all("outside the project" in p and "--add-dir" in p for p in problems)
-    parts, problems = expand_mentions("@link @../id_rsa:1", project, [project], {real})
+    parts, problems = expand_mentions("@link @../id_rsa:1", project, FileAccess([project]), {real})
     assert [(p.name, p.text) for p in parts] == [("link", "id_rsa"), ("../id_rsa:1-1", "id_rsa")]
     assert problems == []
+
+
+def test_what_a_rule_denies_is_neither_asked_about_nor_attached_nor_counted(tmp_path: Path) -> None:
+    for name in (".env", "a.py"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link").symlink_to(".env")
+    (tmp_path.parent / "outer.env").write_text("outer")
+    files = permissions_of(tmp_path, PermissionsConfig(deny=["read(*.env)", "read(//**/outer.env)"])).files
+    text = "@.env @link @.env:1 @../outer.env @a.py"
+    assert outside(text, tmp_path, files) == []
+    parts, problems = expand_mentions(text, tmp_path, files, {tmp_path.parent / "outer.env"})
+    assert [p.text for p in parts] == ["a.py"]
+    names = (".env", "link", ".env:1", "../outer.env")
+    assert problems == [f"{name} is kept from being read by a deny rule" for name in names]
+    assert len(named_files(text, tmp_path, files)) == 1

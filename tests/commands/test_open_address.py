@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.commands.desktop import open_address
+from tests.support.starting import stand_alone
 
 
 @pytest.fixture
@@ -17,16 +18,19 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     program = tmp_path / "xdg-open"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
+    stand_alone(monkeypatch, tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("BROWSER", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda command, **_: commands.append([Path(command[0]).name, *command[1:]])
+    )
     return commands
 
 
-@pytest.mark.parametrize("address", ["https://a.example/?x=1", "http://127.0.0.1:80/", "http://localhost:1/"])
+@pytest.mark.parametrize("address", ["https://a.example/?x=1", "http://127.0.0.1:81/", "http://localhost:1/"])
 def test_pages_are_opened(opened: list[list[str]], address: str) -> None:
     assert open_address(address)
     assert opened == [["xdg-open", address]]
@@ -55,4 +59,4 @@ def test_without_a_screen_the_users_own_browser_is_asked(
     assert not open_address("https://a.example/")
     monkeypatch.setenv("BROWSER", f"{tmp_path / 'xdg-open'} --there")
     assert open_address("https://a.example/")
-    assert opened == [[str(tmp_path / "xdg-open"), "--there", "https://a.example/"]]
+    assert opened == [["xdg-open", "--there", "https://a.example/"]]

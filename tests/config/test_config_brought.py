@@ -10,10 +10,10 @@ import pytest
 
 from agent_tui.bootstrap import load_settings
 from agent_tui.config import McpServer, ModelConfig, Settings
-from agent_tui.config.files import SECRET_BESIDE_ADDRESS
+from agent_tui.config.files import SECRET_BESIDE_ADDRESS, file_layer
 from agent_tui.errors import ConfigError
 from agent_tui.options import Options
-from agent_tui.paths import Paths, user_paths
+from agent_tui.paths import PROJECT_CONFIG, Paths, user_paths
 
 OWN = {
     "mcp": 'url = "https://mine.example/"\nheaders = { Authorization = "SECRET" }\nenv = { TOKEN = "SECRET" }\n'
@@ -36,7 +36,7 @@ def loaded(home: Paths, root: Path, own: str, theirs: str, later: str = "") -> S
     for path, text in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return load_settings(Options(config=root / "later.toml"), home, root, True)
+    return load_settings(Options(config=root / "later.toml"), home, file_layer(root / PROJECT_CONFIG))
 
 
 def test_every_table_with_an_address_of_its_own_is_kept_apart() -> None:

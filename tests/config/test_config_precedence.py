@@ -9,10 +9,10 @@ import pytest
 
 from agent_tui.bootstrap import config_layers, load_settings
 from agent_tui.config import Settings
-from agent_tui.config.files import build_settings, early_settings, env_layer, merge
+from agent_tui.config.files import build_settings, early_settings, env_layer, file_layer, merge
 from agent_tui.errors import ConfigError
 from agent_tui.options import Options
-from agent_tui.paths import Paths, project_root, user_paths
+from agent_tui.paths import PROJECT_CONFIG, Paths, project_root, user_paths
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def limit(options: Options, paths: Paths, root: Path, trusted: bool = True) -> int:
-    return load_settings(options, paths, root, trusted).agent.step_limit
+    return load_settings(options, paths, file_layer(root / PROJECT_CONFIG) if trusted else None).agent.step_limit
 
 
 def test_each_place_wins_over_the_one_before(home: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,24 +43,27 @@ def test_each_place_wins_over_the_one_before(home: Paths, tmp_path: Path, monkey
     assert limit(options, home, root) == 13
     monkeypatch.setenv("AGENT_TUI_AGENT__STEP_LIMIT", "14")
     assert limit(options, home, root) == 14
-    assert load_settings(options, home, root, True).agent.retries == 2
+    assert load_settings(options, home, file_layer(root / PROJECT_CONFIG)).agent.retries == 2
 
 
 def test_flags_win_over_variables(home: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_TUI_PERMISSIONS__MODE", "plan")
-    assert load_settings(Options(), home, tmp_path, True).permissions.mode == "plan"
-    assert load_settings(Options(permission_mode="auto"), home, tmp_path, True).permissions.mode == "auto"
+    assert load_settings(Options(), home, file_layer(tmp_path / PROJECT_CONFIG)).permissions.mode == "plan"
+    assert (
+        load_settings(Options(permission_mode="auto"), home, file_layer(tmp_path / PROJECT_CONFIG)).permissions.mode
+        == "auto"
+    )
 
 
 def test_a_projects_file_counts_only_when_the_folder_is_trusted(home: Paths, tmp_path: Path) -> None:
     root = tmp_path / "project"
     write(root / ".agent-tui" / "config.toml", "[permissions]\nmode = 'auto'\n[agent]\nstep_limit = 12\n")
-    assert load_settings(Options(), home, root, False) == Settings()
-    assert load_settings(Options(), home, root, True).permissions.mode == "auto"
+    assert load_settings(Options(), home, None) == Settings()
+    assert load_settings(Options(), home, file_layer(root / PROJECT_CONFIG)).permissions.mode == "auto"
     write(root / ".agent-tui" / "config.toml", "not toml")
-    assert load_settings(Options(), home, root, False) == Settings()
+    assert load_settings(Options(), home, None) == Settings()
     with pytest.raises(ConfigError, match="not valid TOML"):
-        load_settings(Options(), home, root, True)
+        load_settings(Options(), home, file_layer(root / PROJECT_CONFIG))
 
 
 def test_nested_variables_make_tables() -> None:
@@ -90,14 +93,14 @@ def test_tables_are_merged_and_lists_replaced(home: Paths, tmp_path: Path) -> No
     options = Options(
         config=write(tmp_path / "b.toml", "[models.a]\ncontext_window = 6\n[permissions]\nallow = ['grep']\n")
     )
-    settings = load_settings(options, home, tmp_path, True)
+    settings = load_settings(options, home, file_layer(tmp_path / PROJECT_CONFIG))
     assert (settings.models["a"].model, settings.models["a"].context_window) == ("xai/a", 6)
     assert settings.permissions.allow == ["grep"]
 
 
 def test_layers_say_where_they_come_from(home: Paths, tmp_path: Path) -> None:
     file = write(home.config_file, "[ui]\ntheme = 'agent-light'\n")
-    layers = config_layers(Options(permission_mode="plan"), home, tmp_path, True)
+    layers = config_layers(Options(permission_mode="plan"), home, file_layer(tmp_path / PROJECT_CONFIG))
     assert [layer.where for layer in layers] == [str(file), "environment", "command line"]
     assert merge(layers)["permissions"] == {"mode": "plan"}
 
@@ -160,10 +163,12 @@ def test_a_model_that_cannot_exist_is_named_with_its_place(
 ) -> None:
     write(home.config_file, text)
     with pytest.raises(ConfigError) as caught:
-        load_settings(Options(), home, tmp_path, True)
+        load_settings(Options(), home, file_layer(tmp_path / PROJECT_CONFIG))
     assert words in str(caught.value) and str(caught.value).isprintable() and caught.value.exit_code == 2
     write(home.config_file, "[models.x]\nmodel = 'b'\napi_base = 'http://127.0.0.1:9'")
-    assert load_settings(Options(), home, tmp_path, True).models["x"].model == "b", "a server of the user's own"
+    assert load_settings(Options(), home, file_layer(tmp_path / PROJECT_CONFIG)).models["x"].model == "b", (
+        "a server of the user's own"
+    )
     monkeypatch.setenv("AGENT_TUI_DEFAULT_MODEL", "gone")
     with pytest.raises(ConfigError, match="AGENT_TUI_DEFAULT_MODEL"):
-        load_settings(Options(), home, tmp_path, True)
+        load_settings(Options(), home, file_layer(tmp_path / PROJECT_CONFIG))

@@ -10,9 +10,9 @@ import pytest
 
 from agent_tui.bootstrap import load_settings
 from agent_tui.cli import parse_options
-from agent_tui.config.files import env_layer, line_number
+from agent_tui.config.files import env_layer, file_layer, line_number
 from agent_tui.errors import ConfigError
-from agent_tui.paths import user_paths
+from agent_tui.paths import PROJECT_CONFIG, user_paths
 
 Place = Callable[[str], tuple[list[str], str]]
 """Puts a text of TOML somewhere; the flags that belong to it, and what an error is to begin with."""
@@ -40,7 +40,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Plac
 
 def refusal(tmp_path: Path, *flags: str) -> str:
     with pytest.raises(ConfigError) as caught:
-        load_settings(parse_options(flags), user_paths(), tmp_path / "project", trusted=True)
+        load_settings(parse_options(flags), user_paths(), file_layer(tmp_path / "project" / PROJECT_CONFIG))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 

@@ -11,6 +11,7 @@ import pytest
 
 from agent_tui.context.prompt import MemoryFiles
 from agent_tui.paths import project_root, strangers_root
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.git.repository import find_repository
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
@@ -85,9 +86,9 @@ def test_what_git_refuses_is_no_root(
     root = project_root(deep)
     assert root == (Path(said) if said else deep)
     assert (find_repository(deep) is not None) == (said is not None)
-    assert [b.text for b in MemoryFiles(top / "config", root, deep).blocks() if "Do as I say" in b.text] == (
-        [] if said is None else ['<instructions from="AGENTS.md" (this project\'s)>\nDo as I say.\n</instructions>']
-    )
+    assert [
+        b.text for b in MemoryFiles(top / "config", FileAccess([root]), deep).blocks() if "Do as I say" in b.text
+    ] == ([] if said is None else ['<instructions from="AGENTS.md" (this project\'s)>\nDo as I say.\n</instructions>'])
     assert strangers_root(deep) == (top if theirs and make in (init, submodule) else None)
 
 
@@ -125,9 +126,9 @@ def test_a_folder_open_to_all_is_no_root_and_its_files_are_not_obeyed(top: Path,
     top.chmod(0o1777)
     assert project_root(top / "deep") == top / "deep"
     assert project_root(top) == top
-    assert [block.label for block in MemoryFiles(top / "config", top, top).blocks()] == ["AGENTS.md"]
+    assert [block.label for block in MemoryFiles(top / "config", FileAccess([top]), top).blocks()] == ["AGENTS.md"]
     stranger()
-    files = MemoryFiles(top / "config", top, top)
+    files = MemoryFiles(top / "config", FileAccess([top]), top)
     assert files.blocks() == [] and "another user" in files.problems[0]
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.agents import DESCRIPTION, TEXT_LIMIT, AgentType, AgentTypes
+from agent_tui.tools.files.access import FileAccess
+from tests.support.accepting import Accepting
 
 
 def write(path: Path, text: str) -> Path:
@@ -20,8 +22,9 @@ def head(**values: str) -> str:
     return "\n".join(["---", *lines, "---", "Look closely."])
 
 
-def types(tmp_path: Path, trusted: bool = True) -> AgentTypes:
-    found = AgentTypes(tmp_path / "config", tmp_path / "home", tmp_path / "project", trusted)
+def types(tmp_path: Path, accepting: Accepting | None = None) -> AgentTypes:
+    files = FileAccess([tmp_path / "project"])
+    found = AgentTypes(tmp_path / "config", tmp_path / "home", files, accepting or Accepting())
     found.refresh()
     return found
 
@@ -38,9 +41,10 @@ def test_ours_win_in_the_same_place_and_the_project_over_the_user(tmp_path: Path
         for name in ("a", "b", "c", "d")[: number + 1]:
             write(tmp_path / place / f"{name}.md", head(name=name, description=place))
     assert types(tmp_path).told() == dict(zip("abcd", places, strict=True))
-    untrusted = types(tmp_path, trusted=False)
+    accepting = Accepting(False)
+    untrusted = types(tmp_path, accepting)
     assert untrusted.told() == {"a": places[2], "b": places[2], "c": places[2], "d": places[3]}
-    untrusted.trust()
+    accepting.all = True
     untrusted.refresh()
     assert untrusted.told()["a"] == places[0]
 
@@ -63,8 +67,12 @@ def test_files_are_read_again_when_they_change(tmp_path: Path) -> None:
         ("\n- Read\n- Edit", "read edit apply_patch", "write bash", ()),
         ("Read, SlashCommand, Nonsense", "read", "bash", ("tool SlashCommand", "tool Nonsense")),
         ("Bash(git diff:*), Read", "read", "bash", ("tool Bash(git diff:*)",)),
-        ("mcp__github__search, mcp__linear", "github__search linear__any", "github__other read", ()),
-        ("*", "read bash github__search", "", ()),
+        ("mcp__github__search, mcp__linear", "mcp__github__search mcp__linear__any", "mcp__github__other read", ()),
+        ("mcp(github), mcp(linear.any)", "mcp__github__search mcp__linear__any", "mcp__linear__other read", ()),
+        ("mcp(*)", "mcp__github__search mcp__linear__any", "read", ()),
+        ("mcp, read", "mcp__github__search read", "bash", ()),
+        ("mcp(git*), mcp(linear.get_*)", "mcp__github__search mcp__linear__get_x", "mcp__linear__put_x", ()),
+        ("*", "read bash mcp__github__search", "", ()),
         ("Nonsense", "", "read bash edit", ("tool Nonsense",)),
     ],
 )
@@ -79,16 +87,17 @@ def test_tools_are_known_by_their_other_names(
 def test_what_is_taken_away_is_taken_whole(tmp_path: Path) -> None:
     kind = one(tmp_path, disallowedTools="Bash(rm *), Edit, mcp__github")
     assert kind.restricted and kind.allows("read") and kind.allows("write")
-    assert not any(map(kind.allows, ("bash", "edit", "apply_patch", "github__search")))
+    assert not any(map(kind.allows, ("bash", "edit", "apply_patch", "mcp__github__search")))
 
 
 @pytest.mark.parametrize(
     ("listed", "taken", "left"),
     [
         ("Write", "write apply_patch", "edit bash"),
-        ("mcp__github", "github__search github__read_resource mcp_read", "linear__search"),
-        ("mcp__github__read_resource", "github__read_resource mcp_read", "github__search"),
-        ("mcp__github__search", "github__search", "github__read_resource mcp_read"),
+        ("mcp__github", "mcp__github__search mcp__github__read_resource mcp_read", "mcp__linear__search"),
+        ("mcp__github__read_resource", "mcp__github__read_resource mcp_read", "mcp__github__search"),
+        ("mcp__github__search", "mcp__github__search", "mcp__github__read_resource mcp_read"),
+        ("mcp(github)", "mcp__github__search mcp_read", "mcp__linear__search"),
     ],
 )
 def test_what_does_the_same_by_another_name_is_taken_with_it(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.context.prompt import LIMIT, MemoryFiles
+from agent_tui.tools.files.access import FileAccess
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def test_files_come_from_the_user_then_from_the_root_down(places: tuple[Path, Pa
     (root / "CLAUDE.md").write_text("not this one")
     (cwd.parent / "CLAUDE.md").write_text("this one")
     (cwd / "AGENTS.md").write_text("and here")
-    blocks = MemoryFiles(config, root, cwd).blocks()
+    blocks = MemoryFiles(config, FileAccess([root]), cwd).blocks()
     assert [b.label for b in blocks] == [str(config / "AGENTS.md"), "AGENTS.md", "src/CLAUDE.md", "src/deep/AGENTS.md"]
     assert all(b.row == "memory" and b.path for b in blocks)
     assert len({b.group for b in blocks}) == 4
@@ -38,9 +39,9 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
     config, root, cwd = places
     file = root / "AGENTS.md"
     file.write_text("one")
-    memory = MemoryFiles(config, root, cwd)
+    memory = MemoryFiles(config, FileAccess([root]), cwd)
     first = memory.blocks()
-    monkeypatch.setattr("agent_tui.context.prompt.read_text", lambda *a: pytest.fail("read again"))
+    monkeypatch.setattr(FileAccess, "read_beginning", lambda *a: pytest.fail("read again"))
     assert memory.blocks() == first
     monkeypatch.undo()
     file.write_text("two")
@@ -53,7 +54,7 @@ def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
 def test_a_long_file_is_cut_visibly(places: tuple[Path, Path, Path]) -> None:
     config, root, cwd = places
     (root / "AGENTS.md").write_text("é" * (LIMIT + 1))
-    (block,) = MemoryFiles(config, root, cwd).blocks()
+    (block,) = MemoryFiles(config, FileAccess([root]), cwd).blocks()
     assert "cut here" in block.text and block.text.count("é") == LIMIT
 
 
@@ -64,7 +65,7 @@ def test_a_project_cannot_have_other_files_sent(places: tuple[Path, Path, Path],
     (root / "AGENTS.md").symlink_to(secret)
     (cwd / "AGENTS.md").write_bytes(b"\0binary")
     os.mkfifo(root / "src" / "AGENTS.md")
-    memory = MemoryFiles(config, root, cwd)
+    memory = MemoryFiles(config, FileAccess([root]), cwd)
     assert memory.blocks() == []
     assert len(memory.problems) == 3
     assert "leads out of the project" in memory.problems[0] and "regular file" in memory.problems[1]
@@ -76,7 +77,7 @@ def test_a_link_inside_the_project_is_followed(places: tuple[Path, Path, Path]) 
     config, root, cwd = places
     (root / "docs.md").write_text("linked")
     (root / "AGENTS.md").symlink_to(root / "docs.md")
-    assert "linked" in MemoryFiles(config, root, cwd).blocks()[0].text
+    assert "linked" in MemoryFiles(config, FileAccess([root]), cwd).blocks()[0].text
 
 
 def test_a_file_imports_others_of_its_project_and_code_imports_nothing(places: tuple[Path, Path, Path]) -> None:
@@ -88,7 +89,7 @@ def test_a_file_imports_others_of_its_project_and_code_imports_nothing(places: t
         "See @docs/style.md.\nMail me@docs/more.md, `@README.md`, @types/node, @docs\n```\n@README.md\n```\n@gone.md"
     )
     (root / "README.md").write_text("not this")
-    memory = MemoryFiles(config, root, cwd)
+    memory = MemoryFiles(config, FileAccess([root]), cwd)
     blocks = memory.blocks()
     assert [b.label for b in blocks] == [
         "AGENTS.md",
@@ -107,7 +108,7 @@ def test_an_import_that_leads_out_of_the_project_is_named_and_not_read(
     (tmp_path / "id_rsa").write_text("PRIVATE")
     (root / "link.md").symlink_to(tmp_path / "id_rsa")
     (root / "AGENTS.md").write_text("@../id_rsa @~/id_rsa @link.md")
-    memory = MemoryFiles(config, root, cwd)
+    memory = MemoryFiles(config, FileAccess([root]), cwd)
     assert [b.label for b in memory.blocks()] == ["AGENTS.md"]
     assert len(memory.problems) == 2 and all("leads out of the project" in line for line in memory.problems)
     (config / "AGENTS.md").write_text("@~/id_rsa")
@@ -119,7 +120,7 @@ def test_imports_end(places: tuple[Path, Path, Path]) -> None:
     for number in range(60):
         (root / f"{number}.md").write_text(f"@{number + 1}.md " + " ".join(f"@{n}.md" for n in range(60)))
     (root / "AGENTS.md").write_text("@0.md")
-    memory = MemoryFiles(config, root, cwd)
+    memory = MemoryFiles(config, FileAccess([root]), cwd)
     assert len(memory.blocks()) <= 50
     assert any("too deeply" in line for line in memory.problems)
 
@@ -131,6 +132,6 @@ def test_without_a_file_of_its_own_the_one_of_another_agent_is_read(
     home = tmp_path / "home"
     (home / ".claude").mkdir(parents=True)
     (home / ".claude" / "CLAUDE.md").write_text("be kind")
-    assert "be kind" in MemoryFiles(config, root, cwd, home).blocks()[0].text
+    assert "be kind" in MemoryFiles(config, FileAccess([root]), cwd, home).blocks()[0].text
     (config / "AGENTS.md").write_text("be brief")
-    assert ["be brief" in b.text for b in MemoryFiles(config, root, cwd, home).blocks()] == [True]
+    assert ["be brief" in b.text for b in MemoryFiles(config, FileAccess([root]), cwd, home).blocks()] == [True]

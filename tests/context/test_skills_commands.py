@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from agent_tui.context.skills import DESCRIPTION, BadHead, Skills, UserCommands, split_head
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.tools.builtin.conversation import SkillTool
+from agent_tui.tools.files.access import FileAccess
+from tests.support.accepting import Accepting
 from tests.support.tool_context import make_context
 
 
@@ -81,12 +83,13 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
     write(root / ".agents/skills/bad/SKILL.md", "---\nname: bad\n---\n")
     write(root / ".agents/skills/wo rse/SKILL.md", "---\nname: ../x\ndescription: d\n---\n")
     write(root / ".agents/skills/titled/SKILL.md", "---\nname: A Title\ndescription: d\n---\ntitled text")
-    skills = Skills(config, home, root, trusted=False)
+    accepting = Accepting(False)
+    skills = Skills(config, home, FileAccess([root]), accepting)
     (block,) = skills.blocks()
     assert block.row == "skills" and "- pdf: own" in block.text
     assert skills.names() == ["other", "pdf"] and skills.failed == []
     assert "\x1b" not in block.text and len(block.text) < DESCRIPTION + 200
-    skills.trusted = True
+    accepting.all = True
     assert "the project's" in skills.blocks()[0].text
     assert skills.find("pdf") == ("project text", root / ".agents/skills/pdf")
     assert skills.find("titled") == ("titled text", root / ".agents/skills/titled")
@@ -95,7 +98,7 @@ def test_skills_are_listed_loaded_and_broken_ones_named(tmp_path: Path) -> None:
 
 
 def test_a_new_skill_counts_at_once(tmp_path: Path) -> None:
-    skills = Skills(tmp_path / "config", tmp_path / "home", tmp_path / "project", True)
+    skills = Skills(tmp_path / "config", tmp_path / "home", FileAccess([tmp_path / "project"]), Accepting())
     assert skills.blocks() == []
     write(tmp_path / "project/.agents/skills/new/SKILL.md", "---\ndescription: d\n---\ntext")
     assert "- new: d" in skills.blocks()[0].text
@@ -119,14 +122,15 @@ def test_user_commands_fill_in_their_arguments(tmp_path: Path) -> None:
     write(config / "commands/empty.md", "---\ndescription: d\n---\n")
     write(root / ".agent-tui/commands/fix.md", "theirs")
     write(root / ".agent-tui/commands/git/tidy.md", "tidy")
-    commands = UserCommands(config, tmp_path / "home", root, trusted=False)
+    accepting = Accepting(False)
+    commands = UserCommands(config, tmp_path / "home", FileAccess([root]), accepting)
     found = {c.name: c for c in commands.all()}
     assert set(found) == {"fix", "plain"} and len(commands.failed) == 2
     assert found["fix"].description == "Fixes an issue" and found["plain"].description == "Look around"
     assert found["fix"].expand('12 "my file"') == 'Fix #12 in my file. All: 12 "my file". 120 $ARG'
     assert found["fix"].expand("$2 $ARGUMENTS") == "Fix #$2 in $ARGUMENTS. All: $2 $ARGUMENTS. $20 $ARG"
     assert found["plain"].expand("now") == "# Look around\nwell\n\nnow"
-    commands.trusted = True
+    accepting.all = True
     found = {c.name: c for c in commands.all()}
     assert set(found) == {"fix", "git/tidy", "plain"} and found["fix"].expand("") == "theirs"
 
@@ -136,7 +140,7 @@ def test_links_out_of_the_project_are_not_followed(tmp_path: Path) -> None:
     secret.write_text("secret")
     (root / ".agent-tui/commands").mkdir(parents=True)
     (root / ".agent-tui/commands/x.md").symlink_to(secret)
-    commands = UserCommands(tmp_path / "config", tmp_path / "home", root, trusted=True)
+    commands = UserCommands(tmp_path / "config", tmp_path / "home", FileAccess([root]), Accepting())
     assert commands.all() == [] and "leads out" in commands.failed[0]
 
 
@@ -150,12 +154,13 @@ def test_what_was_written_for_other_agents_is_read_where_it_stands(tmp_path: Pat
     write(root / ".agent-tui/commands/git/pr.md", "ours")
     write(home / ".codex/prompts/draft.md", "Draft $FILE for $$5, see $1. $OTHER")
     write(home / ".claude/commands/fix.md", "the user's")
-    commands = UserCommands(config, home, root, trusted=False)
+    accepting = Accepting(False)
+    commands = UserCommands(config, home, FileAccess([root]), accepting)
     assert [(c.name, c.description) for c in commands.all()] == [
         ("draft", "Draft $FILE for $$5, see $1. $OTHER"),
         ("fix", "the user's"),
     ]
-    commands.trusted = True
+    accepting.all = True
     found = {c.name: c for c in commands.all()}
     assert {"git/deep/down", "svelte/svelte:test"} <= set(found)
     assert found["git/pr"].expand("") == "ours" and found["fix"].description == "[issue] Fix it"
@@ -175,7 +180,7 @@ async def test_the_output_of_commands_takes_their_place_and_what_is_typed_runs_n
 
     root = tmp_path / "project"
     write(root / ".claude/commands/look.md", "Now: !`git status $1`\nLog: !`git log`\nFor $ARGUMENTS")
-    commands = UserCommands(tmp_path / "config", tmp_path / "home", root, True, shell=shell)
+    commands = UserCommands(tmp_path / "config", tmp_path / "home", FileAccess([root]), Accepting(), shell=shell)
     (command,) = commands.all()
     text = command.expand("!`rm`")
     assert not isinstance(text, str)
@@ -187,7 +192,7 @@ def test_skills_of_other_agents_are_listed_unless_only_the_user_may_call_them(tm
     root, home = tmp_path / "project", tmp_path / "home"
     write(root / ".claude/skills/pdf/SKILL.md", "---\nname: pdf\nallowed-tools: Read\n---\n# Reads PDFs\nSo.")
     write(home / ".claude/skills/ship/SKILL.md", "---\ndescription: Ships\ndisable-model-invocation: true\n---\nShip.")
-    skills = Skills(tmp_path / "config", home, root, trusted=True)
+    skills = Skills(tmp_path / "config", home, FileAccess([root]), Accepting())
     assert skills.names() == [] and skills.blocks()[0].text.endswith("- pdf: Reads PDFs")
     assert skills.names() == ["pdf"] and skills.find("ship") is None
     assert [(s.name, s.listed, s.unused) for s in skills.loaded] == [

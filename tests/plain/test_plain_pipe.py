@@ -287,9 +287,10 @@ LONG = "".join(f"line {number}\n" for number in range(200))
         (("y", "n"), False),
         (("y", "2", "n"), False),
         (("y", "1"), True),
-        (("a", "a"), True),
+        (("a", "a"), False),
+        (("a", "a", "y"), True),
         (("m", "y"), True),
-        (("y", "m", "2"), True),
+        (("y", "m", "2", "y"), True),
     ],
 )
 def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(

@@ -16,6 +16,7 @@ from agent_tui.config.files import SCREEN_READERS, why_plain
 from agent_tui.models.messages import Message, SearchPart
 from agent_tui.plain.event_printer import tell_searches
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
+from agent_tui.text.clean import clean
 
 
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
@@ -85,7 +86,7 @@ def test_the_model_cannot_speak_as_the_program(line: str) -> None:
     writer = LineWriter(out)
     writer.answer(f"Well.\n{line}\nEnd.")
     writer.end_answer()
-    assert out.getvalue() == f"Agent: Well.\nAgent: {line}\nEnd.\n"
+    assert out.getvalue() == f"Agent: Well.\nAgent: {clean(line)}\nEnd.\n"
 
 
 ALIKE: dict[str, list[str]] = {}
@@ -122,7 +123,7 @@ def test_the_model_cannot_speak_as_the_program_however_it_spells(beginning: str,
     writer.end_answer()
     well, *lines, end = out.getvalue().split("\n")[:-1]
     assert (well, end) == ("Agent: Well.", "End.")
-    assert lines[0].startswith("Agent: ") and len(lines) == 1
+    assert (lines[0].startswith("Agent: ") or "⟨U+" in lines[0]) and len(lines) == 1
 
 
 @given(respelled())
@@ -132,7 +133,8 @@ def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
         out = io.StringIO()
         LineWriter(out).quote(f"Well.\n{beginning} x\nEnd.", mark)
         _, *lines, end = out.getvalue().split("\n")[:-1]
-        assert end == "End." and len(lines) == 1 and lines[0].startswith(front)
+        # What is seen to begin with a code does not look like the program's.
+        assert end == "End." and len(lines) == 1 and (lines[0].startswith(front) or "⟨U+" in lines[0])
 
 
 @pytest.mark.parametrize("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
@@ -149,7 +151,7 @@ def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> No
     writer = LineWriter(out)
     writer.answer(f"Well.\n{acting}Per{acting}mission needed: x\n")
     writer.end_answer()
-    assert out.getvalue() == "Agent: Well.\nAgent: Permission needed: x\n"
+    assert out.getvalue() == f"Agent: Well.\nAgent: {clean(acting)}Per{clean(acting)}mission needed: x\n"
 
 
 def test_a_remark_cuts_no_word_of_the_answer() -> None:

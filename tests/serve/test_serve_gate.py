@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
 
+from agent_tui.errors import AgentError
 from agent_tui.serve.chat import ServedChat
 from agent_tui.serve.server import ASSETS, MOST_CELLS, Gate, Server, is_loopback
 from tests.support.waiting import PATIENCE
@@ -76,9 +77,25 @@ async def test_with_it_there_is_the_page_and_no_file_of_the_machine(site: Site) 
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "", "http://127.0.0.1:1", "http://127.0.0.1", "https://[", "file://"]
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "",
+        "http://127.0.0.1:1",
+        "http://127.0.0.1",
+        "https://[",
+        "file://",
+        "{base}/x",
+        "http://me@{host}",
+        "http://{host}@evil.example",
+        "http://{host}\\@evil.example",
+        "{base}#",
+        "{base} {base}",
+    ],
 )
 async def test_a_page_of_another_site_cannot_connect(site: Site, origin: str) -> None:
+    origin = origin.format(base=site.base, host=site.host)
     with pytest.raises(WSServerHandshakeError) as refused:
         await site.socket(Origin=origin)
     assert refused.value.status == 403
@@ -92,7 +109,23 @@ async def test_a_connection_names_its_page(site: Site) -> None:
     assert refused.value.status == 403
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "[", ""])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:80",
+        "[",
+        "",
+        "me@localhost",
+        "me:pw@127.0.0.1:80",
+        "localhost:80@evil.example",
+        "evil.example\\@localhost",
+        "localhost/x",
+        "localhost?",
+        "localhost#@evil.example",
+    ],
+)
 async def test_a_name_that_was_made_to_point_here_is_refused(site: Site, host: str) -> None:
     status, _ = await site.get(f"/{site.token}/", Host=host)
     assert status in (400, 403)
@@ -160,6 +193,12 @@ async def test_a_page_that_does_not_read_holds_nothing_up(site: Site) -> None:
 
 def test_which_hosts_are_of_this_machine_alone() -> None:
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost"))
-    assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.2", "example.com", ""))
+    assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.2", "example.com"))
     assert len({Gate("127.0.0.1").token for _ in range(3)}) == 3
     assert len(Gate("127.0.0.1").token) >= 43
+
+
+@pytest.mark.parametrize("host", ["me@localhost", "localhost:80", "localhost/x", "a b", "", "http://localhost", "[::1"])
+def test_what_is_no_host_is_not_listened_on(host: str) -> None:
+    with pytest.raises(AgentError, match="--host takes"):
+        Gate(host)

@@ -23,6 +23,7 @@ from agent_tui.paths import Paths
 from agent_tui.providers.counting import count_all
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
+from agent_tui.tools.files.access import FileAccess
 from tests.support.tool_context import permissions_of
 from tests.support.waiting import PATIENCE
 
@@ -126,7 +127,7 @@ def parts_for(
         counter=counter,
         backend=NoBackend(),
         catalogue=ModelCatalogue(settings),
-        workspace=workspace or Workspace(project, project),
+        workspace=workspace or Workspace(FileAccess([project]), project),
         permissions=permissions_of(project, settings.permissions, can_ask=can_ask),
         trust=FolderTrust(project, store.trust),
         resume=resume,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from textual.screen import Screen
 
 from agent_tui.config import Settings
 from agent_tui.ui.app import AgentApp
+from agent_tui.ui.keys import ALONE, PAUSE
 from tests.support.fake_agent import FakeAgent
 from tests.support.waiting import PATIENCE
 
@@ -46,6 +47,10 @@ class Running:
                 await self.pilot.pause()
                 await asyncio.sleep(0)
 
+    async def answer(self, *keys: str) -> None:
+        """Presses keys at a question; a letter that answers is followed by nothing for a while."""
+        await press_alone(self.app, self.pilot, self.clock, keys)
+
     async def screen(self, kind: type[Screen[Any]]) -> None:
         """Waits until a screen of that kind is on top and has drawn itself."""
         await self.until(lambda: isinstance(self.app.screen, kind) and self.app.screen.is_mounted)
@@ -60,6 +65,19 @@ class Running:
     def shown(self) -> str:
         """What stands on the screen, line by line."""
         return shown(self.app)
+
+
+async def press_alone(app: AgentApp, pilot: Pilot[Any], clock: Clock, keys: Iterable[str]) -> None:
+    """Presses keys, and waits after each until the question has taken it for an answer or for words."""
+    for key in keys:
+        await pilot.press(key)
+        clock.now += 2 * ALONE
+        async with asyncio.timeout(PATIENCE):
+            while (panel := app.chat.questions.panel) is not None and panel.is_attached and panel._letters:
+                await pilot.pause()
+                await asyncio.sleep(0)
+        await pilot.pause()
+        clock.now += 2 * PAUSE
 
 
 def shown(app: App[Any]) -> str:

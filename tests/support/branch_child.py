@@ -20,9 +20,10 @@ SCRIPT = (
 )
 
 
-def die_after_one(restore: snapshots.FileRestore) -> None:
-    _restore(restore)
+def die_after_one(restore: snapshots.FileRestore) -> int:
+    others = _restore(restore)
     os.kill(os.getpid(), signal.SIGKILL)
+    return others
 
 
 async def main(folder: Path) -> None:

@@ -34,6 +34,7 @@ from agent_tui.models.events import CompactionEnded, Event, StepEnded, TurnEnded
 from agent_tui.models.messages import new_id
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import parts_for
 from tests.support.cache_outcomes import Outcome, Seen
 from tests.support.cached_models import KEPT, MINUTE, plan_of
@@ -127,10 +128,12 @@ class CachedRun:
             can_ask=False,
             resume=self._session,
         )
-        extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=self.folder / "home")
+        extensions = Extensions(
+            settings, parts.paths, parts.permissions.files, project, parts.trust, home=self.folder / "home"
+        )
         parts.extensions, parts.extra_tools = extensions, extensions.tools
         brought = extensions.memory.blocks, extensions.skills.blocks
-        parts.workspace = Workspace(project, project, (), (*brought, extensions.mcp.instructions))
+        parts.workspace = Workspace(FileAccess([project]), project, (*brought, extensions.mcp.instructions))
         return Agent(parts)
 
     async def go(self, turns: int) -> Outcome:

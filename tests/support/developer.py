@@ -70,8 +70,8 @@ def answering(agent: Agent, allow: bool = True, always: bool = False, feedback: 
     def answer(event: Event) -> None:
         if isinstance(event, PermissionAsked):
             asked.append(event)
-            pattern = event.patterns[0] if always and event.patterns else None
-            agent.permissions.answer(event.request_id, allow, pattern, feedback)
+            offer = event.offers[0] if always and event.offers else None
+            agent.permissions.answer(event.request_id, allow, offer, feedback)
 
     agent.subscribe(answer)
     return asked

@@ -7,6 +7,7 @@ screen or of a command needs is not there: asking for it is an AttributeError.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
+from agent_tui.context.trust import Shown, State
 from agent_tui.engine.about import REMEMBERED
 from agent_tui.engine.edits import Dropped, EditPlan, Edits
 from agent_tui.engine.model_control import MissingKey
@@ -37,6 +39,7 @@ from agent_tui.models.events import (
     JobsChanged,
     MessageAdded,
     QueueChanged,
+    RuleOffer,
     ServerAction,
     SessionChanged,
     WaitingKind,
@@ -51,7 +54,9 @@ from agent_tui.paths import Paths, in_project
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.keys import pasted_key
 from agent_tui.providers.listing import ListedModel
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.pictures import fit_attachments
+from agent_tui.tools.starter import Ran, run_shell_line
 from tests.support.fake_store import FakeStore
 from tests.support.usages import sample_usage
 
@@ -109,7 +114,7 @@ LISTED = {
 
 
 async def no_keyring() -> dict[str, str]:
-    return frozenset()
+    return {}
 
 
 def _info(key: str) -> ModelInfo:
@@ -195,6 +200,9 @@ class FakeAgent(Agent):
     async def start(self) -> None:
         self.reload()
         self.publish(ContextChanged(self.usage))
+
+    async def run_beside(self, line: str, told: bytes, seconds: float) -> Ran:
+        return await run_shell_line(line, told, self.cwd, os.environ, seconds)
 
     async def shell(self, command: str) -> None:
         self.calls.append(("shell", command))
@@ -298,6 +306,7 @@ class FakeEdits(Edits):
         self._agent = agent
         self.gone: list[Dropped] = []
         self.refused = ""
+        self.folds: tuple[str, ...] = ()
         self.done = asyncio.Event()
         self.done.set()
 
@@ -307,9 +316,16 @@ class FakeEdits(Edits):
         self._agent.calls.append(("plan", list(ids)))
         return EditPlan(tuple(ids), 1_200, 0, 0, 0, f"Drops {len(ids)} messages.")
 
+    def refusal(self, ids: Sequence[str]) -> str:
+        return self.refused
+
+    @property
+    def undoable(self) -> bool:
+        return True
+
     async def plan_fold(self, first: str, last: str, focus: str = "") -> EditPlan:
         self._agent.calls.append(("plan_fold", (first, last)))
-        return EditPlan((first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
+        return EditPlan(self.folds or (first, last), 1_200, 0, 0, 0, f"Folds {first} to {last}.\n~445 behind.")
 
     async def drop(self, ids: Sequence[str], *, later: bool = False) -> str:
         await self.done.wait()
@@ -374,6 +390,12 @@ class FakeTurns(Runner):
     ) -> None:
         self._agent.calls.append(("steer", (text, list(attachments))))
         self._wait(Written(text, list(attachments), list(pasted)), "steer")
+
+    def can_send(self, waits: WaitingMessage) -> bool:
+        return True
+
+    def can_take_back(self, waits: WaitingMessage) -> bool:
+        return True
 
     def take_back(self, message_id: str | None = None) -> Written | None:
         waiting = self._agent.waiting
@@ -600,8 +622,8 @@ class FakeMode(ModeControl):
 
 
 class FakePermissions(Part, PermissionDesk):
-    def answer(self, request_id: str, allow: bool, pattern: str | None = None, feedback: str = "") -> None:
-        self._agent.calls.append(("answer_permission", (request_id, allow, pattern, feedback)))
+    def answer(self, request_id: str, allow: bool, offer: RuleOffer | None = None, feedback: str = "") -> None:
+        self._agent.calls.append(("answer_permission", (request_id, allow, offer, feedback)))
 
 
 class FakeQuestions(Part, QuestionDesk):
@@ -619,15 +641,16 @@ class FakeServers(Part, ServerDesk):
 
 class FakeProject(Project):
     branch: str
-    folders: list[Path]
-    trusted: bool
+    files: FileAccess
+    trust_state: State
 
     def __init__(self, agent: FakeAgent) -> None:
         self.sign_in_addresses: dict[str, str] = {}
         self._agent = agent
         self.branch = "main"
-        self.folders = [agent.root]
-        self.trusted = False
+        self.files = FileAccess([agent.root])
+        self.trust_state = "never"
+        self.brings: tuple[str, ...] = ("echo hi",)
         self.own_commands: list[UserCommand] = []
         self.resources: list[tuple[str, str]] = []
 
@@ -687,14 +710,11 @@ class FakeProject(Project):
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"
 
-    def brings_along(self) -> bool:
-        return True
+    def trust_question(self) -> list[Shown]:
+        return [Shown("Hooks", "hook Stop", self.brings)] if self.trust_state != "trusted" else []
 
-    def trust_details(self) -> str:
-        return "  .mcp.json new"
-
-    def trust(self, sure: bool = False) -> str:
-        self.trusted = True
+    def trust(self) -> str:
+        self.trust_state = "trusted"
         return "Trusted."
 
     def tell_pictures(self, detail: str) -> None:

@@ -21,6 +21,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.sandbox.jail import Jail
 from tests.support.sandbox_world import held_by
+from tests.support.starting import use_programs_in
 from tests.support.tool_context import make_context
 
 IDENTITY = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
@@ -154,7 +155,7 @@ def make_world(means: str, monkeypatch: pytest.MonkeyPatch, old: bool = False) -
             monkeypatch.delenv(name)
         monkeypatch.setenv("HOME", str(home))
         monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-        monkeypatch.setenv("PATH", f"{base / 'tools'}:{os.environ['PATH']}")
+        use_programs_in(monkeypatch, base / "tools")
         (home / ".gitconfig").write_text(
             "[user]\n\tname = t\n\temail = t@example.org\n[credential]\n\thelper = store\n"
             "[init]\n\tdefaultBranch = main\n[safe]\n\tdirectory = *\n"

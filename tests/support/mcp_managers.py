@@ -12,9 +12,11 @@ from pathlib import Path
 
 from agent_tui.config import McpServer, ToolsConfig
 from agent_tui.tools.base import ToolContext, ToolOutcome
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.mcp_servers import SERVER
+from tests.support.starting import accepting
 
 
 @asynccontextmanager
@@ -24,7 +26,7 @@ async def running(
     config: ToolsConfig | None = None,
     changed: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[McpManager]:
-    manager = McpManager(servers, config or ToolsConfig(), root, True)
+    manager = McpManager(servers, config or ToolsConfig(), root, ProjectServers(), starter=lambda: accepting(root))
     manager.start(changed)
     try:
         async with asyncio.timeout(60):

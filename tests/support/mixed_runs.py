@@ -26,6 +26,7 @@ from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.state import AgentParts
 from agent_tui.models.events import Event, PartDelta, StepEnded, StepStarted
 from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.tools.files.access import FileAccess
 from tests.benchmarks.vocabulary_texts import texts
 from tests.support.long_run_figures import Flavour, Outcome
 from tests.support.long_runs import LongRun, Plan, scratch
@@ -137,9 +138,13 @@ class MixedRun(LongRun):
 
     def parts(self) -> AgentParts:
         parts, project = super().parts(), self.folder / "project"
-        extensions = Extensions(parts.settings, parts.paths, project, project, parts.trust, home=self.folder)
+        extensions = Extensions(
+            parts.settings, parts.paths, parts.permissions.files, project, parts.trust, home=self.folder
+        )
         parts.extensions, parts.extra_tools = extensions, extensions.tools
-        parts.workspace = Workspace(project, project, (), (extensions.memory.blocks, extensions.skills.blocks))
+        parts.workspace = Workspace(
+            FileAccess([project]), project, (extensions.memory.blocks, extensions.skills.blocks)
+        )
         return parts
 
     async def go(self) -> Outcome:

@@ -98,8 +98,7 @@ def forked(children: dict[str, str]) -> Iterator[None]:
         return subprocess.Popen(commands.get(tuple(command), command), **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        names = {"PIPE": subprocess.PIPE, "DEVNULL": subprocess.DEVNULL, "Popen": popen}
-        patch.setattr("agent_tui.pipes.start.subprocess", SimpleNamespace(**names))
+        patch.setattr("agent_tui.pipes.start.subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": popen}))
         yield
 
 

@@ -24,7 +24,7 @@ from agent_tui.providers.catalog import KEY_VARIABLES
 from agent_tui.store.repair import open_for_reading
 from agent_tui.store.store import Store
 from agent_tui.ui.app import AgentApp, Start
-from tests.support.app import Clock, shown
+from tests.support.app import Clock, press_alone, shown
 from tests.support.waiting import PATIENCE
 
 E = TypeVar("E", bound=Event)
@@ -107,6 +107,10 @@ class Chat:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self.pilot.pause()
+
+    async def answer(self, *keys: str) -> None:
+        """Presses keys at a question; a letter that answers is followed by nothing for a while."""
+        await press_alone(self.app, self.pilot, self.clock, keys)
 
     async def say(self, text: str) -> None:
         """Types a line, key by key, and sends it; of a long one only the end is typed."""

@@ -23,6 +23,7 @@ from agent_tui.models.events import (
     JobsChanged,
     PartDelta,
     PermissionAsked,
+    RuleOffer,
     ServerAsked,
     StepStarted,
     StopAsked,
@@ -145,7 +146,9 @@ def long_question(lines: int = 60) -> PermissionAsked:
     changed = "".join(f"-    {n}: 'old word {n}',\n+    {n}: 'new word {n}',\n" for n in range(lines // 2))
     diff = f"--- a/src/words.py\n+++ b/src/words.py\n@@ -1,{lines} +1,{lines} @@\n{changed}"
     display = {"kind": "diff", "text": diff, "path": "src/words.py"}
-    return PermissionAsked("req_2", "c8", "edit", "edit src/words.py", display, ["edit(src/**)"], "Edits ask here.")
+    return PermissionAsked(
+        "req_2", "c8", "edit", "edit src/words.py", display, [RuleOffer(("edit(src/**)",))], "Edits ask here."
+    )
 
 
 def stopped(question: str, *ways: Way) -> Scene:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_tui.context.accounting.spending import session_totals
-from agent_tui.models.events import JobInfo, PermissionAsked, PlanPresented, QuestionAsked, ServerAsked
+from agent_tui.models.events import JobInfo, PermissionAsked, PlanPresented, QuestionAsked, RuleOffer, ServerAsked
 from agent_tui.models.forms import Choice, FormField
 from agent_tui.models.messages import (
     Message,
@@ -266,7 +266,7 @@ def question() -> PermissionAsked:
         "edit",
         "edit src/greet.py",
         {"kind": "diff", "text": DIFF, "path": "src/greet.py"},
-        ["edit(src/**)"],
+        [RuleOffer(("edit(./src/greet.py)",)), RuleOffer(("edit(./**)",), "session")],
         "Edits ask in this mode.",
     )
 
@@ -275,7 +275,7 @@ def background() -> dict[str, JobInfo]:
     """Commands in the background: two that run, one of them kept, and three that have ended."""
 
     def job(id: str, command: str, ago: float, last: str, **more: Any) -> JobInfo:
-        facts: dict[str, Any] = {"state": "running", **more}
+        facts: dict[str, Any] = {"state": "running", "can_stay": True, **more}
         return JobInfo(
             id, command, started=NOW - ago, pid=4_000 + int(id[1:]), log=f"/cache/{id}.txt", last_line=last, **facts
         )

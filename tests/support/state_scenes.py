@@ -21,6 +21,7 @@ from agent_tui.models.events import (
     PermissionAsked,
     QueueChanged,
     RetryWaiting,
+    RuleOffer,
     SessionChanged,
     StepEnded,
     StepStarted,
@@ -164,7 +165,7 @@ async def running(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     agent.publish(ToolStarted("r2", "subagent", "subagent Find where the greeting is made"))
     agent.publish(ToolOutput("r2", "grep greet in src\n"))
     display = {"kind": "diff", "text": showcase.DIFF, "path": LONG_NAME}
-    allowed = [f"edit({LONG_NAME})"]
+    allowed = [RuleOffer((f"edit({LONG_NAME})",))]
     agent.publish(PermissionAsked("p3", "r3", "edit", f"edit {LONG_NAME}", display, allowed, "Edits ask in this mode."))
 
 

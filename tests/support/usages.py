@@ -71,7 +71,6 @@ def sample_usage(results: int = 6) -> ContextUsage:
         total=84_200,
         free=83_800,
         over=0,
-        percent=42.1,
         basis="derived",
         estimated_tokens=100,
         would_compact=False,

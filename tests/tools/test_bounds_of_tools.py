@@ -13,7 +13,7 @@ from agent_tui.tools.builtin.http_get import get
 from agent_tui.tools.children.process import Stop
 from agent_tui.tools.mcp import transport as mcp_transport
 from agent_tui.tools.mcp.transport import WholeLines
-from agent_tui.tools.urls import parse_url
+from agent_tui.urls import parse_url
 
 
 class Pieces:

@@ -8,19 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.tools.aliases import understood
 from agent_tui.tools.hooks import (
-    MOST_BYTES,
     Answer,
     Hook,
-    Ran,
     answer_of,
     changed_input,
-    run_hook,
-    settings_hooks,
+    hooks_of_settings,
+    told_call,
     told_input,
     tool_names,
 )
+from agent_tui.tools.mcp_names import tool_name
+from agent_tui.tools.starter import MOST_BYTES, Ran
+from tests.support.starting import accepting
 
 
 def hook(command: str = "true", event: str = "PreToolUse", matcher: str = "", timeout: float | None = None) -> Hook:
@@ -28,7 +30,8 @@ def hook(command: str = "true", event: str = "PreToolUse", matcher: str = "", ti
 
 
 async def ran(tmp_path: Path, command: str, timeout: float | None = 30.0, payload: bytes = b"{}\n") -> Ran:
-    return await run_hook(hook(command, timeout=timeout), payload, tmp_path, tmp_path, dict(os.environ))
+    env = {**os.environ, "CLAUDE_PROJECT_DIR": str(tmp_path)}
+    return await accepting(tmp_path).run(command, payload, tmp_path, env, timeout or hook().seconds)
 
 
 @pytest.mark.parametrize(
@@ -52,13 +55,28 @@ async def ran(tmp_path: Path, command: str, timeout: float | None = 30.0, payloa
     ],
 )
 def test_matchers_know_tools_by_both_names(matcher: str, tool: str, fits: bool) -> None:
-    assert hook(matcher=matcher).concerns(tool_names(tool, "builtin")) is fits
+    assert hook(matcher=matcher).concerns(tool_names(tool)) is fits
 
 
 def test_tools_of_servers_have_the_names_they_have_elsewhere() -> None:
-    names = tool_names("github__get_issue", "mcp:github")
-    assert names[0] == "mcp__github__get_issue"
+    names = tool_names(tool_name("github", "get_issue"))
+    assert names == ["mcp__github__get_issue", "github__get_issue"]
     assert hook(matcher="mcp__github__.*").concerns(names) and not hook(matcher="mcp__git").concerns(names)
+
+
+@pytest.mark.parametrize("inner", [{"n": 1}, '{"n": 1}'])
+def test_a_call_by_way_of_another_tool_is_told_as_the_tool_it_calls(inner: object) -> None:
+    call = {"name": "mcp__github__get_issue", "arguments": inner}
+    names, told = told_call("mcp_call", call, Path("/work"))
+    assert (names[0], told) == ("mcp__github__get_issue", {"n": 1})
+    assert changed_input("mcp_call", call, {"n": 2}) == {"name": "mcp__github__get_issue", "arguments": {"n": 2}}
+
+
+@pytest.mark.parametrize(
+    "call", [{}, {"name": 3}, {"name": "bash", "arguments": {}}, {"name": "mcp__a__b", "arguments": "{"}]
+)
+def test_a_call_that_names_no_tool_is_told_as_it_is(call: dict[str, object]) -> None:
+    assert told_call("mcp_call", call, Path("/work")) == (["mcp_call"], call)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +100,7 @@ def test_an_input_is_told_in_known_words_and_understood_again(
     tool: str, arguments: dict[str, object], told: dict[str, object]
 ) -> None:
     assert told_input(tool, arguments, Path("/work")) == told
-    name, again = understood(tool, changed_input(tool, told), Path("/work"))
+    name, again = understood(tool, changed_input(tool, arguments, told), Path("/work"))
     assert name == tool and told_input(tool, again, Path("/work")) == told
 
 
@@ -124,8 +142,7 @@ async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
 
 
 async def test_one_that_cannot_start_is_a_problem_not_an_error(tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    assert (await run_hook(hook(), b"", gone, gone, dict(os.environ))).problem
+    assert (await accepting(tmp_path).run("true", b"", tmp_path / "gone", dict(os.environ), 30.0)).problem
 
 
 def answer(event: str, output: object = "", code: int = 0, errors: str = "") -> Answer:
@@ -288,15 +305,13 @@ SETTINGS = {
 
 
 def test_hooks_of_other_agents_are_read_and_what_is_not_understood_is_said(tmp_path: Path) -> None:
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude/settings.json").write_text(json.dumps(SETTINGS))
-    hooks, problems = settings_hooks(tmp_path)
+    hooks, problems = hooks_of_settings(tmp_path, CLAUDE_SETTINGS[0], json.dumps(SETTINGS))
     assert [(h.event, h.matcher, h.command, h.timeout, h.own) for h in hooks] == [
         ("PreToolUse", "Bash", "$CLAUDE_PROJECT_DIR/.claude/hooks/check.py", 10.0, False),
         ("PreToolUse", "Bash", "b", None, False),
         ("Stop", "", f"notify {tmp_path} 'it'\"'\"'s done'", None, False),
     ]
-    assert [text for _, text in problems] == [
+    assert problems == [
         "PreToolUse: not run: its type is prompt",
         "PreToolUse: not run: it has a condition (if): a",
         "PreToolUse: async is passed over: b",
@@ -317,19 +332,8 @@ def test_hooks_of_other_agents_are_read_and_what_is_not_understood_is_said(tmp_p
         ('{"hooks": [1]}', "hooks: no list"),
         ('{"hooks": {"Stop": {}}}', "Stop: no list"),
         ('{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}}', "disableAllHooks"),
-        (" " * 1_000_001, "larger than 1 MB"),
     ],
 )
 def test_broken_settings_are_a_line_and_no_hook(tmp_path: Path, text: str, said: str | None) -> None:
-    (tmp_path / ".claude").mkdir()
-    (tmp_path / ".claude/settings.local.json").write_text(text)
-    hooks, problems = settings_hooks(tmp_path)
-    assert hooks == [] and (not problems if said is None else said in problems[0][1])
-
-
-def test_settings_that_lead_outside_are_not_read(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    (project / ".claude").mkdir(parents=True)
-    (tmp_path / "theirs.json").write_text(json.dumps(SETTINGS))
-    (project / ".claude/settings.json").symlink_to(tmp_path / "theirs.json")
-    assert settings_hooks(project) == ([], [(".claude/settings.json", "not read: it leads outside the project")])
+    hooks, problems = hooks_of_settings(tmp_path, CLAUDE_SETTINGS[1], text)
+    assert hooks == [] and (not problems if said is None else said in problems[0])

@@ -7,9 +7,8 @@ from pathlib import Path
 from pytest import MonkeyPatch
 
 from agent_tui.models.events import CompactionEnded, CompactionOffered, CompactionStarted, TurnEnded, TurnStarted
-from agent_tui.ui.chat import questions
-from agent_tui.ui.chat.questions import ALONE
-from agent_tui.ui.keys import PAUSE
+from agent_tui.ui import keys
+from agent_tui.ui.keys import ALONE, PAUSE
 from tests.support.app import running
 
 
@@ -123,7 +122,7 @@ async def test_an_offer_that_is_over_goes_with_what_is_typed_or_begins(tmp_path:
 
 
 async def test_the_key_answers_no_offer_that_is_not_to_be_seen(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "ALONE", 0.05)
+    monkeypatch.setattr(keys, "ALONE", 0.05)
     async with running(tmp_path) as run:
         run.agent.publish(CompactionOffered(OFFER))
         run.clock.now += 2 * PAUSE

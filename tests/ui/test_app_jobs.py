@@ -53,6 +53,9 @@ async def test_it_lists_those_that_run_first_and_nothing_acts(tmp_path: Path) ->
             and "[b]all[/b]" in shown
         )
         assert "\x1b]" not in shown and "/cache/b3.txt" in shown
+        assert "Enter output · Ctrl+X stop · Esc close" in shown, "b3 cannot be kept"
+        await run.pilot.press("down", "down")
+        await run.until(lambda: "Enter output · Esc close" in run.shown())
 
 
 async def test_it_says_when_the_users_browser_reaches_no_port_of_one(tmp_path: Path) -> None:

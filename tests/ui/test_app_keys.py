@@ -197,6 +197,26 @@ async def test_question_mark_on_empty_shows_keys_and_is_a_character_otherwise(tm
         await run.until(lambda: len(run.app.screen_stack) == 1)
 
 
+async def test_help_runs_nothing_and_puts_a_command_into_an_empty_prompt(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        for search, keys in (("", ["enter", "enter"]), ("clear", ["enter", "enter", "enter"])):
+            run.app.open_screen("help", search)
+            await run.screen(HelpScreen)
+            await run.pilot.press(*keys)
+            assert isinstance(run.app.screen, HelpScreen) and not run.agent.calls
+            assert "Tab put into the prompt" in run.shown() and "Enter" not in run.shown().splitlines()[-2]
+            await run.pilot.press("escape")
+        run.app.open_screen("help", "clear")
+        await run.screen(HelpScreen)
+        await run.pilot.press("tab")
+        await run.until(lambda: run.app.prompt.text == "/clear ")
+        run.app.open_screen("help", "compact")
+        await run.screen(HelpScreen)
+        await run.pilot.press("tab")
+        await run.until(lambda: "The prompt is not empty" in run.shown())
+        assert run.app.prompt.text == "/clear " and not run.agent.calls
+
+
 @pytest.mark.slow
 async def test_help_has_six_parts_and_cuts_nothing_however_narrow(tmp_path: Path) -> None:
     async with running(tmp_path, size=(60, 200)) as run:

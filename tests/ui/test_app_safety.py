@@ -130,11 +130,11 @@ async def test_leaving_in_the_first_moment_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("filter_text", ["them", "zzzz", "/context"])
-async def test_a_fast_filter_and_enter_choose_what_the_filter_shows(tmp_path: Path, filter_text: str) -> None:
+async def test_a_fast_filter_and_tab_choose_what_the_filter_shows(tmp_path: Path, filter_text: str) -> None:
     async with running(tmp_path) as run:
         run.app.open_screen("help")
         await run.screen(HelpScreen)
-        await run.pilot.press("end", *["down"] * 30, *filter_text, "enter")
+        await run.pilot.press("end", *["down"] * 30, *filter_text, "tab")
         await run.pilot.pause()
         if filter_text == "zzzz":
             screen = run.app.screen

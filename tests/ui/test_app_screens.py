@@ -21,6 +21,7 @@ from agent_tui.models.events import (
     PermissionAnswered,
     PermissionAsked,
     RetryWaiting,
+    RuleOffer,
     TurnEnded,
     TurnStarted,
 )
@@ -45,7 +46,7 @@ def asked(**more: Any) -> PermissionAsked:
         "tool": "bash",
         "summary": "make test",
         "display": {"kind": "command", "text": "make test && echo \x1b[31mdone"},
-        "patterns": ["bash(make test*)"],
+        "offers": [RuleOffer(("bash(make test*)",))],
     }
     return PermissionAsked(**{**facts, **more})
 
@@ -54,9 +55,9 @@ def asked(**more: Any) -> PermissionAsked:
     ("keys", "answer"),
     [
         (["y"], ("r1", True, None, "")),
-        (["a"], ("r1", True, "bash(make test*)", "")),
+        (["a", "y"], ("r1", True, RuleOffer(("bash(make test*)",)), "")),
         (["n"], ("r1", False, None, "")),
-        (["down", "enter"], ("r1", True, "bash(make test*)", "")),
+        (["down", "enter", "enter"], ("r1", True, RuleOffer(("bash(make test*)",)), "")),
         (["f", *"use tox", "enter"], ("r1", False, None, "use tox")),
     ],
 )
@@ -67,7 +68,7 @@ async def test_permission_by_keyboard_alone(tmp_path: Path, keys: list[str], ans
         await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
         assert "make test && echo ␛[31mdone" in run.shown()
         run.clock.now += 1
-        await run.pilot.press(*keys)
+        await run.answer(*keys)
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission") == [answer]
         await run.until(lambda: run.app.chat.questions.panel is None)
@@ -80,14 +81,14 @@ async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path
         await run.type("typing alread")
         run.agent.publish(asked())
         await run.until(lambda: run.app.chat.questions.panel is not None)
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.pilot.pause()
         assert run.app.prompt.text == "typing already"
         assert not run.agent.called("answer_permission")
         run.clock.now += 1
         await run.pilot.press("tab")
         await run.pilot.pause()
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.until(lambda: run.agent.called("answer_permission"))
 
 
@@ -98,7 +99,7 @@ async def test_several_permissions_come_one_after_the_other_and_close_with_their
         run.agent.publish(asked(request_id="r2", call_id="c2", summary="second"))
         await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
         run.clock.now += 1
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
         run.agent.publish(PermissionAnswered("r2", False))
         await run.until(lambda: not run.app.view.screen.query("PermissionPanel"))
@@ -308,7 +309,7 @@ async def test_the_end_is_followed_through_popups_screens_and_resizes(tmp_path: 
             assert transcript.follow
         run.app.view.say("info", "the newest line")
         await run.until(lambda: "the newest line" in run.shown())
-        assert transcript.follow and "new" not in run.shown().split("the newest line")[1]
+        assert transcript.follow and "↓" not in run.shown().split("the newest line")[1]
 
 
 async def test_a_sent_message_goes_to_the_end(tmp_path: Path) -> None:
@@ -335,7 +336,9 @@ def test_a_command_breaks_between_words() -> None:
 
 
 def _asked(*patterns: str, **display: Any) -> PermissionAsked:
-    return PermissionAsked("r1", "c1", "edit", "edit long.py", {**display}, list(patterns))
+    return PermissionAsked(
+        "r1", "c1", "edit", "edit long.py", {**display}, [RuleOffer((pattern,)) for pattern in patterns]
+    )
 
 
 async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
@@ -354,9 +357,9 @@ async def test_every_pattern_has_a_key_of_its_own(tmp_path: Path) -> None:
         ]
         assert "edit(d)" not in shown and " more" not in shown
         run.clock.now += 1
-        await run.pilot.press("4")
+        await run.answer("4", "enter")
         await run.until(lambda: run.agent.called("answer_permission"))
-        assert run.agent.called("answer_permission") == [("r1", True, "edit(c)", "")]
+        assert run.agent.called("answer_permission") == [("r1", True, RuleOffer(("edit(c)",)), "")]
 
 
 async def test_a_hint_makes_way_for_what_goes_on(tmp_path: Path) -> None:

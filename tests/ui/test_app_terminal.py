@@ -118,7 +118,7 @@ def test_a_terminal_of_16_colours_gets_its_own_on_its_own_background(tmp_path: P
     (tmp_path / "state").mkdir()
     with in_terminal(tmp_path, {"AGENT_TUI_HOME": str(tmp_path), "TERM": "xterm-16color", "COLORTERM": ""}) as terminal:
         terminal.wait_for(b"DEMO")
-        for line, shown in ((b"hello", b"compaction"), (b"/context", b"share"), (b"/theme", b"solarized-dark")):
+        for line, shown in ((b"hello", b"compaction"), (b"/context", b"of window"), (b"/theme", b"solarized-dark")):
             terminal.type(line + b"\r")
             terminal.wait_for(shown)
             terminal.type(b"\x1b")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent_tui.context.past_reasons import pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.ui.screens.context_lines import Shown, flatten
+from agent_tui.ui.screens.context_rows import columns, headings
 from tests.support.usages import row, sample_usage
 
 RESULTS = 3
@@ -118,3 +119,21 @@ def test_rows_keep_their_names_however_others_come_and_go() -> None:
     assert "messages/tool_results/msg_3" in {
         line.key for line in flatten(without, {"messages", "messages/tool_results"})
     } & set(keys)
+
+
+def test_what_went_keeps_the_color_of_its_row() -> None:
+    now = sample_usage()
+    (messages,) = [row for row in now.rows if row.id == "messages"]
+    kept = [child for child in messages.children if child.id not in ("tool_results", "tool_calls")]
+    left = replace(messages, children=kept, tokens=sum(child.tokens for child in kept))
+    later = replace(now, rows=[left if row is messages else row for row in now.rows if row.id != "memory"])
+    colors = {line.label.lower(): line.kind_id for line in flatten(later, {"messages"}, now) if line.kind == "gone"}
+    assert colors == {"tool results": "tool_results", "tool calls": "messages", "memory (2)": "memory"}
+
+
+def test_the_headings_explain_the_signs_as_far_as_there_is_room() -> None:
+    told = [headings(columns(width, compared=True), bases={"derived", "estimated"}) for width in range(30, 250)]
+    legends = {line.partition("tokens")[0].strip() for line in told}
+    assert legends == {"", "◐ derived ○ estimated", "● measured ◐ derived ○ estimated"}
+    assert all("● measured ◐ derived ○ estimated" in line for line in told[46:]), "from 76 cells on"
+    assert all("of window" in line for line in told[46:])

@@ -60,6 +60,40 @@ async def test_a_message_is_dropped_once_its_price_was_seen(tmp_path: Path) -> N
         assert screen.view.rows.line is not None and screen.view.rows.line.label == "read src/module_0.py"
 
 
+async def test_only_keys_that_do_something_are_offered(tmp_path: Path) -> None:
+    agent = agent_with_messages(tmp_path)
+    async with running(tmp_path, agent, size=(200, 50)) as run:
+        screen = await at_results(run)
+
+        async def offered(label: str) -> str:
+            await go_to(run, screen, label)
+            return run.shown().splitlines()[-1]
+
+        foot = await offered("read src/module_0.py")
+        assert all(f" {key} " in f" {foot} " for key in ("Enter", "d", "z", "p", "u"))
+        for label, enter in (("System prompt", True), ("Free", False), ("Reserve", False)):
+            foot = await offered(label)
+            assert not {"d drop", "z fold", "p pin"} & set(foot.split("   ")) and ("Enter open" in foot) == enter
+        agent.edits.refused = "It is pinned."
+        foot = await offered("read src/module_0.py")
+        assert "d drop" not in foot and "z fold" in foot
+        agent.conversation.read_only = True
+        foot = await offered("read src/module_1.py")
+        assert "d drop" not in foot and "z fold" not in foot and "p pin" not in foot and "w why" in foot
+
+
+async def test_a_fold_that_takes_more_than_was_marked_shows_the_range(tmp_path: Path) -> None:
+    agent = agent_with_messages(tmp_path)
+    async with running(tmp_path, agent, size=(200, 50)) as run:
+        screen = await at_results(run)
+        agent.edits.folds = ("msg_0", "msg_1", "msg_2")
+        await run.pilot.press("space")
+        await go_to(run, screen, "read src/module_2.py")
+        await run.pilot.press("space", "z")
+        await run.until(lambda: "1 more than chosen, from “日本 🎉 words 0” to “日本 🎉 words 2”" in run.shown())
+        assert "z: fold · Esc: cancel" in run.shown() and not agent.called("fold")
+
+
 @pytest.mark.parametrize(("key", "later"), [("enter", False), ("y", False), ("l", True)])
 async def test_what_is_asked_is_answered_now_or_later(tmp_path: Path, key: str, later: bool) -> None:
     agent = agent_with_messages(tmp_path)

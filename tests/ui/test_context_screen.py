@@ -46,7 +46,10 @@ async def test_context_screen_shows_the_calculators_numbers(tmp_path: Path) -> N
         shown = run.shown()
         for number in ("2,600", "500", "1,400", "9,800", "69,900", "41,000", "6,600", "83,800", "32,000"):
             assert number in shown
-        assert "42.1 %  84.2k of 200k   ■ tool results 49 %   compacts in about 9 turns" in shown
+        assert (
+            "84.2k of 200k, 42.1 % of the window   ■ tool results 20.5 % of the window   compacts in about 9 turns"
+            in shown
+        )
         assert "Calculation" not in written(screen) and "rows = total" not in written(screen)
         await run.pilot.press("w")
         await run.screen(TextScreen)
@@ -132,7 +135,7 @@ async def test_context_screen_is_live_and_marks_what_is_in_flight(tmp_path: Path
     async with running(tmp_path, size=(120, 40)) as run:
         await open_context(run)
         run.agent.publish(ContextChanged(run.agent.usage, in_flight=1_800))
-        await run.until(lambda: "~43.0 %  ~86k of 200k" in run.shown())
+        await run.until(lambda: "~86k of 200k, ~43.0 % of the window" in run.shown())
         assert "~1.8k in flight" in run.shown()
         assert "answer in progress" in run.shown() and "~71,700" in run.shown()
 
@@ -201,7 +204,7 @@ async def test_ten_thousand_messages_open_without_walking_them(tmp_path: Path) -
 
 async def test_unknown_window_is_said(tmp_path: Path) -> None:
     usage = sample_usage()
-    usage.window = usage.limit = usage.reserve = usage.free = usage.over = usage.percent = None
+    usage.window = usage.limit = usage.reserve = usage.free = usage.over = None
     async with running(tmp_path, FakeAgent(tmp_path, usage=usage)) as run:
         await open_context(run)
         assert "84.2k of an unknown window" in run.shown() and "set context_window" in run.shown()

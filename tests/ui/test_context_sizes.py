@@ -79,7 +79,7 @@ def test_rows_are_equal_to_the_headline_while_an_answer_comes(in_flight: int, kn
         messages = usage.rows[-1]
         usage.rows[-1] = replace(messages, children=[])
     if not known:
-        usage = replace(usage, window=None, limit=None, reserve=None, free=None, over=None, percent=None)
+        usage = replace(usage, window=None, limit=None, reserve=None, free=None, over=None)
     whole = ContextReport(usage, in_flight=in_flight).whole
     assert adds_up(whole) and whole.total == usage.total + in_flight
     assert sum(line.tokens or 0 for line in flatten(whole, set()) if line.kind == "row") == whole.total

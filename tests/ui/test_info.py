@@ -190,6 +190,43 @@ async def test_it_is_found_in_and_copied_and_longer_answers_open_alike(
             await run.until(lambda: "[/red] of [b]all[/b]" in run.shown())
 
 
+async def test_what_was_not_on_the_screen_needs_another_key(tmp_path: Path) -> None:
+    agent = FakeAgent(tmp_path)
+    agent.project.brings = tuple(f"step {number}" for number in range(60))
+    async with running(tmp_path, agent, size=(80, 24)) as run:
+
+        async def opened() -> None:
+            agent.project.trust_state = "never"
+            run.app.prompt.set_text("/trust")
+            await run.pilot.press("enter")
+            await run.screen(InfoScreen)
+            await run.until(lambda: "step 5" in run.shown())
+
+        async def trusted() -> None:
+            await run.until(
+                lambda: not isinstance(run.app.screen, InfoScreen) and agent.project.trust_state == "trusted"
+            )
+
+        await opened()
+        await run.pilot.press("t", "y", "y", "y")
+        await run.until(lambda: " lines were not shown. ↓ reads on, t trusts it unseen." in run.shown())
+        await run.pilot.press("down", "t")
+        assert agent.project.trust_state == "never"
+        await run.pilot.press("end")
+        await run.until(lambda: "step 59" in run.shown())
+        await run.pilot.press("y")
+        assert agent.project.trust_state == "never", "what lies between was jumped over"
+        await run.pilot.press("t")
+        await trusted()
+        await opened()
+        for number in range(10, 60, 5):
+            await run.until(lambda: f"step {number - 5}" in run.shown())  # noqa: B023
+            await run.pilot.press(*["down"] * 5)
+        await run.until(lambda: "step 59" in run.shown())
+        await run.pilot.press("y")
+        await trusted()
+
+
 def test_the_title_of_a_frame_is_never_markup() -> None:
     for path in sorted((PACKAGE / "ui").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

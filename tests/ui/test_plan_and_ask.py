@@ -16,6 +16,7 @@ from agent_tui.ui.keys import PAUSE
 from agent_tui.ui.widgets.question import QuestionPanel
 from tests.support.app import Running, running
 from tests.support.real_app import Home, make_home
+from tests.support.starting import stand_alone
 
 PLAN = "# Mend it\n\n1. change `a.txt`\n2. run the tests"
 HOSTILE = "\x1b]0;gone\x07[bold]x[/bold] \x9b2J\u202egnp.exe"
@@ -51,7 +52,7 @@ async def test_a_plan_is_approved_with_one_key(tmp_path: Path, key: str, mode: s
     async with running(tmp_path) as run:
         await shown(run, plan())
         assert "Carry out this plan?" in run.shown() and "1. change `a.txt`" in run.shown()
-        await run.pilot.press(key, key)
+        await run.answer(key)
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", mode, PLAN, "")]
         await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
@@ -61,12 +62,12 @@ async def test_a_plan_is_approved_with_one_key(tmp_path: Path, key: str, mode: s
 async def test_a_plan_is_changed_before_it_is_approved(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
-        await run.pilot.press("c", "down", "down", "down", "end", "enter", *"yea!")
+        await run.answer("c", "down", "down", "down", "end", "enter", *"yea!")
         await run.pilot.press("escape")
         await run.pilot.pause()
         assert "changed by you" in run.shown() and "yea!" in run.shown()
         assert not run.agent.called("answer_plan") and not run.agent.called("interrupt")
-        await run.pilot.press("e")
+        await run.answer("e")
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN + "\nyea!", "")]
 
@@ -78,7 +79,7 @@ async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> 
         await run.pilot.press("shift+tab")
         await run.pilot.pause()
         assert "to choose the mode" in run.shown()
-        await run.pilot.press("e")
+        await run.answer("e")
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "accept-edits", PLAN, "")] and run.agent.mode.now == before
 
@@ -86,9 +87,9 @@ async def test_the_mode_does_not_change_beneath_an_open_plan(tmp_path: Path) -> 
 async def test_an_emptied_plan_is_as_it_was(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
-        await run.pilot.press("c")
+        await run.answer("c")
         panel(run).query_one(TextArea).text = " \n"
-        await run.pilot.press("escape", "y")
+        await run.answer("escape", "y")
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "ask", PLAN, "")]
 
@@ -99,7 +100,7 @@ async def test_an_emptied_plan_is_as_it_was(tmp_path: Path) -> None:
 async def test_a_plan_is_declined(tmp_path: Path, keys: list[str], words: str) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan())
-        await run.pilot.press(*keys)
+        await run.answer(*keys)
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", None, PLAN, words)]
 
@@ -129,7 +130,7 @@ async def test_typing_is_no_answer(tmp_path: Path, asked: Event, key: str) -> No
 async def test_one_choice_is_taken(tmp_path: Path, keys: list[str], chosen: tuple[str, ...], text: str) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
-        await run.pilot.press(*keys)
+        await run.answer(*keys)
         await run.until(lambda: run.agent.called("answer_question"))
         assert run.agent.called("answer_question") == [("q1", chosen, text)]
 
@@ -148,7 +149,7 @@ async def test_one_choice_is_taken(tmp_path: Path, keys: list[str], chosen: tupl
 async def test_several_are_marked_and_sent(tmp_path: Path, keys: list[str], chosen: tuple[str, ...], text: str) -> None:
     async with running(tmp_path) as run:
         await shown(run, question(several=True))
-        await run.pilot.press(*keys)
+        await run.answer(*keys)
         await run.until(lambda: run.agent.called("answer_question"))
         assert run.agent.called("answer_question") == [("q1", chosen, text)]
 
@@ -171,10 +172,10 @@ async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
         for control in ("\x1b", "\x07", "\x9b", "\u202e"):
             assert control not in run.shown()
         assert "[bold]x[/bold]" in run.shown()
-        await run.pilot.press("c")
+        await run.answer("c")
         await run.pilot.pause()
         assert "\x1b" not in panel(run).query_one(TextArea).text
-        await run.pilot.press("escape", "y")
+        await run.answer("escape", "y")
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "ask", HOSTILE, "")]
         run.agent.publish(QuestionAsked("q1", HOSTILE, (HOSTILE, "b")))
@@ -236,10 +237,10 @@ async def test_from_a_question_to_a_plan_to_its_end(home: Home) -> None:
         await chat.say("paint it")
         await chat.shows("The model asks", "Which colour?")
         await chat.look()
-        await chat.press("2")
+        await chat.answer("2")
         await chat.shows("Carry out this plan?", "1. change `a.txt`")
         await chat.look()
-        await chat.press("e")
+        await chat.answer("e")
         await chat.shows("All done.")
         assert "accept-edits" in chat.status
     assert (home.project / "a.txt").read_text() == "done\n"
@@ -258,7 +259,7 @@ async def test_the_prompts_text_is_typed_while_a_question_waits_and_tab_leads_ba
         await run.until(lambda: panel(run).has_focus)
         await run.until(lambda: "Tab to answer" not in run.shown())
         run.clock.now += PAUSE + 1
-        await run.pilot.press("2")
+        await run.answer("2")
         await run.until(lambda: run.agent.called("answer_question"))
         assert run.agent.called("answer_question") == [("q1", ("green",), "")]
         assert run.app.prompt.text == "2", "what was typed stays"
@@ -268,6 +269,7 @@ async def test_a_plan_is_changed_in_the_editor(tmp_path: Path, monkeypatch: pyte
     editor = tmp_path / "editor.sh"
     editor.write_text('#!/bin/sh\nprintf "%s" "# Other" > "$1"\n')
     editor.chmod(0o755)
+    stand_alone(monkeypatch, tmp_path)
     monkeypatch.setenv("VISUAL", str(editor))
     async with running(tmp_path) as run:
         monkeypatch.setattr(run.app, "suspend", contextlib.nullcontext)
@@ -276,7 +278,7 @@ async def test_a_plan_is_changed_in_the_editor(tmp_path: Path, monkeypatch: pyte
         await run.until(lambda: "changed by you" in run.shown())
         assert "# Other" in run.shown() and not run.agent.called("answer_plan")
         run.clock.now += PAUSE + 1
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "ask", "# Other", "")]
 
@@ -293,6 +295,6 @@ async def test_an_editor_that_leaves_the_plan_alone_or_fails_changes_nothing(
             await run.pilot.pause()
             run.clock.now += PAUSE + 1
         assert "changed by you" not in run.shown()
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "ask", PLAN, "")]

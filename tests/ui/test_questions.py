@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
-from agent_tui.models.events import PermissionAsked, TurnEnded
+from agent_tui.models.events import PermissionAsked, RuleOffer, TurnEnded
 from agent_tui.models.messages import user_message
 from agent_tui.text.clean import spelled
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.ui.keys import PAUSE, TypingGuard
 from agent_tui.ui.screens.sessions import RewindPicker
 from tests.support.app import Clock, Running, running
@@ -29,7 +30,7 @@ def question(request_id: str = "r1", **more: Any) -> PermissionAsked:
         "tool": "bash",
         "summary": "make test",
         "display": {"kind": "command", "text": "make test"},
-        "patterns": ["bash(make test)"],
+        "offers": [RuleOffer(("bash(make test)",))],
     }
     return PermissionAsked(**{**facts, **more})
 
@@ -75,7 +76,7 @@ async def test_the_rest_of_a_word_goes_to_the_prompt_in_order_however_long_it_ta
         run.clock.now += PAUSE
         await run.pilot.press("tab")
         await run.pilot.pause()
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.until(lambda: run.agent.called("answer_permission"))
 
 
@@ -137,7 +138,8 @@ async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path)
         await shown(run, question())
         run.agent.publish(question("r2"))
         run.clock.now += 1
-        for _ in range(3):
+        await run.answer("y")
+        for _ in range(2):
             run.app.post_message(events.Key("y", "y"))
         await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
         await run.until(lambda: run.app.prompt.text == "yy")
@@ -160,7 +162,8 @@ async def test_the_word_about_no_is_taken_whole_when_typed_at_once(tmp_path: Pat
     async with running(tmp_path) as run:
         await shown(run, question())
         run.clock.now += 1
-        for char in "fyes, any":
+        await run.answer("f")
+        for char in "yes, any":
             run.app.post_message(events.Key("space" if char == " " else char, char))
         await run.pilot.pause()
         run.app.post_message(events.Key("enter", "\r"))
@@ -191,7 +194,7 @@ async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(t
         tool="edit",
         summary=f"edit a{char}b.py",
         display={"kind": "diff", "text": f"-old\n+new{char}line"},
-        patterns=[f"edit(./a{char}b.py)"],
+        offers=[RuleOffer((f"edit(./a{char}b.py)",))],
         reason=f"since{char}that",
     )
     async with running(tmp_path, size=(100, 30)) as run:
@@ -202,7 +205,7 @@ async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(t
 
 
 async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) -> None:
-    asked = question(tool="edit", summary="edit a\nb", display=None, patterns=["bash(a\n\tb)"])
+    asked = question(tool="edit", summary="edit a\nb", display=None, offers=[RuleOffer(("bash(a\n\tb)",))])
     async with running(tmp_path) as run:
         await shown(run, asked)
         assert "a␊b" in run.shown() and "bash(a␊␉b)" in run.shown()
@@ -244,7 +247,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     project, secret = tmp_path / "project", tmp_path / "id_rsa"
     project.mkdir()
     secret.write_text("PRIVATE")
-    run.agent.cwd, run.agent.project.folders = project, [project]
+    run.agent.cwd, run.agent.project.files = project, FileAccess([project])
     await run.type(f"see @{secret}")
     await run.pilot.press("enter")
     await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
@@ -259,7 +262,7 @@ async def test_a_file_outside_the_project_is_attached_when_allowed(tmp_path: Pat
     async with running(tmp_path) as run:
         secret = await asking_to_attach(run, tmp_path)
         assert "No, and say" not in run.shown()
-        await run.pilot.press(key)
+        await run.answer(key)
         await run.until(lambda: run.agent.called("submit"))
         ((text, attachments),) = run.agent.called("submit")
         assert text == f"see @{secret}"
@@ -284,7 +287,7 @@ async def test_the_end_of_a_turn_leaves_the_question_about_a_file(tmp_path: Path
         run.agent.publish(TurnEnded("end"))
         await run.pilot.pause()
         assert run.app.chat.questions.panel is not None
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.until(lambda: run.agent.called("submit"))
 
 
@@ -300,15 +303,19 @@ async def test_escape_is_a_no_to_who_asks_while_no_turn_runs(tmp_path: Path) -> 
 
 async def test_what_may_be_said_for_the_session_is_a_choice_in_words(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        rules = ["edit(./**)", "edit(./src/**)", "mcp__trips__plan"]
-        await shown(run, question(tool="edit", summary="edit src/a.py", patterns=["edit(./src/a.py)"], session=rules))
-        assert "Yes, all edits in the project for this session" in run.shown()
-        assert "Yes, edits in src for this session" in run.shown()
-        assert "Yes, trips: plan for this session" in run.shown()
+        rules = ["edit(./**)", "edit(./src/**)", "mcp(trips.plan)"]
+        offers = [RuleOffer((rule,), "session") for rule in rules]
+        await shown(run, question(tool="edit", summary="edit src/a.py", offers=offers))
+        assert "Allow all edits in the project for this session" in run.shown()
+        assert "Allow edits in src for this session" in run.shown()
+        assert "Allow mcp(trips.plan) for this session" in run.shown()
         run.clock.now += 1
-        await run.pilot.press("s")
+        await run.answer("s")
+        assert "Add this rule for this session?" in run.shown() and "edit(./**)" in run.shown()
+        assert not run.agent.called("answer_permission")
+        await run.answer("enter")
         await run.until(lambda: run.agent.called("answer_permission"))
-        assert run.agent.called("answer_permission") == [("r1", True, "edit(./**)", "")]
+        assert run.agent.called("answer_permission") == [("r1", True, offers[0], "")]
 
 
 async def test_the_key_for_the_mode_works_while_a_question_is_open(tmp_path: Path) -> None:
@@ -363,13 +370,16 @@ LONG = {
 }
 
 
+BOTH = [RuleOffer(("network(registries)",)), RuleOffer(("network(registries)",), "session")]
+
+
 @pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((40, 12),), ((200, 50),)]))
 @pytest.mark.parametrize("key", ["y", "a", "s", "enter", "1", "click"])
 async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
     tmp_path: Path, size: tuple[int, int], key: str
 ) -> None:
     async with running(tmp_path, size=size) as run:
-        await shown(run, question(display=LONG, session=["network(registries)"]))
+        await shown(run, question(display=LONG, offers=BOTH))
         panel = run.app.chat.questions.panel
         assert panel is not None
         if panel._choices.short and key in ("1", "click"):
@@ -377,13 +387,17 @@ async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
 
         async def press() -> None:
             run.clock.now += 1
-            await (run.pilot.click("Choices", offset=(5, 0)) if key == "click" else run.pilot.press(key))
+            await (run.pilot.click("Choices", offset=(5, 0)) if key == "click" else run.answer(key))
             await run.pilot.pause()
 
         await press()
         await run.until(lambda: "PgDn shows the rest" in run.shown() or "No room to show it" in run.shown())
         assert not run.agent.called("answer_permission")
         await press()
+        if key in ("a", "s"):
+            assert not run.agent.called("answer_permission") and "network(registries)" in run.shown()
+            run.clock.now += 1
+            await run.answer("y")
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission")[0][:2] == ("r1", True)
 
@@ -393,12 +407,12 @@ async def test_a_held_key_or_another_answer_is_no_second_press(tmp_path: Path) -
         await shown(run, question(display=LONG))
         run.clock.now += 1
         await run.pilot.press("y", "y", "y")
-        await run.until(lambda: run.app.prompt.text == "yy")
+        await run.until(lambda: run.app.prompt.text == "yyy")
         run.clock.now += 1
         await run.pilot.press("tab")
         await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.has_focus)
         run.clock.now += 1
-        await run.pilot.press("a")
+        await run.answer("a")
         await run.until(lambda: "a again allows" in run.shown())
         run.clock.now += 1
         run.app.post_message(events.Paste("a"))
@@ -411,7 +425,7 @@ async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path, way: str) 
     async with running(tmp_path) as run:
         await shown(run, question(display=LONG))
         run.clock.now += 1
-        await run.pilot.press("y")
+        await run.answer("y")
         await run.until(lambda: "PgDn shows the rest" in run.shown())
         while "· PgDn" in run.shown():
             await run.pilot.press(way)
@@ -420,7 +434,7 @@ async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path, way: str) 
         await run.pilot.press("home")
         await run.pilot.pause()
         run.clock.now += 1
-        await run.pilot.press("a")
+        await run.answer("a", "y")
         await run.until(lambda: run.agent.called("answer_permission"))
 
 
@@ -429,7 +443,7 @@ async def test_no_needs_no_reading(tmp_path: Path, key: str) -> None:
     async with running(tmp_path) as run:
         await shown(run, question(display=LONG))
         run.clock.now += 1
-        await run.pilot.press(key, *(["x", "enter"] if key == "f" else []))
+        await run.answer(key, *(["x", "enter"] if key == "f" else []))
         await run.until(lambda: run.agent.called("answer_permission"))
         assert run.agent.called("answer_permission")[0][1] is False
 

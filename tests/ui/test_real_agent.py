@@ -134,7 +134,7 @@ async def test_what_is_queued_is_shown_taken_back_and_sent_after_the_turn(home: 
         await chat.until(lambda: chat.prompt == "")
         await chat.press("tab")
         await chat.look()
-        await chat.press("y")
+        await chat.answer("y")
         for _ in range(3):
             assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
         await chat.shows("Written.", "The second.", "The third.")
@@ -177,7 +177,7 @@ async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Ho
         await chat.shows("Allow write?", "yes.txt", "+ written", "Yes, this once", "Waiting for your permission")
         assert not (home.project / "yes.txt").exists()
         await chat.look()
-        await chat.press("y")
+        await chat.answer("y")
         assert (await chat.seen.next(PermissionAnswered)).allowed
         await chat.seen.next(TurnEnded)
         await chat.shows("Done.")
@@ -188,7 +188,7 @@ async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Ho
         await chat.seen.next(PermissionAsked)
         await chat.shows("Allow write?", "no.txt")
         await chat.look()
-        await chat.press("n")
+        await chat.answer("n")
         assert not (await chat.seen.next(PermissionAnswered)).allowed
         await chat.seen.next(TurnEnded)
         await chat.shows("As you wish.")
@@ -209,7 +209,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
         asked = await chat.seen.next(PermissionAsked)
         await chat.shows("Always allow")
         await chat.look()
-        await chat.press("a")
+        await chat.answer("a", "y")
         await chat.seen.next(TurnEnded)
     (home.project / "a.txt").unlink()
     home.script(calls("write", path="a.txt", content="b\n") + says("Done again."))
@@ -218,7 +218,7 @@ async def test_always_is_remembered_for_the_next_chat(home: Home) -> None:
         await chat.shows("Done again.")
         assert not [event for event in chat.seen.events if isinstance(event, PermissionAsked)]
         await chat.say("/permissions")
-        await chat.shows(asked.patterns[0])
+        await chat.shows(asked.offers[0].rules[0])
     assert (home.project / "a.txt").read_text() == "b\n"
 
 

@@ -60,8 +60,17 @@ async def test_the_tree_is_to_be_read_at_every_size(tmp_path: Path, size: tuple[
         assert deeper[0] == deeper[1] < deeper[2]
         await run.pilot.press("tab")
         await run.until(lambda: "Branch of 4 messages" in run.shown())
-        assert "Ctrl+F fork" in run.shown()
+        assert "Ctrl+R files · Ctrl+F fork" in run.shown()
         assert "Ctrl+R also restores 1 file: src/a.py." in " ".join(run.shown().replace("│", " ").split())
+
+
+async def test_without_branches_and_changed_files_there_are_no_keys_for_them(tmp_path: Path) -> None:
+    agent = forked(tmp_path)
+    agent.moving, agent.branches.others = FilesMoved([], []), []
+    async with running(tmp_path, agent) as run:
+        run.app.open_screen("rewind")
+        await run.screen(RewindPicker)
+        await run.until(lambda: "Enter go back · Ctrl+F fork · Esc close" in run.shown())
 
 
 async def test_any_branch_is_a_key_away_and_one_line_confirms(tmp_path: Path) -> None:

@@ -67,7 +67,6 @@ def random_usage(seed: int) -> ContextUsage:
         reserve=reserve if known else None,
         free=max(0, limit - total) if known else None,
         over=max(0, total - limit) if known else None,
-        percent=100 * total / (limit + reserve) if known else None,
         session=SessionTotals(
             TokenUsage(900_000, 38_000, 9_000, read, 5),
             dice.choice((Cost(), Cost(0.00421), Cost(12.5), Cost(0.0087, 3), Cost(0.0, 2))),
@@ -125,7 +124,7 @@ def from_json(usage: ContextUsage) -> Figures:
 
 def total_share(usage: ContextUsage) -> str:
     """The share of the window that all of it takes, as it is printed."""
-    found = re.search(r"(<?[\d.]+ %) of the window", report_text(ContextReport(usage)))
+    found = re.search(r"(<?[\d.]+ %) of the window", ContextReport(usage).facts())
     assert found is not None
     return found[1]
 
@@ -173,9 +172,12 @@ def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str
         assert "unknown window" in first
     kinds = [r for r in data["rows"] if r["id"] != "messages" or not r["children"]]
     kinds += next(r["children"] for r in data["rows"] if r["id"] == "messages")
-    most = max(r["tokens"] for r in kinds)
-    if data["total"] and most:
-        assert f"{whole_percent(most, data['total'])} of it." in first
+    most = max(kinds, key=lambda r: r["tokens"])
+    if most["tokens"]:
+        part = f"{whole_percent(most['tokens'], data['total'])} of what is used"
+        if data["window"] is not None:
+            part = f"{share(round(10 * most['share']), True)} of the window"
+        assert f"{part}." in first
     in_flight = headline(ContextReport(usage, in_flight=700 * flying))[0].text
     assert tokens(data["total"] + 700 * flying, False) in in_flight
 
@@ -219,7 +221,7 @@ async def test_what_is_drawn_is_what_is_printed(seed: int, tmp_path: Path) -> No
         await run.until(lambda: from_lines(run.shown()) == printed)
         if usage.window is not None:
             total = total_share(usage)
-            assert f"{total}  " in run.shown() and total in status
+            assert f"{total} of the window" in run.shown() and total in status
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
@@ -229,5 +231,5 @@ async def test_the_session_is_summed_up_alike(seed: int, tmp_path: Path) -> None
     assert isinstance(answer, Info)
     line = session_line(agent.usage, [])
     cost = line.split(" · ")[-2]
-    cached = next(part for part in line.split(" · ") if part.startswith("cached")).removeprefix("cached ")
-    assert cost in answer.text and f"{cached} of the input" in answer.text
+    cached = next(part for part in line.split(" · ") if part.endswith("cached")).removesuffix(" cached")
+    assert cached.endswith(" of the input") and cost in answer.text and cached in answer.text

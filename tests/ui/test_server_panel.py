@@ -65,8 +65,7 @@ async def test_a_form_is_filled_in(tmp_path: Path, keys: list[str], action: str,
     async with running(tmp_path) as run:
         await shown(run, form())
         assert "trips asks for input" in run.shown() and "City *: —" in run.shown()
-        for key in keys:
-            await run.pilot.press(key)
+        await run.answer(*keys)
         await run.until(lambda: run.agent.called("answer_server"))
         (name, said, given), *more = run.agent.called("answer_server")
         assert (name, said, more) == ("srv_1", action, [])
@@ -78,10 +77,10 @@ async def test_a_form_is_filled_in(tmp_path: Path, keys: list[str], action: str,
 async def test_what_is_missing_or_wrong_is_said_and_nothing_is_sent(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, form())
-        await run.pilot.press("s")
+        await run.answer("s")
         await run.pilot.pause()
         assert "City is required." in run.shown()
-        await run.pilot.press("2", "backspace", *"99", "enter")
+        await run.answer("2", "backspace", *"99", "enter")
         await run.pilot.pause()
         assert "Days: must be a whole number, 1 to 30" in run.shown()
         assert panel(run).query_one(WholeInput).value == "99"
@@ -106,7 +105,7 @@ async def test_an_address_is_shown_and_opened_only_after_a_yes(
         await shown(run, PAGE)
         assert "trips asks you to open an address" in run.shown() and "at pay.example.com" in run.shown()
         assert PAGE.url in run.shown() and urls == [] and not run.agent.called("answer_server")
-        await run.pilot.press(key)
+        await run.answer(key)
         await run.until(lambda: run.agent.called("answer_server"))
         assert [said for _, said, _ in run.agent.called("answer_server")] == [action]
         await run.until(lambda: urls == [PAGE.url] * opened)
@@ -122,7 +121,7 @@ async def test_a_call_of_the_model_shows_what_is_sent_and_its_price(tmp_path: Pa
         await shown(run, SAMPLE)
         for words in ("trips asks for a model call", "at most $0.01", "user: What is Rome?"):
             assert words in run.shown()
-        await run.pilot.press(key)
+        await run.answer(key)
         await run.until(lambda: run.agent.called("answer_server"))
         assert [said for _, said, _ in run.agent.called("answer_server")] == [action]
 

@@ -51,11 +51,11 @@ async def test_a_budget_is_raised_or_left_or_another_model_goes_on(home: Home, s
         await stopped(chat, "hello")
         await chat.shows("The session's budget of $0.005 is too small", "$0 spent, the next call may take $0.0")
         assert "To continue" not in chat.screen()
-        await chat.press("o", *"0.001", "enter")
+        await chat.answer("o", *"0.001", "enter")
         await chat.shows("$0.001 is not enough")
         await chat.press("escape")
         await chat.shows("n  Stop here")
-        await chat.press("m")
+        await chat.answer("m")
         await chat.until(lambda: isinstance(chat.app.screen, ModelPicker))
         await chat.press("escape")
         await chat.shows("n  Stop here")
@@ -67,7 +67,7 @@ async def test_a_budget_is_raised_or_left_or_another_model_goes_on(home: Home, s
         await chat.seen.next(StopAsked)
         await chat.shows("n  Stop here")
         await chat.look()
-        await chat.press("y")
+        await chat.answer("y")
         assert (await chat.seen.next(TurnEnded)).stop_reason == "end"
         await chat.hides("Stop here", "unanswered")
 
@@ -77,7 +77,7 @@ async def test_a_key_is_asked_for_masked_and_never_shown(home: Home) -> None:
     async with home.chat(Options(model="own"), size=(80, 24)) as chat:
         await stopped(chat, "hello")
         await chat.shows("The server at http://127.0.0.1:9 has no key yet", "Enter a key for this run only")
-        await chat.press("s", *"sk secret", "enter")
+        await chat.answer("s", *"sk secret", "enter")
         await chat.shows("That is not a key", "•••••")
         assert "sk secret" not in chat.screen()
         await chat.press("escape")

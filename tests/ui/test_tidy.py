@@ -44,10 +44,13 @@ async def test_what_is_ticked_is_dropped_and_comes_back(home: Home) -> None:
         await ask(chat, "read it")
         picker = await opened(chat)
         await chat.shows("[ ] read a.txt", "same lines read again later", "Nothing ticked.")
+        await chat.shows("Space tick · Ctrl+A all · Esc close")
         await chat.press("enter")
         await chat.shows("Nothing ticked. Space ticks a line")
         await chat.press("space")
-        await chat.shows("[x] read a.txt", "1 call ticked. Drops 2 messages")
+        await chat.shows(
+            "[x] read a.txt", "1 call ticked. Drops 2 messages", "Ctrl+A all · Enter drop · Ctrl+L drop later"
+        )
         await chat.press("space")
         await chat.shows("Nothing ticked.")
         await chat.press("ctrl+a")

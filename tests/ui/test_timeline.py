@@ -10,24 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.commands.report import ContextReport
-from agent_tui.context.timeline import Timeline, projected
+from agent_tui.context.chart import AHEAD, EIGHTHS, LEFT, Course, Slot, bands_of, scale_of, slots_of, ticks
+from agent_tui.context.timeline import Column, Timeline, projected
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.usage import TokenUsage
+from agent_tui.text.numbers import tokens
 from agent_tui.ui.screens.timeline import (
-    AHEAD,
     BLOCKS,
+    DOTS,
     GHOST,
+    HALF,
     LABEL,
-    LEFT,
-    Course,
+    RULES,
     Drawing,
-    Scale,
     TimelineView,
-    bands,
     cell_of,
     draw,
-    scale_of,
-    slots_of,
     sparkline,
 )
 from tests.context.test_timeline import fold, grown
@@ -35,7 +33,7 @@ from tests.support.app import shown
 from tests.support.usages import sample_usage
 from tests.ui.test_context_view import THEMES, Alone
 
-COLUMN = set(BLOCKS[2:]) | {GHOST} | {kind.pattern for kind in ROW_KINDS.values()} - {"·"}
+COLUMN = set(BLOCKS[2:]) | {GHOST, HALF} | {kind.pattern for kind in ROW_KINDS.values()} - {"·"}
 
 
 def course(sizes: list[int], limit: int | None = 168_000, folded: tuple[int, ...] = (), marked: int = 0) -> Course:
@@ -73,10 +71,11 @@ def test_any_session_is_drawn_at_any_size(
     assert slots[-1].x + slots[-1].width <= width
     grid = draw(made, slots, width + LABEL, height, Drawing(patterns, cost=True))
     assert [len(line) for line in grid.lines] == [width + LABEL] * (height + 3)
-    scale = scale_of(slots, limit, height)
+    peak = max(slot.total for slot in slots)
+    scale = scale_of(peak, limit, height)
     for slot in slots:
         # What a column is made of is never hidden by a word.
-        eighths = min(height * 8, scale.eighths(slot.total))
+        eighths = min(height * 8, scale.filled(slot.total))
         ghost = patterns and slot.stack and slot.stack[0][0] in (AHEAD, LEFT)
         filled = eighths // 8 if ghost else -(-eighths // 8)
         for y in range(height - filled, height):
@@ -84,15 +83,57 @@ def test_any_session_is_drawn_at_any_size(
     assert len(sparkline(made, width)) <= max(1, width)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["tools", "user", "messages"]), st.integers(1, 9_000)), max_size=3))
-def test_the_parts_of_a_column_add_up_to_its_height(stack: list[tuple[str, int]]) -> None:
-    (slot, *_) = slots_of(course([1_000]), 40)
-    slot = replace(slot, stack=tuple(stack), total=sum(size for _, size in stack))
-    scale = Scale(700.0)
-    found = bands(slot, scale)
-    assert all(one[2] == two[1] for one, two in pairwise(found))
-    assert (found[-1][2] if found else 0) == scale.eighths(slot.total)
-    assert cell_of(found, 999) is None
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 400_000), min_size=1, max_size=30),
+    st.sampled_from([None, 16_000, 168_000]),
+    st.integers(40, 250),
+    st.integers(3, 60),
+)
+def test_each_number_stands_beside_the_cell_that_contains_it(
+    sizes: list[int], limit: int | None, width: int, height: int
+) -> None:
+    made = replace(course(sizes, limit), ahead=[])
+    slots = slots_of(made, width - LABEL)
+    scale = scale_of(max(slot.total for slot in slots), limit, height)
+    lines = words(draw(made, slots, width, height, Drawing()).lines)  # type: ignore[arg-type]
+    said = {lines[y][: LABEL - 1].strip(): height - 1 - y for y in range(height) if lines[y][: LABEL - 1].strip()}
+    numbers = {tokens(number, False): number for number in [*ticks(scale, height, limit), *([limit] if limit else [])]}
+    assert said or height < 6 or max(sizes) < 10
+    for label, row in said.items():
+        assert row * scale.unit * 0.9999 <= numbers[label] < (row + 1) * scale.unit * 1.0001, (label, row)
+        drawn = set(lines[height - 1 - row][LABEL:]) & set(RULES if numbers[label] == limit else DOTS)
+        assert len(drawn) <= 1 or numbers[label] == limit
+    for slot in slots:
+        top = next((y for y in range(height) if lines[y][slot.x + LABEL] in BLOCKS[1:]), height)
+        eighths = 8 * (height - 1 - top) + BLOCKS.index(lines[top][slot.x + LABEL]) if top < height else 0
+        if not set(lines[max(0, top)][slot.x + LABEL]) & set(RULES):
+            # A cell that is full may hold the border of two bands, which is drawn as half a block on a ground.
+            full = 8 * (height - top) if top < height and lines[top][slot.x + LABEL] == "▄" else eighths
+            off = min(abs(tall - slot.total / scale.unit * EIGHTHS) for tall in (eighths, full))
+            assert off <= (1 if slot.total < scale.unit / 8 else 0.5001)
+
+
+def test_a_branch_that_was_left_keeps_its_colors_and_says_so() -> None:
+    made = course([20_000, 60_000, 100_000, 140_000], limit=None)
+    left = [slot for slot in slots_of(replace(made, path={"m1", "m2"}), 110) if slot.left]
+    grid = draw(made, slots := slots_of(replace(made, path={"m1", "m2"}), 110), 117, 12, Drawing())
+    fronts = {grid.lines[y][left[-1].x + LABEL][1][0] for y in range(12)} - {None, "line"}
+    assert fronts and all(front.startswith("faded context-") for front in fronts if front)
+    assert list(grid.signs) == ["faded: left by a rewind"]
+    assert list(draw(made, slots, 117, 12, Drawing(patterns=True)).signs) == [f"{GHOST}: left by a rewind"]
+
+
+def test_what_a_cell_shows() -> None:
+    slot = Slot(0, 1, 1_200, (("tools", 400), ("messages", 800)), Column(1, 1, 1, 1_200))
+    (bands,) = bands_of([slot], scale_of(1_200, None, 3))
+    assert [cell_of(bands, row) for row in range(4)] == [
+        ("█", "tools", None),
+        ("█", "messages", None),
+        ("█", "messages", None),
+        None,
+    ]
+    assert cell_of([("tools", 0, 3), ("messages", 3, 8)], 0) == ("▃", "tools", "messages")
 
 
 @pytest.mark.parametrize("theme", ["agent-dark", "ansi"])

@@ -6,18 +6,20 @@ from collections.abc import Collection
 
 from agent_tui.errors import StoreError
 from agent_tui.models.session import SessionInfo
+from agent_tui.providers.secrets import configured_secrets, each_text, mask
 from agent_tui.store.salvage import Content
 
 FORMATS = ("json", "md", "html")
 
 
 def render(info: SessionInfo, content: Content, form: str, keys: Collection[str] = ()) -> str:
-    """A stored session as text in one of ``FORMATS``. Raises ``StoreError`` for any other. What is made for people has
-    none of the ``keys``, nor those of the environment; JSON is complete."""
+    """A stored session as text in one of ``FORMATS``. Raises ``StoreError`` for any other. None of the ``keys`` is in
+    it, nor those of the environment; what is made for people has nothing that looks like one either."""
     if form == "json":
         from agent_tui.store.export_data import export_session, to_json
 
-        return to_json(export_session(info, content)) + "\n"
+        known = {*keys, *configured_secrets()}
+        return to_json(each_text(export_session(info, content), lambda text: mask(text, known))) + "\n"
     if form == "md":
         from agent_tui.commands.export.markdown import to_markdown
 

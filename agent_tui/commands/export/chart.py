@@ -8,6 +8,7 @@ from itertools import groupby
 from agent_tui.commands.export.prose import escape
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.next_input import budget
+from agent_tui.context.chart import Scale, Slot, bands_of, fold_words, is_far_off, round_step
 from agent_tui.context.past import given_again
 from agent_tui.context.timeline import Column, Folded, Timeline, in_words
 from agent_tui.models.rows import ROW_KINDS
@@ -22,8 +23,6 @@ GAP = 0.18
 """Of a column's place, that is free beside it."""
 WIDEST = WIDTH // 16
 """A column of few stands in the middle of its place."""
-FAR_OFF = 4
-"""Where the highest column is less than one of so many parts of the limit, the scale ends at the column."""
 MOST_MARKS = 12
 """More compactions than these are not marked one by one: the cliffs show them."""
 MOST_TICKS = 5
@@ -40,10 +39,11 @@ def chart(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Cont
     turns = [step for step in steps if step.kind == "turn"]
     limits = [_limit(turns[column.number - 1]) for column in columns]
     known = [limit for limit in limits if limit]
-    near = bool(known) and max(totals) * FAR_OFF >= max(known)
-    top, ticks = _scale(max([*totals, *(known if near else [])]))
-    drawn = "".join(_drawn(columns, top))
-    line = _limit_line(limits, top) if near else ""
+    near = not is_far_off(max(totals), max(known, default=None))
+    ticks = _ticks(max([*totals, *(known if near else [])]))
+    scale = Scale(ticks[-1] / HEIGHT, 1)
+    drawn = "".join(_drawn(columns, scale))
+    line = _limit_line(limits, scale) if near else ""
     words = in_words(timeline, totals[-1], path)
     if known and not near:
         words += f" The limit is {tokens(known[-1], False)}."
@@ -66,14 +66,10 @@ def _limit(step: Step) -> int | None:
     return budget(model.limits, given["settings"], model.spec.compact_at).limit
 
 
-def _scale(most: int) -> tuple[int, list[int]]:
-    """Returns the number that the axis ends with, and all that stand beside it."""
-    step = 1
-    while most > step * (MOST_TICKS - 1):
-        digits = str(step)
-        step = step * 5 // 2 if digits[0] == "2" else step * 2
-    count = -(-most // step)
-    return count * step, [step * tick for tick in range(count + 1)]
+def _ticks(most: int) -> list[int]:
+    """The round numbers of the axis from nothing on; the last is at least the largest that there is."""
+    step = round_step(most / (MOST_TICKS - 1))
+    return [step * tick for tick in range(-(-most // step) + 1)]
 
 
 def _grid(ticks: int) -> str:
@@ -81,19 +77,18 @@ def _grid(ticks: int) -> str:
     return "".join(f'<path class="grid" d="M0 {place}H{WIDTH}"/>' for place in places)
 
 
-def _drawn(columns: Sequence[Column], top: int) -> Iterator[str]:
+def _drawn(columns: Sequence[Column], scale: Scale) -> Iterator[str]:
     edges = _edges(len(columns))
+    bands = bands_of([Slot(0, 1, column.total or 0, column.stack, column) for column in columns], scale)
     marks: list[str] = []
     crowded = sum(len(column.folds) for column in columns) > MOST_MARKS
     for number, column in enumerate(columns):
-        x, place, below = edges[number], edges[number + 1] - edges[number], 0
+        x, place = edges[number], edges[number + 1] - edges[number]
         width = min(WIDEST, int(place * (1 - GAP)))
         left = x + (place - width) // 2
         yield f"<g{' class=left' if column.left else ''}><title>{escape(_told(column))}</title>"
-        for row, size in column.stack:
-            bottom, below = _height(below, top), below + size
-            y = _height(below, top)
-            yield f'<rect class="row-{row}" x="{left}" y="{y}" width="{width}" height="{bottom - y}"/>'
+        for row, start, end in bands[number]:
+            yield f'<rect class="row-{row}" x="{left}" y="{HEIGHT - end}" width="{width}" height="{end - start}"/>'
         yield "</g>"
         for fold in () if crowded else column.folds:
             if not fold.undone:
@@ -111,9 +106,7 @@ def _told(column: Column) -> str:
 
 
 def _what(fold: Folded) -> str:
-    known = fold.before is not None and fold.after is not None
-    sizes = f" {tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}" if known else ""
-    return f"{fold.what}{sizes}{' (undone)' if fold.undone else ''}"
+    return "".join(fold_words(fold))
 
 
 def _edges(count: int) -> list[int]:
@@ -121,19 +114,14 @@ def _edges(count: int) -> list[int]:
     return [WIDTH * number // count for number in range(count + 1)]
 
 
-def _height(size: int, top: int) -> int:
-    """The place of a number of tokens, from above."""
-    return HEIGHT - HEIGHT * size // top
-
-
-def _limit_line(limits: Sequence[int | None], top: int) -> str:
+def _limit_line(limits: Sequence[int | None], scale: Scale) -> str:
     """The limit over the columns: another model has another one."""
     path, at = "", 0
     for limit, run in groupby(limits):
         start, at = at, at + len(list(run))
         if limit:
             edges = _edges(len(limits))
-            path += f"M{edges[start]} {_height(limit, top)}H{edges[at]}"
+            path += f"M{edges[start]} {HEIGHT - scale.filled(limit)}H{edges[at]}"
     return f'<path class="limit" d="{path}"/>'
 
 
@@ -144,6 +132,7 @@ def _legend(columns: Sequence[Column], limit: int) -> str:
         f'<li><i class="row-{kind.id}"></i>{escape(kind.label[:1].upper() + kind.label[1:])}</li>' for kind in kinds
     ]
     items += [f'<li><i class="limit"></i>Limit {tokens(limit, False)}</li>'] if limit else []
+    items += ['<li><i class="faded"></i>Faded: left by a rewind</li>'] if any(c.left for c in columns) else []
     folds = [fold for column in columns for fold in column.folds if not fold.undone]
     if folds:
         done = {what: sum(fold.what == what for fold in folds) for what in dict.fromkeys(fold.what for fold in folds)}

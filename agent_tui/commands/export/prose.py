@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agent_tui.text.clean import clean
 from agent_tui.text.code import coloured
 from agent_tui.text.diff import Spans, spans_apart
+from agent_tui.urls import page_address
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -23,7 +24,6 @@ MOST_MARKDOWN = 50_000
 """Characters of one text that are read as Markdown; longer ones are shown as they are."""
 MOST_COLOURED = 1_000_000
 """Characters of code in one page that are coloured: it takes most of the time."""
-_WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 _SCHEME = re.compile(r"[^/?#]*:")
 TASK = re.compile(r"\[([ xX])\][ \t]+")
 
@@ -114,7 +114,7 @@ Tokens = Sequence["Token"]
 
 def _leads_somewhere(target: str) -> bool:
     """Returns whether a link may stay one: to a page, mail, or a place in the project or the text."""
-    return _WEB.match(target) is not None or _SCHEME.match(target) is None
+    return bool(page_address(target)) or _SCHEME.match(target) is None
 
 
 def _fence(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[str, Any]) -> str:
@@ -135,8 +135,8 @@ def _link_close(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[
 
 def _link(target: str) -> tuple[str, str]:
     """The beginning and end of a link. A path in the project leads nowhere where the page is read."""
-    if _WEB.match(target):
-        return f'<a href="{escape(target)}" rel="noopener noreferrer nofollow">', "</a>"
+    if page := page_address(target):
+        return f'<a href="{escape(page)}" rel="noopener noreferrer nofollow">', "</a>"
     return f'<span title="{escape(target)}">', "</span>"
 
 

@@ -33,9 +33,9 @@ from agent_tui.text.numbers import largest_remainder
 from agent_tui.tools.arguments import LABEL_CHARS, call_label
 
 
-def message_label(view: Sequence[SentMessage], index: int, message: Message, kind: MessageRowId) -> str:
-    """The name of the row of a kind of a message, which stands at ``index`` of the view; a tool result is named after
-    the call that it answers."""
+def message_label(message: Message, kind: MessageRowId, calls_before: Mapping[str, ToolCallPart]) -> str:
+    """The name of the row of a kind of a message; a tool result is named after the call that it answers, one of those
+    of the answer before it, by their ids."""
     if kind == "tool_calls":
         calls = message.tool_calls
         return call_label(calls[0]) + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
@@ -43,7 +43,7 @@ def message_label(view: Sequence[SentMessage], index: int, message: Message, kin
     if kind == "tool_results" and (searches := search_calls(message.parts)):
         return call_label(searches[0][0]) + (f" +{len(searches) - 1}" if len(searches) > 1 else "")
     if result is not None:
-        call = _call_of(view, index, result.call_id)
+        call = calls_before.get(result.call_id)
         return (call_label(call) if call is not None else "") or result.name or "tool result"
     if kind == "reasoning":
         return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
@@ -55,11 +55,11 @@ def message_label(view: Sequence[SentMessage], index: int, message: Message, kin
     return printable_line(text, LABEL_CHARS) or "(no text)"
 
 
-def _call_of(view: Sequence[SentMessage], index: int, call_id: str) -> ToolCallPart | None:
-    """The call that the result at ``index`` answers: results stand directly after the message that made the calls."""
+def _calls_before(view: Sequence[SentMessage], index: int) -> dict[str, ToolCallPart]:
+    """The calls that the results around ``index`` answer: they stand directly after the message that made them."""
     while index and view[index].message.role == "tool":
         index -= 1
-    return next((c for c in view[index].message.tool_calls if c.call_id == call_id), None)
+    return {call.call_id: call for call in view[index].message.tool_calls}
 
 
 AROUND_CALL = 6.0
@@ -210,6 +210,8 @@ class Tally:
     """What the estimates consist of, kept only for what is not measured."""
     given: float = 0.0
     """The part of them that is no text."""
+    calls: Mapping[str, ToolCallPart] = field(default_factory=dict)
+    """The calls of the answer that the newest result belongs to: looked for once for all of its results."""
     misfit: int = 0
     """Measured less shown, where what was measured between two steps is less than the messages can have cost."""
 
@@ -346,8 +348,10 @@ def add_message(
     weights = weighed.weights
     shares = [tokens] if len(weights) == 1 else largest_remainder(tokens, [float(t) for _, t in weights])
     message = weighed.message
+    if (result := message.tool_result) is not None and result.call_id not in tally.calls:
+        tally.calls = _calls_before(view, index)
     for (kind, _), share in zip(weights, shares, strict=True):
-        for label, number, size in _rows_of(view, index, weighed, kind, share):
+        for label, number, size in _rows_of(weighed, kind, share, tally.calls):
             of = basis if share == size else "estimated"
             known = of != "estimated"
             read = reading.message(index, size)
@@ -371,13 +375,13 @@ def add_message(
 
 
 def _rows_of(
-    view: Sequence[SentMessage], index: int, weighed: Weighed, kind: MessageRowId, share: int
+    weighed: Weighed, kind: MessageRowId, share: int, calls: Mapping[str, ToolCallPart]
 ) -> Iterator[tuple[str, int | None, int]]:
     """What a kind of a message is shown as, with its tokens: each attachment has a row, by its number, and so has each
     text of a hook."""
     message = weighed.message
     if kind not in ("attachments", "hooks"):
-        yield message_label(view, index, message, kind), None, share
+        yield message_label(message, kind, calls), None, share
         return
     attached = zip(attachments_of(message), weighed.attached, strict=True)
     parts = [(n, part, weight) for n, (part, weight) in enumerate(attached, 1) if kind_of(message, part) == kind]

@@ -203,7 +203,6 @@ def usage_of(
         total=size.total,
         free=None if room.limit is None else max(0, room.limit - size.total),
         over=None if room.limit is None else max(0, size.total - room.limit),
-        percent=100 * size.total / room.window if room.window else None,
         basis=size.basis,
         estimated_tokens=size.estimated,
         would_compact=False,

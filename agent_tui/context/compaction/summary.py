@@ -24,6 +24,7 @@ from agent_tui.models.search import search_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
+from agent_tui.text.frames import framed
 from agent_tui.text.numbers import interval, plural, tokens
 
 GOAL = "Goal"
@@ -94,7 +95,7 @@ def assemble(
     if user_messages:
         others = " is" if left_out == 1 else "s are"
         note = f" {left_out} other{others} in the summary only." if left_out and sections else ""
-        quoted = "\n\n".join(f"<user_message>\n{text}\n</user_message>" for text in user_messages)
+        quoted = "\n\n".join(framed("user_message", text) for text in user_messages)
         blocks.append(f"## {USER_MESSAGES}\nOldest first.{note}\n\n{quoted}")
     return "\n\n".join(blocks)
 
@@ -136,7 +137,7 @@ def kept_text(messages: int | None, counts: Mapping[str, Sequence[int]]) -> str:
 
 def cut_message(text: str) -> str:
     """The block of a message that is too long to stand in a summary whole."""
-    return f"\n\n## {CUT_MESSAGE}\n<user_message>\n{text}\n</user_message>"
+    return f"\n\n## {CUT_MESSAGE}\n{framed('user_message', text)}"
 
 
 RESULT_CHARS = 2_000

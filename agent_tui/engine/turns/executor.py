@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Callable
 
 from agent_tui.context.accounting.spending import cut_text, session_totals
@@ -12,11 +13,11 @@ from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.runtime import Runtime
-from agent_tui.engine.toolbox import ToldMode
+from agent_tui.engine.toolbox import ToldMode, add_to_result, mode_told
 from agent_tui.engine.turns.recover import Recovery
 from agent_tui.engine.turns.refused import leave_out_exchange
 from agent_tui.engine.turns.repetition import SAME_CALLS, CallWatch
-from agent_tui.engine.turns.step import StepResult, StepRunner
+from agent_tui.engine.turns.step import MOST_CALLS, StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
@@ -30,7 +31,11 @@ from agent_tui.text.numbers import plural
 
 log = logging.getLogger(__name__)
 
+MORE_CALLS = (
+    f"[Your answer was ended at its {MOST_CALLS}th call; all up to it were run. Make what is left in further answers.]"
+)
 GO_ON = "Send a message to continue."
+TOLD_SHARE = 9
 NOT_RUN = "It was not run; with `[tools] text_calls = true` such calls are."
 
 
@@ -43,6 +48,37 @@ def unknown_end(result: StepResult) -> Failure:
     )
     text = f"The answer ended{words}: it may not be complete. {ARRIVED_KEPT} Send a message to continue."
     return Failure("interrupted_stream", text)
+
+
+class ChangedNumbers:
+    """Has ``tell`` called soon after each change, but for so few of them that no more than about a tenth of the time
+    goes into it: each takes as long as the conversation is."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self._next = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def change(self) -> None:
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            if (left := self._next - loop.time()) <= 0:
+                self._now()
+            else:
+                self._timer = loop.call_later(left, self._now)
+
+    def close(self) -> None:
+        """What is not told by now is not told any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _now(self) -> None:
+        self.close()
+        began = time.monotonic()
+        self._tell()
+        ended = time.monotonic()
+        self._next = ended + TOLD_SHARE * (ended - began)
 
 
 class TurnExecutor:
@@ -78,6 +114,7 @@ class TurnExecutor:
         self._first_step = 0
         self._recovery = Recovery(runtime, compaction, self.emit)
         self._calls = CallWatch()
+        self._numbers = ChangedNumbers(lambda: self.emit(runtime.changed()))
         self.unsent: list[Message] = []
         """Handed over and not stored: they are the caller's again when the turn has ended."""
 
@@ -122,6 +159,7 @@ class TurnExecutor:
 
     def _finish(self, stop: StopReason, failure: Failure | None) -> None:
         self._over, self._cancelled = True, False
+        self._numbers.close()
         bill = session_totals(self._runtime.conversation.steps[self._first_step :])
         self.emit(TurnEnded(stop, failure, bill))
         self._events.put_nowait(None)
@@ -200,7 +238,10 @@ class TurnExecutor:
                 self.emit(Notice("warning", f"The model wrote a call of {names} as text. {NOT_RUN}", "written_call"))
             calls = result.message.tool_calls
             if calls:
-                if await self._run_tools(calls, cut_off=result.finish == "length"):
+                if result.more_calls:
+                    text = f"The answer was ended at its {MOST_CALLS}th tool call: no more are run in one step."
+                    self.emit(Notice("warning", text, "many_calls"))
+                if await self._run_tools(calls, result.finish == "length", result.more_calls):
                     return "end", None
                 if self._calls.repeated is not None and number + 1 < limit:
                     text = f"The model made the same call {SAME_CALLS} times in a row and got the same result: "
@@ -290,21 +331,25 @@ class TurnExecutor:
             return None
         return await runner.run()
 
-    async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool) -> bool:
-        """Runs the tool calls; returns whether the turn ends with what they did."""
+    async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool, more: bool) -> bool:
+        """Runs the tool calls, of which the model began ``more``; returns whether the turn ends with what they did."""
         conversation = self._runtime.conversation
 
         results: list[Message] = []
+        known = mode_told(conversation.view())
 
         def finished(message: Message) -> None:
+            nonlocal known
             results.append(message)
             if self._told_mode is not None:
-                self._told_mode.tell(message, conversation.view())
+                known = self._told_mode.tell(message, known)
+            if more and len(results) == len(calls):
+                add_to_result(message, MORE_CALLS)
             self._remark(message)
             # What a tool did has happened, whether its result can be stored now or only later.
             conversation.keep(message)
             conversation.save_if_possible()
-            self.emit(self._runtime.changed())
+            self._numbers.change()
 
         ends = await self._tools.run(calls, self.emit, finished, cut_off)
         self._calls.add(calls, results)

@@ -47,6 +47,8 @@ from agent_tui.tools.text_calls import find_text_calls
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.25
+MOST_CALLS = 200
+"""Calls of one answer: one that goes on beyond them is ended there, and they are run."""
 
 
 @dataclass(slots=True)
@@ -64,6 +66,8 @@ class StepResult:
     received: bool = False
     repeats: str | None = None
     """The piece that the answer went on repeating, for which it was ended."""
+    more_calls: bool = False
+    """It was ended because it went on making calls."""
     written_calls: tuple[str, ...] = ()
     """The tools that it calls in its text, where such calls are not run."""
     usage_problem: str | None = None
@@ -227,6 +231,9 @@ class StepRunner:
                         self._interrupt(processor, result)
                     case Delta():
                         result.received = True
+                        if processor.is_call_after(item, MOST_CALLS):
+                            result.more_calls, result.finish = True, "tool_calls"
+                            return
                         if processor.interrupted:
                             # All that is stored of it goes.
                             runtime.conversation.finish(result.message)

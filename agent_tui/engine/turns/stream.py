@@ -26,6 +26,12 @@ class StreamProcessor:
         self.interrupted = False
         """What is there came of an attempt that broke off: the next delta begins the answer anew."""
 
+    def is_call_after(self, delta: Delta, most: int) -> bool:
+        """Returns whether a delta begins another call after so many."""
+        parts = [] if self.interrupted else self.message.parts
+        begins = delta.kind == "tool_call" and delta.index == len(parts) >= most
+        return begins and sum(isinstance(part, ToolCallPart) for part in parts) >= most
+
     def interrupt(self) -> None:
         """The answer broke off and is asked for again. What came of it stands until something comes anew."""
         self._end_reasoning()

@@ -20,7 +20,7 @@ from agent_tui.engine.questions import Verdict
 from agent_tui.engine.request_prefix import build_request_prefix, fitting_tools, refused
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.state import AgentState
-from agent_tui.engine.toolbox import ToldMode, Toolbox
+from agent_tui.engine.toolbox import ToldMode, Toolbox, mode_told
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import READ_ONLY, AgentError, ToolError
@@ -45,7 +45,7 @@ from agent_tui.tools.base import GENERAL, Intent, Task, Tool, ToolContext, ToolM
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.children.job import StoppedBy, Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
-from agent_tui.tools.mcp.tool import CALL, SEARCH
+from agent_tui.tools.mcp_names import CALL, SEARCH
 from agent_tui.tools.output import cap
 from agent_tui.tools.registry import ToolRegistry
 
@@ -258,7 +258,7 @@ class Subagent:
         runner = ToolRunner(ToolRegistry(self._tools()), context, self._judged, hooks)
         executor = TurnExecutor(own, runner, compaction, told_mode=told_mode, hooks=hooks)
         message = user_message(self.task.prompt)
-        told_mode.tell(message, child.view())
+        told_mode.tell(message, mode_told(child.view()))
         ended, stopped = TurnEnded("error"), ""
         with child.store.locks.take(child.info.id):
             try:

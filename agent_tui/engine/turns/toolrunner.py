@@ -25,11 +25,13 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
     new_id,
+    without_marks,
 )
 from agent_tui.providers.dialects.record import ImageLimits
-from agent_tui.providers.secrets import MASK, Redactor
+from agent_tui.providers.secrets import Redactor, redact
 from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, pictured, pictured_line
+from agent_tui.text.secrets import MASK
 from agent_tui.tools.aliases import read_call, understood
 from agent_tui.tools.arguments import read_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
@@ -141,7 +143,7 @@ class ToolRunner:
             job.intent = job.tool.intent(job.arguments, self._context())
             job.versions = _versions(job.intent)
         except ToolError as error:
-            job.error = str(error)
+            job.error = self._context().secrets(str(error))
         except Exception as error:
             job.error = _unexpected(call, error)
         return job
@@ -215,11 +217,10 @@ class ToolRunner:
 
     def _told(self, job: _Job) -> tuple[list[str], Metadata]:
         """The names and the input of a call, as hooks know them."""
-        from agent_tui.tools.hooks import told_input, tool_names
+        from agent_tui.tools.hooks import told_call
 
         assert job.tool is not None
-        name = job.tool.schema.name
-        return tool_names(name, job.tool.group), told_input(name, job.arguments or {}, self._context().cwd)
+        return told_call(job.tool.schema.name, job.arguments or {}, self._context().cwd)
 
     async def _before(self, job: _Job, hooks: Hooks) -> tuple[_Job, Answer]:
         """A call as it is once hooks were asked about it, and what they said."""
@@ -227,7 +228,7 @@ class ToolRunner:
 
         answer = await hooks.before_tool(*self._told(job), job.call.call_id)
         if answer.changed is not None and job.tool is not None:
-            changed = json.dumps(changed_input(job.tool.schema.name, answer.changed))
+            changed = json.dumps(changed_input(job.tool.schema.name, job.arguments or {}, answer.changed))
             job = self._job(replace(job.call, arguments=changed), cut_off=False)
             job.note = "\n".join(filter(None, [job.note, f"[A hook changed the input to {cut(changed, 1_000)}]"]))
         why = answer.blocked if answer.blocked is not None else answer.ends
@@ -308,7 +309,7 @@ class ToolRunner:
                 emit(ToolOutput(call.call_id, rest))
             return outcome
         except AgentError as error:
-            return ToolOutcome(str(error), is_error=True)
+            return ToolOutcome(context.secrets(str(error)), is_error=True)
         except Exception as error:
             return ToolOutcome(_unexpected(call, error), is_error=True)
 
@@ -332,7 +333,7 @@ def _passed_over(tool: Tool, arguments: Metadata) -> str:
 
 def _unexpected(call: ToolCallPart, error: Exception) -> str:
     log.exception("Tool %s failed", call.name)
-    return pictured(f"{call.name} failed: {type(error).__name__}: {error}")[:2_000]
+    return pictured(redact(f"{call.name} failed: {type(error).__name__}: {error}"))[:2_000]
 
 
 async def _fitted(outcome: ToolOutcome, limits: ImageLimits) -> ToolOutcome:
@@ -352,7 +353,7 @@ def _masked(outcome: ToolOutcome, secrets: Redactor) -> ToolOutcome:
     """Returns a tool's answer without the user's keys: from here on it is stored, shown and sent."""
     return replace(
         outcome,
-        text=secrets.mask(outcome.text),
+        text=without_marks(secrets.mask(outcome.text)),
         display=secrets.mask_all(outcome.display),
         attachments=mask_attachments(outcome.attachments, secrets),
     )

@@ -17,6 +17,7 @@ from typing import Any
 
 from agent_tui.models.messages import (
     INTERRUPTED_RESULT,
+    TOLD,
     AttachmentPart,
     Message,
     Metadata,
@@ -30,6 +31,7 @@ from agent_tui.providers.dialects.record import CallIds
 from agent_tui.providers.dialects.record import ToolNames as NameForm
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
+from agent_tui.text.frames import NOTE, attribute, framed
 from agent_tui.text.strict_json import names_twice, read_json, strict
 
 NOT_SENT = "text/x-not-sent"
@@ -246,7 +248,8 @@ def attachment_block(part: AttachmentPart, media: Media) -> Metadata:
     if part.media_type == NOT_SENT:
         return {"type": "text", "text": encodable(part.text or "")}
     if part.text is not None:
-        return {"type": "text", "text": f'<file name="{encodable(part.name)}">\n{encodable(part.text)}\n</file>'}
+        tag = NOTE if part.name in TOLD else "file"
+        return {"type": "text", "text": encodable(framed(tag, part.text, attribute("name", part.name)))}
     if not media.takes(part) or not _is_base64(part.data or ""):
         return {"type": "text", "text": encodable(part.unread)}
     data = f"data:{part.media_type};base64,{part.data}"

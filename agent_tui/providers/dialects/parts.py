@@ -47,6 +47,9 @@ class OpenPart:
     """A call's name came again behind whole arguments, and nothing since: the next that come are another call's."""
 
 
+_ANYWHERE = "anywhere", object()
+
+
 class PartBuilder:
     """The answer so far. What a part *is* tells it from others: its kind, then its id, its name, what it holds. The
     number that a stream gives it, its ``place``, is one sign among these, for there are gateways that number all parts
@@ -86,6 +89,10 @@ class PartBuilder:
         self._by_id: dict[str, OpenPart] = {}
         self._calls_at: dict[Hashable, OpenPart] = {}
         """The newest call at each place, and of all."""
+        self._newest_at: dict[Hashable, tuple[int, OpenPart]] = {}
+        self._open_at: dict[Hashable, list[tuple[int, OpenPart]]] = {}
+        """Calls with their numbers, at each place and ``_ANYWHERE``: the newest, and those that were open when one was
+        last looked for. An answer may have thousands, and one is looked for with each piece."""
         self._newest: OpenPart | None = None
         self._count = 0
         self._at_end: list[Callable[[], None]] = []
@@ -339,6 +346,10 @@ class PartBuilder:
         self._end_at(place)
         part = OpenPart(kind, place)
         self._parts.append(part)
+        if kind == "tool_call":
+            for at in (_ANYWHERE, place):
+                self._newest_at[at] = len(self._parts), part
+                self._open_at.setdefault(at, []).append(self._newest_at[at])
         self._newest = part
         self._at[place] = part
         if part_id:
@@ -398,9 +409,15 @@ class PartBuilder:
         return bool(part.said.length) and is_whole_json(arguments) and same_arguments(part.said.text, arguments)
 
     def _newest_call(self, place: Hashable) -> OpenPart | None:
-        calls = (part for part in reversed(self._parts) if part.kind == "tool_call")
-        at_place = [part for part in calls if place is None or part.place in (None, place)]
-        return next((part for part in at_place if not part.closed), at_place[0] if at_place else None)
+        """The newest call at a place, or without one; at any where that is None. An open one before all closed ones."""
+        places = (_ANYWHERE,) if place is None else (None, place)
+        found: list[tuple[int, OpenPart]] = []
+        for opened in (self._open_at[at] for at in places if at in self._open_at):
+            while opened and opened[-1][1].closed:
+                opened.pop()
+            found += opened[-1:]
+        found = found or [self._newest_at[at] for at in places if at in self._newest_at]
+        return max(found, key=lambda numbered: numbered[0])[1] if found else None
 
     def _is_same_call(
         self, part: OpenPart, place: Hashable, call_id: str | None, item_id: str | None, name: str, arguments: str

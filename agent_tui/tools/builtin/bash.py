@@ -270,7 +270,8 @@ class _Found:
         """``stopped`` without what is let be written, and with what the command has already ``written``."""
         begun = _names(sorted(written), root)
         begun = f" (it has already written in {begun} and would start over)" if begun else ""
-        return replace(stopped, what=f"{(self.rest or stopped).what}{begun}", rules=self.rules)
+        left = self.rest or stopped
+        return replace(stopped, what=f"{left.what}{begun}", rules=self.rules, writes=left.writes, ports=left.ports)
 
 
 def _names(places: Iterable[Path], root: Path) -> str:
@@ -429,7 +430,7 @@ class _Run:
         text = capped.text.rstrip("\n")
         summary = "ended" if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.environment import missed
-        from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, refused, stopped, undone
+        from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, not_kept, refused, stopped, undone
 
         notes += undone(self._group.kept)
         found: Stopped | None = None
@@ -442,6 +443,8 @@ class _Run:
                 found = stopped(text, code == 0, tried, self._context.root.resolve(), serving)
             if found is not None:
                 self._attempts.undo()
+            elif not ended:
+                notes += not_kept(tried, self._context.root.resolve())
         if found is None:
             jail, network = self._context.jail, self._context.network
             shares = jail is not None and jail.shares(network)

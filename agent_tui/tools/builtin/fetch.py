@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
-from urllib.parse import urljoin
 
 from agent_tui import __version__
 from agent_tui.errors import ToolError
@@ -17,7 +15,7 @@ from agent_tui.tools.arguments import TEXT, parameters, validate
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.output import cap
-from agent_tui.tools.urls import Url, parse_url
+from agent_tui.urls import Url, parse_url
 
 TIMEOUT = 30.0
 MAX_REDIRECTS = 5
@@ -55,7 +53,7 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         location = response.headers.get("location")
         if response.status not in (301, 302, 303, 307, 308) or not location:
             break
-        following = parse_url(urljoin(url.text, location))
+        following = url.joined(location)
         if following.host != url.host or (following.port != url.port and (url.port, following.port) != (80, 443)):
             text = f"{url.text} redirects to {following.text}. Fetch that URL if you want it."
             return ToolOutcome(text, display={"kind": "text", "summary": "redirect"})
@@ -64,33 +62,18 @@ def _fetch(url: Url, context: ToolContext, stop: Stop) -> ToolOutcome:
         raise ToolError(f"{url.text}: more than {MAX_REDIRECTS} redirects.")
     if response.status >= 400:
         raise ToolError(f"{url.text}: {response.status} {pictured(response.reason)}")
-    kind = response.headers.get("content-type", "text/plain").partition(";")[0].strip().lower()
     if image := image_type(response.body[:16]):
         if not response.complete:
             raise ToolError(f"{url.text} is an image of more than 5 MB; it was not fetched.")
         name = url.target.partition("?")[0].rpartition("/")[2] or "image"
         part = AttachmentPart(name, image, data=base64.b64encode(response.body).decode())
         return ToolOutcome(f"{image}, attached.", display={"kind": "text", "summary": image}, attachments=[part])
-    text = _text(response.body, response.headers.get("content-type", ""), url)
-    if kind in ("text/html", "application/xhtml+xml"):
-        from agent_tui.tools.builtin.markdown import converted
+    from agent_tui.tools.builtin.markdown import read_page
 
-        text = converted(text, url.text)
+    text = read_page(response.body, url.text, response.headers.get("content-type", "text/plain"))
     if not response.complete:
         text += "\n[the page is larger than 5 MB; the rest was not fetched]"
     capped = cap(context.secrets.mask(pictured(text)), context.config.output_limit, context.spill_dir, "fetch")
     title = printable_line(text.partition("\n")[0].removeprefix("# "), 60) if text.startswith("# ") else ""
     summary = ", ".join([*([title] if title else []), plural(capped.characters, "character")])
     return ToolOutcome(capped.text or "[empty]", display={"kind": "text", "summary": summary} | capped.counted())
-
-
-def _text(body: bytes, content_type: str, url: Url) -> str:
-    if b"\0" in body[:8192]:
-        kind = pictured(content_type) or "no type given"
-        raise ToolError(f"{url.text} is binary ({kind}); it cannot be shown as text.")
-    found = re.search(rb"charset=[\"']?([\w-]+)", content_type.encode() + b" " + body[:2048])
-    charset = found.group(1).decode() if found else "utf-8"
-    try:
-        return body.decode(charset, "replace").replace("\r\n", "\n")
-    except LookupError:
-        return body.decode("utf-8", "replace").replace("\r\n", "\n")

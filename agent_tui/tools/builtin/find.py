@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import re
-import shutil
 import stat
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -16,6 +15,7 @@ from typing import Any
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ToolSchema
+from agent_tui.pipes.programs import find_program
 from agent_tui.pipes.start import isolated
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, pictured_line
@@ -200,7 +200,7 @@ class GrepTool:
 
     def __init__(self, ripgrep: str | None = None) -> None:
         """``ripgrep`` is its path; looked for when None; none is used when it is empty."""
-        self._ripgrep = shutil.which("rg") if ripgrep is None else ripgrep
+        self._ripgrep = find_program("rg") if ripgrep is None else ripgrep
         self._dialect = RUST if self._ripgrep else PYTHON
         self.schema = ToolSchema(
             "grep",

@@ -14,12 +14,12 @@ import zlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from agent_tui.errors import ToolError
 from agent_tui.records import dataclass
 from agent_tui.tools.children.process import Stop
-from agent_tui.tools.urls import Url, is_public
+from agent_tui.urls import Url, is_public, parse_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,10 +91,10 @@ def _ended_after(connection: http.client.HTTPConnection, seconds: float) -> Iter
 def _connection(url: Url, seconds: float) -> http.client.HTTPConnection:
     proxy = _proxy(url)
     if proxy is not None:
-        host, port = proxy
+        way = (proxy.host, proxy.written_port or 80)
         if url.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=seconds)
-        tunnelled = http.client.HTTPSConnection(host, port, timeout=seconds)
+            return http.client.HTTPConnection(*way, timeout=seconds)
+        tunnelled = http.client.HTTPSConnection(*way, timeout=seconds)
         tunnelled.set_tunnel(url.host, url.port)
         return tunnelled
     address = _checked_address(url)
@@ -126,15 +126,14 @@ def _checked_address(url: Url) -> str:
     return addresses[0]
 
 
-def _proxy(url: Url) -> tuple[str, int] | None:
+def _proxy(url: Url) -> Url | None:
     """The proxy the environment names for a public URL."""
     if not url.public or urllib.request.proxy_bypass(url.host):
         return None
     value = urllib.request.getproxies().get(url.scheme)
     if not value:
         return None
-    parts = urlsplit(value if "//" in value else f"http://{value}")
-    return (parts.hostname, parts.port or 80) if parts.hostname else None
+    return parse_url(value if "//" in value else f"http://{value}", login=True)
 
 
 def _body(

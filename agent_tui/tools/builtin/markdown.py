@@ -15,12 +15,18 @@ from html.parser import HTMLParser
 from urllib.parse import urljoin
 
 from agent_tui.errors import ToolError
-from agent_tui.pipes.start import isolated
+from agent_tui.pipes.start import isolated, run
+from agent_tui.text.charsets import decoded_page
+from agent_tui.text.clean import pictured_line
 from agent_tui.tools.word_sets import word_set
 
 SECONDS = 60
 MEMORY = 1_500_000_000
 """Bytes of memory a conversion gets: a page of 5 MB takes a fifth of it."""
+
+_LOOKED_AT = 8_192
+_LONGEST_TYPE = 1_000
+_BINARY = 3
 
 # Not "head" and not "form": their end tags are often missing, or the whole page is one form.
 _SILENT = word_set("script style noscript template svg iframe nav footer")
@@ -32,35 +38,44 @@ _MARKS = {**dict.fromkeys(("code", "tt", "kbd"), "`"), "strong": "**", "b": "**"
 _VOID = word_set("area base br col embed hr img input link meta source track wbr")
 
 
-def converted(html: str, base: str) -> str:
-    """``to_markdown`` in a process of its own, of bounded time and memory. Blocks. Raises ToolError."""
+def read_page(body: bytes, base: str, content_type: str) -> str:
+    """The text of a page, one of HTML as Markdown, read in a process of its own, of bounded time and memory. Blocks.
+    Raises ToolError."""
     from agent_tui.tools.sandbox.environment import child_env
 
     try:
-        done = subprocess.run(
-            isolated(__name__, base, str(SECONDS), bare=True),
-            input=html.encode("utf-8", "surrogatepass"),
+        done = run(
+            isolated(__name__, base, content_type[:_LONGEST_TYPE], str(SECONDS), bare=True),
+            child_env(os.environ),
+            input=body,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=child_env(os.environ),
             timeout=SECONDS,
-            check=True,
         )
-    except (OSError, subprocess.SubprocessError):
+        done.check_returncode()
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        if getattr(error, "returncode", 0) == _BINARY:
+            kind = pictured_line(content_type[:_LONGEST_TYPE]) or "no type given"
+            raise ToolError(f"{base} is binary ({kind}); it cannot be shown as text.") from None
         raise ToolError(f"{base}: the page is too complex: reading its text took longer than {SECONDS} s.") from None
     return done.stdout.decode("utf-8", "replace")
 
 
-def main(base: str, seconds: str) -> None:
-    """Writes as Markdown what comes in as HTML from the address ``base``."""
+def main(base: str, content_type: str, seconds: str) -> int:
+    """Writes the text of the page that comes in from the address ``base``; returns how it ended."""
     import contextlib
     import resource
 
     for what, limit in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, int(seconds))):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(what, (limit, limit))
-    html = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
-    sys.stdout.buffer.write(to_markdown(html, base).encode("utf-8", "replace"))
+    text = decoded_page(sys.stdin.buffer.read(), content_type)
+    if "\0" in text[:_LOOKED_AT]:
+        return _BINARY
+    if content_type.partition(";")[0].strip().lower() in ("text/html", "application/xhtml+xml"):
+        text = to_markdown(text, base)
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    return 0
 
 
 def to_markdown(html: str, base: str) -> str:

@@ -23,7 +23,7 @@ from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.fetch import TIMEOUT
 from agent_tui.tools.children.process import Stop, in_thread
 from agent_tui.tools.output import cap
-from agent_tui.tools.urls import Url, parse_url
+from agent_tui.urls import Url, parse_url
 
 MOST_RESULTS, LONGEST_QUERY, LONGEST_SNIPPET = 10, 1_000, 600
 MOST_VALUES = 20_000

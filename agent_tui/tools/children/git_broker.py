@@ -25,10 +25,13 @@ from typing import TypeVar
 
 from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
+from agent_tui.pipes.programs import find_program
+from agent_tui.pipes.start import run
 from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.git.configuration import as_config, config_of
 from agent_tui.tools.git.outside import Outside, OutsideGit, Told
 from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, rewritten
-from agent_tui.tools.git.repository import as_config, find_git, outside_path, read_config, read_small
+from agent_tui.tools.git.repository import read_small
 from agent_tui.tools.sandbox import start
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, Launch, Network, free
@@ -61,14 +64,13 @@ exec GIT "$@"
 """
 
 
-def relay_folder(base: Path, path: str) -> Path | None:
+def relay_folder(base: Path) -> Path | None:
     """Makes the folder in which a git inside the sandbox finds what talks to remotes: its own programs, but for those
-    that open connections. Read-only inside. ``path`` are the folders in which the user's git is; None where it is
-    missing. Raises OSError."""
-    program = find_git(None, path)
+    that open connections. Read-only inside. None where the user has none. Raises OSError."""
+    program = find_program("git")
     if program is None:
         return None
-    asked = subprocess.run([program, "--exec-path"], capture_output=True, timeout=10, check=False, cwd="/")
+    asked = run([program, "--exec-path"], capture_output=True, timeout=10, cwd="/")
     programs = Path(os.fsdecode(asked.stdout.strip()))
     texts = {
         "bin/git": _SHIM.replace("RELAY", shlex.join(_RELAY)).replace("GIT", shlex.quote(program)),
@@ -118,8 +120,8 @@ class GitBroker:
     the model may write in, ``base`` a private folder of ours. ``environment`` and ``fd`` are what the line is started
     with, and ``folder`` what it must be able to read; who starts it closes ``fd``."""
 
-    def __init__(self, reaches: Sequence[RemoteReach], folders: Sequence[Path], base: Path, folder: Path) -> None:
-        self._reaches, self._folders, self._base = reaches, folders, base
+    def __init__(self, reaches: Sequence[RemoteReach], base: Path, folder: Path) -> None:
+        self._reaches, self._base = reaches, base
         self._instead: list[tuple[str, str]] = []
         self._upstreams: dict[Path, list[tuple[str, str]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -131,15 +133,13 @@ class GitBroker:
         self.fd = theirs.detach()
 
     @classmethod
-    async def open(
-        cls, reaches: Sequence[RemoteReach], folders: Sequence[Path], base: Path, path: str
-    ) -> GitBroker | None:
+    async def open(cls, reaches: Sequence[RemoteReach], base: Path, path: str) -> GitBroker | None:
         """``path`` is the PATH of the line. None where git is missing. Raises ToolError."""
         try:
-            folder = await asyncio.to_thread(relay_folder, base, outside_path(folders))
+            folder = await asyncio.to_thread(relay_folder, base)
             if folder is None:
                 return None
-            broker = cls(reaches, folders, base, folder)
+            broker = cls(reaches, base, folder)
         except (OSError, subprocess.SubprocessError) as error:
             raise ToolError(f"git cannot be let out of the sandbox: {error}.") from None
         try:
@@ -167,7 +167,7 @@ class GitBroker:
     def _looked_up(self, place: Path | None) -> list[tuple[str, str]]:
         _tidy(private_dir(self._base))
         with tempfile.TemporaryDirectory(prefix=_PRIVATE, dir=self._base) as name:
-            return OutsideGit(Path(name), self._folders, place).instead
+            return OutsideGit(Path(name), place).instead
 
     def close(self) -> None:
         """Ends what runs for it. Safe to call again."""
@@ -185,7 +185,7 @@ class GitBroker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         notes: list[str] = []
         for repository, settings in self._upstreams.items():
-            problem = await asyncio.to_thread(_remember, repository, settings, outside_path(self._folders))
+            problem = await asyncio.to_thread(_remember, repository, settings)
             if problem:
                 notes.append(problem)
         self._upstreams.clear()
@@ -248,7 +248,7 @@ class GitBroker:
             why = next((one.problem for one in self._reaches if one.problem), "")
             shown = asked.text if asked is not None else "that"
             raise ToolError(f"git may not reach {shown} in this command{f': {why}' if why else ''}.")
-        outside = await _in_thread(OutsideGit, private, self._folders, reach.repository)
+        outside = await _in_thread(OutsideGit, private, reach.repository)
         there = await _in_thread(outside.resolved, address)
         if there is None or there.kind != address.kind:
             raise ToolError(
@@ -273,7 +273,7 @@ class GitBroker:
             why = f": {reach.problem}" if reach is not None and reach.problem else ""
             raise ToolError(f"git push was not allowed outside the sandbox in this command{why}.")
         told = _told(request)
-        outside = await _in_thread(OutsideGit, private, self._folders, reach.repository)
+        outside = await _in_thread(OutsideGit, private, reach.repository)
         process = await _in_thread(outside.pushes, reach, told)
         before = await _in_thread(outside.settings)
         code = await self._run(process, answer, private, [])
@@ -341,7 +341,7 @@ async def launched(
     ToolError."""
     held = domain != "free" and (await jail.ready()).holds(domain)
     path = os.environ.get("PATH", os.defpath)
-    broker = await GitBroker.open(reaches, jail.policy().folders, jail.cache / "sandbox", path) if held else None
+    broker = await GitBroker.open(reaches, jail.cache / "sandbox", path) if held else None
     if broker is None:
         return await jail.launch(argv, domain, cwd, network), None
     try:
@@ -430,10 +430,10 @@ def _told(request: dict[str, object]) -> Told:
     return Told(str(request["head"]), named, [str(line) for line in shallow], request["sha256"] is True)
 
 
-def _remember(repository: Path, settings: Iterable[tuple[str, str]], path: str) -> str:
+def _remember(repository: Path, settings: Iterable[tuple[str, str]]) -> str:
     """Adds which branch goes with which to a repository's configuration, at its end; why not, where it cannot be."""
     before = read_small(repository / "config", repository, 2_000_000)
-    known = {key for key, _ in read_config(before, path)}
+    known = {key for key, _ in config_of(before)}
     settings = list(dict.fromkeys(settings))
     if os.path.realpath(repository) != str(repository):
         return "[the upstream was not set: the repository was moved]"

@@ -297,6 +297,7 @@ class Job(Work):
             self._finished,
             self.kept,
             self.reach,
+            can_stay=self._can_stay,
         )
 
     @property

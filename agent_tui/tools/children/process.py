@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_tui.errors import ToolError
+from agent_tui.pipes.start import spawn
 from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.policy import Launch
 from agent_tui.tools.sandbox.start import large_starter
@@ -132,10 +133,10 @@ class ProcessGroup:
         passed += [] if large is None else [large]
         try:
             # Not asyncio's, which would kill what is left running when the loop is closed.
-            process = subprocess.Popen(  # noqa: ASYNC220
+            process = spawn(
                 argv,
+                launch.env | ({_MARK: mark.partition("=")[2]} if mark else {}),
                 cwd=cwd,
-                env=launch.env | ({_MARK: mark.partition("=")[2]} if mark else {}),
                 stdin=streams[0] if streams else subprocess.DEVNULL,
                 stdout=streams[1] if streams else output[1],
                 stderr=output[1] if errors else subprocess.DEVNULL,

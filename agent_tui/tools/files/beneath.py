@@ -47,6 +47,12 @@ class Place:
     def info(self) -> os.stat_result:
         return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
 
+    def is_link(self) -> bool:
+        try:
+            return stat.S_ISLNK(self.info().st_mode)
+        except FileNotFoundError:
+            return False
+
     def open(self, flags: int, mode: int = 0o600) -> int:
         """A descriptor; a pipe or device is opened without waiting."""
         return os.open(self.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=self.folder)
@@ -135,6 +141,12 @@ def at(path: Path, make: bool = False, change: bool = False) -> Iterator[Place]:
     Raises OSError."""
     with entered(path.parent, make, change) as folder:
         yield Place(folder, path)
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """Up to ``limit`` bytes of the regular file at a resolved path. Raises OSError."""
+    with at(path) as place:
+        return place.read(limit)[0]
 
 
 def info_of(path: Path) -> os.stat_result | None:

@@ -292,7 +292,7 @@ class KeptHistory:
         for name, content in files.items():
             with at(self._git / name, make=True) as place:
                 _clear(place)
-                replace(place, content, self._before.modes.get(name))
+                replace(place, content, self._before.modes.get(name), alone=True)
         for name in ("refs/heads", "refs/tags", "objects/pack", "objects/info"):
             with contextlib.suppress(OSError), entered(self._git / name, make=True):
                 pass
@@ -306,7 +306,7 @@ class KeptHistory:
             return False
         with at(self._git / name, make=True) as place:
             _clear(place)
-            replace(place, content, self._before.modes.get(name, 0o444))
+            replace(place, content, self._before.modes.get(name, 0o444), alone=True)
         return True
 
 

@@ -141,10 +141,12 @@ class FileHistory:
         self._after: list[tuple[str, str, _State]] = []
         self._kept: dict[bytes, _State] = {}
         self._ours: dict[str, set[bytes]] = {}
+        self._modes: dict[str, set[int | None]] = {}
         self._changed: set[str] = set()
         for row in rows:
+            name = row.path.split("\0")[-1]
+            self._modes.setdefault(name, set()).add(row.mode)
             if row.path.startswith(_AFTER):
-                name = row.path.removeprefix(_AFTER).partition("\0")[2]
                 self._after.append((row.message_id, name, _State(row.content or _UNKNOWN, None, row.mode)))
                 self._ours.setdefault(name, set()).add(row.content or _UNKNOWN)
                 self._changed.add(name)
@@ -152,7 +154,7 @@ class FileHistory:
             state = _State(_digest_of(row.content), row.content, row.mode)
             self._kept[state.digest] = state
             if row.path.startswith(_LEFT):
-                self._after.append((row.message_id, row.path.removeprefix(_LEFT).partition("\0")[2], state))
+                self._after.append((row.message_id, name, state))
             else:
                 self._before.append((row.message_id, row.path, state))
                 self._ours.setdefault(row.path, set()).add(state.digest)
@@ -164,10 +166,13 @@ class FileHistory:
         plan = RestorePlan()
         for name, wanted in self._wanted(set(leaving), set(entering)).items():
             path = Path(name)
-            now = _digest(path)
-            if now == wanted.digest and wanted.mode in (None, _mode(path)):
-                continue
+            now, mode_now = _digest(path), _mode(path)
             known = self._kept.get(wanted.digest)
+            mode = wanted.mode if wanted.mode is not None or known is None else known.mode
+            if mode_now is not None and mode_now not in self._modes[name]:
+                mode = mode_now  # the user gave it since
+            if now == wanted.digest and mode in (None, mode_now):
+                continue
             # What a tool left behind, or any state that is kept here anyway (as after an earlier rewind), may go.
             problem = _problem(path, now, self._ours[name])
             if not problem and known is None and wanted.digest != _MISSING:
@@ -176,7 +181,6 @@ class FileHistory:
                 plan.skipped.append(f"{name}: {problem}")
             else:
                 content = None if known is None else known.content
-                mode = wanted.mode if wanted.mode is not None or known is None else known.mode
                 plan.restores.append(FileRestore(path, content, mode))
         return plan
 
@@ -202,11 +206,14 @@ class FileHistory:
 
 
 def apply_restore(plan: RestorePlan) -> list[str]:
-    """Does what ``plan`` says; returns its skipped lines and one more for each file that could not be restored."""
+    """Does what ``plan`` says; returns its skipped lines and one more for each file that could not be restored, or not
+    with all its names."""
     lines = list(plan.skipped)
     for restore in plan.restores:
         try:
-            _restore(restore)
+            if others := _restore(restore):
+                names = "another name keeps" if others == 1 else f"{others} other names keep"
+                lines.append(f"{restore.path} was restored alone; {names} the newer content (hard links)")
         except OSError as error:
             lines.append(f"{restore.path}: {error.strerror or error}")
     return lines
@@ -223,13 +230,18 @@ def _problem(path: Path, now: bytes, ours: set[bytes]) -> str:
     return ""
 
 
-def _restore(restore: FileRestore) -> None:
+def _restore(restore: FileRestore) -> int:
+    """How many other names of the file there are (hard links), which stay as they are: who gave them is not known."""
     if restore.content is None:
         with contextlib.suppress(FileNotFoundError), at(restore.path) as place:
             place.unlink()
-        return
+        return 0
     with at(restore.path, make=True, change=True) as place:
-        replace(place, restore.content, restore.mode)
+        others = 0
+        with contextlib.suppress(FileNotFoundError):
+            others = place.info().st_nlink - 1
+        replace(place, restore.content, restore.mode, alone=True)
+        return others
 
 
 def _whole(path: Path) -> tuple[bytes, int] | None:

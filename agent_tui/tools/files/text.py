@@ -27,9 +27,21 @@ _DROPPED = frozenset({"security.capability", "security.ima", "security.evm"})
 """What the system itself takes from a file whose content changes."""
 
 
-def replace(place: Place, data: bytes, mode: int | None = None) -> os.stat_result:
+def create(place: Place, data: bytes, mode: int | None = None) -> None:
+    """Makes a new file with these permission bits, as far as the umask lets it. Raises OSError, also where one is."""
+    descriptor = place.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
+    try:
+        with os.fdopen(descriptor, "wb", buffering=0):
+            _write_here(descriptor, data)
+    except BaseException:
+        place.unlink()
+        raise
+
+
+def replace(place: Place, data: bytes, mode: int | None = None, *, alone: bool = False) -> os.stat_result:
     """Makes ``data`` the content of a file, which need not be there; its state then. ``mode`` are its permission bits,
-    None those it has, and for a new file what the umask says. Raises OSError, and then the file is as it was."""
+    None those it has, and for a new file what the umask says. Other names of the same file (hard links) change with it,
+    or ``alone``: keep what they have. Raises OSError, and then the file is as it was."""
     try:
         there: os.stat_result | None = place.info()
     except FileNotFoundError:
@@ -39,9 +51,13 @@ def replace(place: Place, data: bytes, mode: int | None = None) -> os.stat_resul
     if not stat.S_ISREG(there.st_mode):
         raise OSError(errno.EINVAL, "not a regular file")
     kept = stat.S_IMODE(there.st_mode) if mode is None else mode
-    if there.st_nlink == 1:
-        with contextlib.suppress(_Loses):
+    if there.st_nlink == 1 or alone:
+        try:
             return _new_file(place, data, kept, there)
+        except _Loses:
+            if there.st_nlink > 1:
+                why = "a new file would lose its owner, and its other names (hard links) would change with it"
+                raise OSError(errno.EPERM, why) from None
     return _over(place, data, kept, there)
 
 
@@ -111,7 +127,8 @@ def _attributes(old: int, new: int) -> None:
 def _over(place: Place, data: bytes, mode: int, there: os.stat_result) -> os.stat_result:
     descriptor = place.open(os.O_RDWR)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        if os.fstat(descriptor).st_ino != there.st_ino:
+        now = os.fstat(descriptor)
+        if (now.st_ino, now.st_nlink) != (there.st_ino, there.st_nlink):
             raise OSError(errno.EAGAIN, "it has changed just now")
         backup = _backup(place, descriptor)
         try:

@@ -11,14 +11,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent_tui.paths import private_dir
+from agent_tui.pipes.programs import find_program, safe_path
+from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
+from agent_tui.tools.git.configuration import as_config
 from agent_tui.tools.git.remotes import Address, RemoteReach, Settings, parse_address
-from agent_tui.tools.git.repository import OBJECT, as_config, find_git, listed, outside_path
+from agent_tui.tools.git.repository import OBJECT, listed
 
 _KEPT = re.compile(
     r"HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TERM|TMPDIR|SSH_AUTH_SOCK|SSH_AGENT_PID|GPG_AGENT_INFO"
@@ -62,13 +64,13 @@ class Told:
 
 
 class OutsideGit:
-    """Git on a private folder: ``private`` is made to be its repository. ``folders`` are those that the model may write
-    in, none of whose programs is used. Raises OSError where the folder cannot be made. Not for the UI's loop."""
+    """Git on a private folder: ``private`` is made to be its repository. Raises OSError where
+    the folder cannot be made. Not for the UI's loop."""
 
-    def __init__(self, private: Path, folders: Sequence[Path], place: Path | None) -> None:
-        self._private, self._folders = private_dir(private), folders
-        self._env = _environment(folders)
-        self._program = find_git(None, self._env["PATH"])
+    def __init__(self, private: Path, place: Path | None) -> None:
+        self._private = private_dir(private)
+        self._env = _environment()
+        self._program = find_program("git")
         user = _user_settings(self._program, self._env, place)
         self._user = [(key, value) for key, value in user if not _NOT_HERE.fullmatch(key)]
         self._pushes = [(key, value) for key, value in user if key in ("push.default", "push.followtags")]
@@ -140,15 +142,7 @@ class OutsideGit:
         return tuple(listed([self._program or "git", "config", "--file", file], self._env, self._private) or ())
 
     def _run(self, *words: str) -> bytes | None:
-        done = subprocess.run(
-            [self._program or "git", *words],
-            cwd=self._private,
-            env=self._env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
+        done = run([self._program or "git", *words], self._env, cwd=self._private, capture_output=True, timeout=30)
         return done.stdout if done.returncode == 0 else None
 
     def _furnish(self, told: Told, settings: Iterable[tuple[str, str]]) -> None:
@@ -202,10 +196,10 @@ def _listed(path: Path) -> str:
     return f'"{escaped}"' if ":" in text or text.startswith('"') else text
 
 
-def _environment(folders: Sequence[Path]) -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """The user's own, without what could lead to a program or a library of the project."""
     env = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
-    return env | {"PATH": outside_path(folders), "LC_ALL": env.get("LC_ALL", "C.UTF-8")}
+    return env | {"PATH": safe_path(), "LC_ALL": env.get("LC_ALL", "C.UTF-8")}
 
 
 def _user_settings(program: str | None, env: Mapping[str, str], place: Path | None) -> list[tuple[str, str]]:

@@ -16,11 +16,12 @@ from typing import Literal
 from urllib.parse import unquote
 
 from agent_tui.records import dataclass
-from agent_tui.tools.git.repository import Repository, find_repository, outside_path, read_config, read_small
+from agent_tui.tools.git.configuration import config_of
+from agent_tui.tools.git.repository import Repository, find_repository, read_small
+from agent_tui.urls import read_address
 
 _USER = r"[A-Za-z0-9_][\w.+-]*"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*)|\[[0-9A-Fa-f:.]+\])"
-_WEB = re.compile(rf"https?://(?:[^\s/@\\]*@)?{_HOST}(?::\d{{1,5}})?(?:/[^\s\\]*)?", re.IGNORECASE)
 _SSH = re.compile(rf"(?:ssh|git\+ssh|ssh\+git)://((?:{_USER}@)?{_HOST})(?::(\d{{1,5}}))?(/[^\s]+)")
 _SHORT = re.compile(rf"((?:{_USER}@)?{_HOST}):([^-:\s][^\s]*)")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]|%[01][0-9a-f]|%7f", re.IGNORECASE)
@@ -48,8 +49,8 @@ def parse_address(text: str, folder: Path) -> Address | None:
     A path is taken from ``folder`` on."""
     if not text or text.startswith("-") or _UNSEEN.search(text) or "::" in text.partition("/")[0].replace("[::", "["):
         return None
-    if _WEB.fullmatch(text):
-        return Address("web", text)
+    if (web := read_address(text)) is not None:
+        return Address("web", web.text)
     if match := _SSH.fullmatch(text):
         host, port, path = match[1], match[2], unquote(match[3])
         return Address("ssh", text, host.replace("[", "").replace("]", ""), port or "", path[path.startswith("/~") :])
@@ -134,7 +135,6 @@ class Remotes:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self.folders = tuple(folder.resolve() for folder in folders)
-        self._path = outside_path(self.folders)
         self._seen: dict[Path, set[tuple[str, ...]]] = {}
         self._begun = False
         self._lock = threading.Lock()
@@ -151,8 +151,8 @@ class Remotes:
                     continue
                 tree = repository.tree or folder
                 for place in (repository.common, *_modules(repository.common)):
-                    self._see(place, _settings(place, tree, self._path), tree)
-                modules = _addresses(_module_addresses(repository, self._path), tree)
+                    self._see(place, _settings(place, tree), tree)
+                modules = _addresses(_module_addresses(repository), tree)
                 self._learn(repository.common, modules, ())
 
     def _see(self, place: Path, settings: Settings, folder: Path) -> None:
@@ -196,7 +196,7 @@ class Remotes:
         if repository is not None and repository.stranger:
             return _refused(found, "its .git points to a repository that does not know this folder")
         place = repository.common.resolve() if repository is not None else None
-        settings = _settings(repository.common, repository.tree or folder, self._path) if repository is not None else ()
+        settings = _settings(repository.common, repository.tree or folder) if repository is not None else ()
         found = RemoteReach(found.argv, folder, place, settings=settings)
         if words[0] == "push":
             return self._push(found, words[1:], repository)
@@ -210,7 +210,7 @@ class Remotes:
             remotes = _names(reach.settings) if every else _default(reach.settings, repository, "remote")
         found = [address for name in remotes for address in _of(reach.settings, name, reach.folder)[:1]]
         if repository is not None and any(word.startswith(_MODULE_WORDS) for word in words):
-            found += _addresses(_module_addresses(repository, self._path), reach.folder)
+            found += _addresses(_module_addresses(repository), reach.folder)
         # What the repository's submodules are fetched from beside it was there when the session began.
         known = [] if repository is None else self._of_modules(repository)
         asked = [address for address in (*found, *named, *known) if not self._inside(address)]
@@ -220,7 +220,7 @@ class Remotes:
         found: list[Address] = []
         for place in _modules(repository.common):
             seen = self._seen.get(place.resolve())
-            settings = _settings(place, repository.tree or place, self._path) if seen is not None else ()
+            settings = _settings(place, repository.tree or place) if seen is not None else ()
             addresses = [a for name in _names(settings) for a in _of(settings, name, place)]
             found += [address for address in addresses if seen is not None and address.key in seen]
         return found
@@ -332,11 +332,11 @@ def _modules(common: Path) -> list[Path]:
     return found
 
 
-def _module_addresses(repository: Repository, path: str) -> Iterator[str]:
+def _module_addresses(repository: Repository) -> Iterator[str]:
     """Yields the addresses of submodules that ``.gitmodules`` and the configuration name."""
-    listed = list(read_config(read_small(repository.common / "config", repository.common, _LARGEST), path))
+    listed = list(config_of(read_small(repository.common / "config", repository.common, _LARGEST)))
     if repository.tree is not None:
-        listed += read_config(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST), path)
+        listed += config_of(read_small(repository.tree / ".gitmodules", repository.tree, _LARGEST))
     settings = _kept(listed, repository.common)
     base = next(
         (a for a in (dict(settings).get(f"remote.{n}.url", "") for n in ("origin", *_names(settings))) if a), ""
@@ -346,9 +346,9 @@ def _module_addresses(repository: Repository, path: str) -> Iterator[str]:
             yield relative_to(base, value)
 
 
-def _settings(common: Path, folder: Path, path: str) -> Settings:
+def _settings(common: Path, folder: Path) -> Settings:
     """Returns the settings that are kept of a repository's configuration."""
-    return _kept(read_config(read_small(common / "config", common, _LARGEST), path), folder)
+    return _kept(config_of(read_small(common / "config", common, _LARGEST)), folder)
 
 
 def _kept(listed: Iterable[tuple[str, str]], folder: Path) -> Settings:

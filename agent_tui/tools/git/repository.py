@@ -12,12 +12,15 @@ import re
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import agent_tui
 from agent_tui.paths import belongs_to_user, git_folder
+from agent_tui.pipes.programs import find_program
+from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
+from agent_tui.tools.git.configuration import about_files, as_config, config_of, read_config, runs_nothing
 
 SMALL = 65_536
 _LARGEST = 50_000_000  # packed-refs of very many branches
@@ -138,7 +141,7 @@ def _knows(own: Path, common: Path, place: Path) -> bool:
     if back:
         return own.is_relative_to(common) and _joined(own, back) == (place / ".git").resolve()
 
-    worktree = read_values(read_small(own / "config", own)).get("core.worktree", "")
+    worktree = dict(config_of(read_small(own / "config", own))).get("core.worktree", "")
     return bool(worktree) and _joined(own, worktree) == place.resolve()
 
 
@@ -153,9 +156,10 @@ def read_small(path: Path, within: Path, limit: int = SMALL) -> str:
     """The text of a regular file that really lies below ``within``; empty for anything else, and for what is larger
     than ``limit`` bytes."""
     try:
-        if not path.resolve().is_relative_to(within.resolve()):
+        real = path.resolve()
+        if not real.is_relative_to(within.resolve()):
             return ""
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (OSError, RuntimeError, ValueError):
         return ""
     with os.fdopen(descriptor, "rb") as file:
@@ -166,60 +170,6 @@ def read_small(path: Path, within: Path, limit: int = SMALL) -> str:
         except OSError:
             return ""
     return data.decode("utf-8", "surrogateescape") if len(data) <= limit else ""
-
-
-_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
-_VALUE = re.compile(r'([A-Za-z][\w-]*)\s*=\s*("?)([^"\\]*?)\2\s*')
-_COMMENT = re.compile(r"\s[;#][^\"]*$")
-_BOOLEAN = re.compile(r"true|false|yes|no|on|off|1|0")
-_SAFE = {
-    "core.filemode": _BOOLEAN,
-    "core.ignorecase": _BOOLEAN,
-    "core.symlinks": _BOOLEAN,
-    "core.precomposeunicode": _BOOLEAN,
-    "core.autocrlf": re.compile(r"true|false|input"),
-    "core.eol": re.compile(r"lf|crlf|native"),
-    "extensions.objectformat": re.compile(r"sha1|sha256"),
-}
-
-
-def config_lines(text: str) -> Iterator[tuple[str, bool, str]]:
-    """The lines of a configuration behind what says their section: its name in small letters, and whether it has a
-    second one."""
-    section, named = "", False
-    for raw in text.splitlines():
-        line = raw.strip()
-        while match := _SECTION.match(line):
-            section, named, line = match[1].lower(), match[2] is not None, line[match.end() :].strip()
-        yield section, named, line
-
-
-def read_values(text: str) -> dict[str, str]:
-    """``section.key`` (in small letters) and value of each plain line; sections with a name of their own, values over
-    several lines or with escapes, and includes are left out."""
-    found: dict[str, str] = {}
-    for section, named, line in config_lines(text):
-        value = _VALUE.fullmatch(_COMMENT.sub("", line))
-        if section and not named and value is not None:
-            found[f"{section}.{value[1].lower()}"] = value[3].strip()
-    return found
-
-
-def harmless(values: dict[str, str]) -> dict[str, str]:
-    """Those that say how files and objects are to be read, with a value that can mean nothing else."""
-    return {key: value for key, value in values.items() if key in _SAFE and _SAFE[key].fullmatch(value.lower())}
-
-
-def as_config(settings: Iterable[tuple[str, str]]) -> str:
-    """A configuration with these values, in this order."""
-    lines: list[str] = []
-    for key, value in settings:
-        section, _, rest = key.partition(".")
-        name, dot, last = rest.rpartition(".")
-        below = ' "' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' if dot else ""
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        lines.append(f'[{section}{below}]\n\t{last} = "{quoted}"\n')
-    return "".join(lines)
 
 
 _EXCLUDES = 1_000_000
@@ -242,32 +192,11 @@ def listed(config: Sequence[str], env: Mapping[str, str], folder: Path = Path("/
     """Keys and values that a ``git config`` of these words lists; a key without a value is a switch that is on. None
     where it fails."""
     try:
-        done = subprocess.run(
-            [*config, "--null", "--list"],
-            cwd=folder,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=10,
-            check=False,
-        )
+        done = run([*config, "--null", "--list"], env, cwd=folder, capture_output=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
     entries = [entry.partition("\n") for entry in done.stdout.decode("utf-8", "surrogateescape").split("\0") if entry]
     return [(key, value if line else "true") for key, line, value in entries] if done.returncode == 0 else None
-
-
-def read_config(text: str, path: str) -> list[tuple[str, str]]:
-    """Keys and values as git reads them from a file of this text, without those it includes; empty where it cannot.
-    ``path`` are the folders in which git is."""
-    program = find_git(None, path)
-    if program is None or not text.strip():
-        return []
-    with tempfile.TemporaryDirectory(prefix="agent-tui-git-") as name:
-        file = Path(name) / "config"
-        file.write_text(text, "utf-8", "surrogateescape")
-        env = PINNED | {"PATH": path, "HOME": name, "GIT_CEILING_DIRECTORIES": str(Path(name).parent)}
-        return listed([program, "config", "--file", str(file), "--no-includes"], env, Path(name)) or []
 
 
 @dataclass(slots=True, frozen=True)
@@ -289,15 +218,8 @@ class OwnGit:
     def answer(self, folder: Path, *arguments: str, timeout: float) -> bytes | None:
         """The same. Raises TimeoutExpired where it takes too long."""
         try:
-            done = subprocess.run(
-                [self._program, "--no-pager", "--literal-pathspecs", *arguments],
-                cwd=folder,
-                env=self._environment(),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-            )
+            command = [self._program, "--no-pager", "--literal-pathspecs", *arguments]
+            done = run(command, self._environment(), cwd=folder, capture_output=True, timeout=timeout)
         except OSError:
             return None
         return done.stdout if done.returncode == 0 else None
@@ -321,7 +243,7 @@ def own_git(repository: Repository) -> Iterator[OwnGit | None]:
     """None where git is missing, or the repository is not one to be looked at: bare, another project's, with parts
     that lie elsewhere, or kept in a format that is not read here."""
     tree = repository.tree
-    program = find_git(tree) if tree is not None else None
+    program = find_program("git") if tree is not None else None
     if program is None or repository.stranger or repository.other_format or _scattered(repository):
         yield None
         return
@@ -329,26 +251,6 @@ def own_git(repository: Repository) -> Iterator[OwnGit | None]:
         private = Path(name).resolve()
         _furnish(private, repository)
         yield OwnGit(program, repository, private)
-
-
-def find_git(tree: Path | None, path: str | None = None) -> str | None:
-    """The absolute path of the user's git. One that lies in the project, or is found by where we stand, is not it.
-    ``path`` are the folders to look in, instead of those of the environment."""
-    for entry in (path or os.environ.get("PATH", os.defpath)).split(os.pathsep):
-        candidate = Path(entry) / "git"
-        if not entry or not candidate.is_absolute() or not os.access(candidate, os.X_OK) or not candidate.is_file():
-            continue
-        if tree is None or not (candidate.is_relative_to(tree) or candidate.resolve().is_relative_to(tree.resolve())):
-            return str(candidate)
-    return None
-
-
-def outside_path(folders: Iterable[Path]) -> str:
-    """The user's PATH without what lies in ``folders``, or depends on where we stand."""
-    places = [folder.resolve() for folder in folders]
-    found = [Path(entry) for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)]
-    kept = [str(p) for p in found if p.is_absolute() and not any(p.resolve().is_relative_to(one) for one in places)]
-    return os.pathsep.join(kept) or os.defpath
 
 
 def _scattered(repository: Repository) -> bool:
@@ -359,7 +261,7 @@ def _scattered(repository: Repository) -> bool:
 
 def _furnish(private: Path, repository: Repository) -> None:
     """Makes ``private`` a repository that shares nothing with the real one but what is data."""
-    values = _user_values() | harmless(read_values(read_small(repository.common / "config", repository.common)))
+    values = _user_values() | about_files(config_of(read_small(repository.common / "config", repository.common)))
     excludes = values.pop("core.excludesfile", "")
     values["core.repositoryformatversion"] = "1" if "extensions.objectformat" in values else "0"
     values["core.bare"] = "false"
@@ -388,82 +290,92 @@ def _user_values() -> dict[str, str]:
     base = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
     found: dict[str, str] = {}
     for path in (base / "config", home / ".gitconfig"):
-        found |= read_values(read_small(path, path.resolve().parent, _EXCLUDES))
+        found |= config_of(read_small(path, path.resolve().parent, _EXCLUDES))
     ignore = Path(found.get("core.excludesfile", "") or base / "ignore")
     with contextlib.suppress(RuntimeError):
         ignore = ignore.expanduser()
-    return harmless(found) | ({"core.excludesfile": str(ignore)} if ignore.is_file() else {})
+    return about_files(found.items()) | ({"core.excludesfile": str(ignore)} if ignore.is_file() else {})
 
 
-MAX_BYTES = 200_000
-
-# Of filters, textconv and external diffs, monitors, pagers, aliases and hooks; includes may hold any of them.
-_PROGRAM = re.compile(
-    rb"^[^#;\n]*?\b(?:fsmonitor|external|textconv|command|pager|clean|smudge|process|hookspath|program|askpass|editor"
-    rb"|sshcommand|driver)\s*=|^\s*\[\s*(?:include|alias)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_HARMLESS = re.compile(rb"^\s*fsmonitor\s*=\s*(?:true|false)\s*$", re.IGNORECASE | re.MULTILINE)
+_LARGEST_CONFIG = 200_000
 
 
 def names_programs(folder: Path) -> bool:
-    """True when the configuration of the repository that ``folder`` is in names programs, or cannot be read."""
+    """True when the configuration of the repository that ``folder`` is in may name programs, or cannot be read."""
     try:
-        git = _git_folder(folder)
-        return git is not None and any(_in_file(git / name) for name in ("config", "config.worktree"))
+        found = nearest_git(folder)
+        if found is None:
+            return False
+        own, common = git_places(found)
+        return not all(_runs_nothing(file) for file in (common / "config", own / "config.worktree"))
     except (OSError, ValueError):
         return True
-
-
-_REACHING = re.compile(
-    rb"^[^#;\n]*?\b(?:uploadpack|receivepack|vcs|gitproxy|helper|insteadof)\s*=|=\s*\"?[\w-]+::",
-    re.IGNORECASE | re.MULTILINE,
-)
 
 
 def starts_when_fetched(folder: Path) -> bool:
     """True when git, talking to a remote in ``folder``, would run what the repository names: hooks, or programs in its
     configuration; and when that cannot be read."""
     try:
-        git = _git_folder(folder)
-        if git is None:
+        found = nearest_git(folder)
+        if found is None:
             return False
-        hooks = (
-            (entry for entry in (git / "hooks").iterdir() if entry.suffix != ".sample")
-            if (git / "hooks").is_dir()
-            else ()
+        hooks = git_places(found)[1] / "hooks"
+        return names_programs(folder) or (
+            hooks.is_dir() and any(entry.suffix != ".sample" for entry in hooks.iterdir())
         )
-        return names_programs(folder) or any(hooks) or _in_file(git / "config", _REACHING)
     except (OSError, ValueError):
         return True
 
 
-def _git_folder(folder: Path) -> Path | None:
+def nearest_git(folder: Path) -> Path | None:
+    """The ``.git`` that git finds from ``folder`` on upwards, or the bare repository, whether it may be believed or
+    not: one that is no repository is passed over, as git does. Raises OSError, ValueError."""
     for place in (folder, *folder.parents):
-        if (place / ".git").is_dir() or (place / ".git").is_file():
-            return git_places(place)[1]
-        if (place / "HEAD").is_file() and (place / "objects").is_dir():
-            return place  # a bare repository, which may lie in any folder
+        for git in (place / ".git", place):
+            if git.name == ".git" and git.is_file():
+                return git
+            if (git / "HEAD").is_symlink():
+                raise ValueError("a link, which git follows or not")
+            if (git / "HEAD").is_file() and _HEAD.match((git / "HEAD").read_bytes()[:255]):
+                common = git_places(git)[1]
+                if all(os.access(common / name, os.X_OK) for name in ("objects", "refs")):
+                    return git
     return None
 
 
-def git_places(tree: Path) -> tuple[Path, Path]:
-    """Git's own folder of ``tree``, and the one whose configuration counts: others where ``.git`` is a worktree's or
-    submodule's file that says where they are, which is believed. Raises OSError, ValueError."""
-    git = tree / ".git"
-    if not git.is_file():
-        return git, git
-    own = tree / git.read_text("utf-8", "replace")[:4_096].partition("gitdir:")[2].strip()
+_HEAD = re.compile(rb"ref:\s*refs/|[0-9a-fA-F]{40}")
+
+
+def git_places(git: Path) -> tuple[Path, Path]:
+    """Git's own folder behind a ``.git``, and the one whose configuration counts: others where files say where they
+    are, which is believed. Raises OSError, ValueError."""
+    own = git
+    if git.is_file():
+        own = git.parent / git.read_text("utf-8", "surrogateescape")[:4_096].partition("gitdir: ")[2].rstrip("\r\n")
     common = own / "commondir"
-    return own, own / common.read_text("utf-8", "replace")[:4_096].strip() if common.is_file() else own
+    if not common.is_file():
+        return own, own
+    return own, own / common.read_text("utf-8", "surrogateescape")[:4_096].rstrip("\r\n")
 
 
-def _in_file(path: Path, pattern: re.Pattern[bytes] = _PROGRAM) -> bool:
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return False
-    return len(data) > MAX_BYTES or pattern.search(_HARMLESS.sub(b"", data)) is not None
+def descends(git: Path, tree: Path) -> bool:
+    """True where git, asked about ``tree``, may ask in submodules too, although it is told not to: ``.gitmodules`` has
+    the last word. Where that is not there git takes it from the index, which is looked at for a submodule's mode.
+    Raises OSError, ValueError."""
+    file = tree / ".gitmodules"
+    if file.is_file() and not file.is_symlink():
+        settings = read_config(_text_of(file))
+        return not runs_nothing((key, value) for key, value in settings if key.endswith(".ignore"))
+    own = git_places(git)[0]
+    return any(b"\0\0\xe0\0" in index.read_bytes() for index in own.glob("*index*") if index.is_file())
+
+
+def _runs_nothing(file: Path) -> bool:
+    return not (file.is_symlink() or file.exists()) or runs_nothing(read_config(_text_of(file)))
+
+
+def _text_of(file: Path) -> str:
+    """Raises ValueError for what is no file, or a large one."""
+    if not file.is_file() or file.stat().st_size > _LARGEST_CONFIG:
+        raise ValueError("no configuration")
+    return file.read_bytes().decode("utf-8", "surrogateescape")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agent_tui.tools.files.beneath import resolve_from
 from agent_tui.tools.git.repository import names_programs
+from agent_tui.tools.judge.edits import is_session_edit
 from agent_tui.tools.judge.known import DELETERS, HARMLESS_SETTINGS, PRIVILEGED, WRAPPERS, read_by
 from agent_tui.tools.judge.running import acts_beyond, by_the_way, named_files, runs, untrusted_git
 from agent_tui.tools.judge.shell import parse_command
@@ -194,6 +195,11 @@ def _redirects(subject: Subject) -> list[Decision]:
     for redirect in subject.command.redirects:
         if redirect.target.pipe and not redirect.target.text:
             continue  # a here-string whose value is known later: it is only read
+        if redirect.kind == "write":
+            edits = [is_session_edit(subject.standing, path) for path in subject.paths("edit", redirect.target)]
+            if edits and all(edits):
+                decisions.append(replace(ALLOWED, domain="work"))
+                continue
         decisions += subject.on_paths("edit" if redirect.kind == "write" else "read", redirect.target)
     return decisions
 

@@ -14,6 +14,7 @@ from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.git.repository import find_repository, own_git
+from agent_tui.tools.judge.edits import edits_for_session
 from agent_tui.tools.judge.known import (
     CHANGERS,
     COPIERS,
@@ -155,6 +156,8 @@ def runs(subject: Subject) -> Decision:
     if standing.mode in ("accept-edits", "auto") and standing.holds("work"):
         return Decision("allow", domain="work")
     if standing.mode == "auto" and not standing.holds("work") and not need.remotes and not _hidden(subject):
+        return Decision("allow", domain="work")
+    if edits_for_session(subject):
         return Decision("allow", domain="work")
     if standing.mode == "ask" and standing.holds("look") and not _known_to_change(subject):
         return replace(ALLOWED, if_stopped=asked)

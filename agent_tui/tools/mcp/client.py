@@ -48,8 +48,10 @@ class HostClient:
         self,
         on_server: Callable[[protocol.ServerChange], None],
         on_down: Callable[[str], None],
+        start_of: Callable[[str], Awaitable[object]],
         log_file: Path | None,
     ) -> None:
+        self._start_of = start_of
         self._on_server, self._on_down, self._log_file = on_server, on_down, log_file
         self.answers: Ask | None = None
         """Answers what servers ask."""
@@ -165,7 +167,7 @@ class HostClient:
             self._on_server(message)
         elif isinstance(message, protocol.Children):
             self._children = message.pids
-        elif isinstance(message, protocol.Question):
+        elif isinstance(message, protocol.Question | protocol.MayStart):
             self._asked[request] = asyncio.create_task(self._answer(request, message), name=f"ask {message.server}")
         elif isinstance(message, protocol.Withdrawn):
             if (task := self._asked.get(request)) is not None:
@@ -177,11 +179,14 @@ class HostClient:
             elif not future.done():
                 future.set_result(message)
 
-    async def _answer(self, request: int, question: protocol.Question) -> None:
-        """Answers a server's question, for which nothing else of that server runs out of time."""
+    async def _answer(self, request: int, question: protocol.Question | protocol.MayStart) -> None:
+        """Answers whether a server may start, or what it asks: meanwhile nothing else of that server runs out of
+        time."""
         answer: object = Refused("nobody can be asked")
         try:
-            if self.answers is not None:
+            if isinstance(question, protocol.MayStart):
+                answer = await self._start_of(question.server)
+            elif self.answers is not None:
                 with self._patience[question.server].paused():
                     answer = await self.answers(question)
         except ToolError as error:

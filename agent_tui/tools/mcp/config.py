@@ -8,13 +8,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agent_tui.config import McpServer
 from agent_tui.errors import ConfigError
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
+from agent_tui.tools.files.beneath import read_bounded
 from agent_tui.tools.mcp.protocol import ServerState
+from agent_tui.urls import AddressError, parse_url
 
 FILE = ".mcp.json"
 MAX_FILE = 1_000_000
@@ -44,18 +46,27 @@ class Plan:
     required: bool = False
 
 
+class ProjectServers(NamedTuple):
+    """What a project's ``.mcp.json`` says. ``waits`` are those that the user has not accepted, with why they cannot,
+    where that is so; ``problem`` is what is wrong with the file."""
+
+    entries: Mapping[str, Any] = {}
+    waits: Mapping[str, str] = {}
+    problem: str = ""
+
+
 def plan_servers(
-    configured: Mapping[str, McpServer], root: Path, trusted: bool, values: Mapping[str, str] = os.environ
+    configured: Mapping[str, McpServer], root: Path, brought: ProjectServers, values: Mapping[str, str] = os.environ
 ) -> list[Plan]:
-    """All servers by name; the configuration wins over ``.mcp.json``. Servers of a folder that is not trusted are
-    named and left alone. What is wrong with an entry is its plan's detail; nothing is raised."""
+    """All servers by name; the configuration wins over ``.mcp.json``. Servers that were not accepted are named and left
+    alone. What is wrong with an entry is its plan's detail; nothing is raised."""
     plans: dict[str, Plan] = {}
-    entries, problem = _read_file(root / FILE)
-    if problem:
-        plans[FILE] = Plan(FILE, "failed", problem)
-    for name, entry in entries.items():
-        if not trusted:
-            plans[name] = Plan(name, "untrusted", f"from {FILE} of an untrusted folder; run /trust to start it")
+    if brought.problem:
+        plans[FILE] = Plan(FILE, "failed", brought.problem)
+    for name, entry in brought.entries.items():
+        if name in brought.waits:
+            why = brought.waits[name] or "you have not accepted it; run /trust to see and start it"
+            plans[name] = Plan(name, "untrusted", f"from {FILE}: {why}")
             continue
         try:
             plans[name] = _plan(name, _parse(entry), values, root)
@@ -72,13 +83,18 @@ def servers_of(path: Path) -> dict[str, McpServer]:
     entries, problem = _read_file(path)
     if problem or not path.is_file():
         raise ConfigError(f"--mcp-config {path}: {problem or 'no such file'}.")
+    return checked_servers(entries, path.name)
+
+
+def checked_servers(entries: Mapping[str, Any], where: str) -> dict[str, McpServer]:
+    """The servers of entries as in ``.mcp.json``; one that is wrong is a server that failed, which says ``where``."""
     found: dict[str, McpServer] = {}
     for name, entry in entries.items():
         try:
             found[name] = _parse(entry)
         except BadServer as error:
             required = isinstance(entry, dict) and entry.get("required") is True
-            found[name] = Unusable(required=required, why=f"{path.name}: {error}")
+            found[name] = Unusable(required=required, why=f"{where}: {error}")
     return found
 
 
@@ -94,7 +110,19 @@ def _plan(name: str, server: McpServer, values: Mapping[str, str], root: Path) -
     if problem := _contradiction(ready):
         return Plan(name, "failed", problem, required=server.required)
     folder = root / with_home(ready.cwd) if ready.cwd else root
-    return Plan(name, "starting", "", replace(ready, cwd=str(folder)), server.required)
+    url = parse_url(ready.url).text if ready.url else ""
+    return Plan(name, "starting", "", replace(ready, cwd=str(folder), url=url), server.required)
+
+
+def started_by(entry: Any, root: Path) -> tuple[list[str], Path]:
+    """What an entry of ``.mcp.json`` or of the configuration starts: the program with its arguments and the values of
+    its environment, all of which may name files; and the folder it starts in. Nothing where it starts nothing."""
+    try:
+        server = _expanded(_parse(entry), os.environ)
+    except BadServer:
+        return [], root
+    words = [server.command, *server.args, *server.env.values()] if server.command else []
+    return words, root / with_home(server.cwd) if server.cwd else root
 
 
 def may_sign_in(server: McpServer) -> bool:
@@ -108,8 +136,10 @@ def _contradiction(server: McpServer) -> str:
         return "needs command or url"
     if server.command and server.url:
         return "has both command and url"
-    if server.url and not server.url.startswith(("http://", "https://")):
-        return "its url must begin with http:// or https://"
+    try:
+        parse_url(server.url or "https://none")
+    except AddressError as error:
+        return f"its url is not used. {error}"
     if server.type and (server.type == "stdio") != bool(server.command):
         return f"its type {server.type} needs a {'command' if server.type == 'stdio' else 'url'}"
     return ""
@@ -117,13 +147,22 @@ def _contradiction(server: McpServer) -> str:
 
 def _read_file(path: Path) -> tuple[dict[str, Any], str]:
     try:
-        if path.stat().st_size > MAX_FILE:
+        content = read_bounded(path.resolve(), MAX_FILE + 1)
+        if len(content) > MAX_FILE:
             return {}, "larger than 1 MB"
-        data = json.loads(path.read_text("utf-8"))
+        return servers_in(content.decode("utf-8"))
     except FileNotFoundError:
         return {}, ""
     except OSError as error:
         return {}, f"cannot be read: {error.strerror or error}"
+    except UnicodeDecodeError as error:
+        return {}, f"not valid JSON: {error}"
+
+
+def servers_in(text: str) -> tuple[dict[str, Any], str]:
+    """The entries of a text in the format of ``.mcp.json``, or what is wrong with it."""
+    try:
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         return {}, f"not valid JSON: {error}"
     servers = data.get("mcpServers") if isinstance(data, dict) else None

@@ -21,7 +21,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
-from agent_tui.tools.mcp.asking import Ask, Asking, nobody
+from agent_tui.tools.mcp.asking import Asking, Put, nobody
 from agent_tui.tools.mcp.lenient import LenientAnswers, repeats
 from agent_tui.tools.mcp.patience import Patience
 from agent_tui.tools.mcp.protocol import (
@@ -154,17 +154,17 @@ class CallFailed(Exception):
 
 class Connection:
     """``report`` gets each change: a state with its reason and, once connected, what the server offers. ``ask`` hands
-    on what it asks, ``roots`` are the folders that it is told of."""
+    on what it asks, and says before a start whether it may; ``roots`` are the folders that it is told of."""
 
     def __init__(
         self,
         name: str,
         server: McpServer,
         report: Callable[[ServerChange], None],
-        ask: Ask = nobody,
+        ask: Put = nobody,
         roots: Sequence[str] = (),
     ) -> None:
-        self.name, self.server, self._report = name, server, report
+        self.name, self.server, self._report, self._ask = name, server, report, ask
         self._client: Client | None = None
         self._link: Link | None = None
         self._answers: LenientAnswers | None = None
@@ -227,7 +227,7 @@ class Connection:
         self._lost = self._changed = False
         self._why = ""
         self._wake.clear()
-        link = self._link = Link(self.name, self.server, self._ended, self._sse)
+        link = self._link = Link(self.name, self.server, self._ended, self._sse, self._ask)
         connected = False
         self._connecting = True
         try:

@@ -9,18 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_tui.config import McpServer, ToolsConfig
 from agent_tui.errors import AgentError, RequiredServerError, ToolError
 from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import OfferedTool, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits
+from agent_tui.pipes.pipe import Refused
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
+from agent_tui.text.frames import attribute, framed
 from agent_tui.tools.base import Tool
 from agent_tui.tools.mcp.client import Ask, HostClient
-from agent_tui.tools.mcp.config import Plan, may_sign_in, plan_servers
-from agent_tui.tools.mcp.names import PREFIX, no_server, server_group, server_part
+from agent_tui.tools.mcp.config import Plan, ProjectServers, may_sign_in, plan_servers
+from agent_tui.tools.mcp.names import no_server, server_group
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
 from agent_tui.tools.mcp.protocol import (
     CallTool,
@@ -36,19 +39,15 @@ from agent_tui.tools.mcp.protocol import (
     ServerState,
     SignIn,
     SignOut,
+    Start,
     Told,
     ToolAnswer,
 )
-from agent_tui.tools.mcp.tool import (
-    CALL,
-    IMAGES,
-    READ,
-    SEARCH,
-    McpCallTool,
-    McpReadTool,
-    ToolSearchTool,
-    images,
-)
+from agent_tui.tools.mcp.tool import IMAGES, READ_RESOURCE, McpCallTool, McpReadTool, ToolSearchTool, images
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH, server_part, short_name, tool_prefix
+
+if TYPE_CHECKING:
+    from agent_tui.tools.starter import Starter
 
 DEFAULT_WINDOW = 128_000
 """Tokens taken for the window when it is not known."""
@@ -109,15 +108,17 @@ class McpManager:
         servers: Mapping[str, McpServer],
         config: ToolsConfig,
         root: Path,
-        trusted: bool,
+        brought: ProjectServers,
         *,
         log_file: Path | None = None,
         remembered: RememberedOffers | None = None,
         added: Sequence[Path] = (),
+        starter: Callable[[], Starter] | None = None,
     ) -> None:
+        self._starter = starter
         self._config, self._root, self._remembered, self._added = config, root, remembered, added
         self._servers: dict[str, _Server] = {}
-        self._host = HostClient(self._on_server, self._on_down, log_file)
+        self._host = HostClient(self._on_server, self._on_down, self._start_of, log_file)
         self._waiters: list[asyncio.Event] = []
         self._named_late: set[str] = set()
         self._started = False
@@ -126,7 +127,7 @@ class McpManager:
         self._search: list[Tool] = [ToolSearchTool(self._mcp_tools, self._coming, self.settled)]
         self._search.append(McpCallTool(self._mcp_tools))
         self._read = McpReadTool(lambda name: self._named(name).name, self._contents)
-        self._plan(plan_servers(servers, root, trusted))
+        self._plan(plan_servers(servers, root, brought))
 
     def answers_by(self, ask: Ask) -> None:
         """``ask`` answers what servers ask, by their shown names."""
@@ -146,6 +147,17 @@ class McpManager:
         """Name, state and one line about it, of every server there is."""
         return [(s.name, s.state, s.detail) for s in self._servers.values()]
 
+    def known_tools(self) -> dict[str, set[str] | None]:
+        """The tools of every server; None as long as it is not connected."""
+        return {
+            s.name: {tool.tool for tool in s.offer.tools} | {READ_RESOURCE} if s.state == "connected" else None
+            for s in self._servers.values()
+        }
+
+    def offered_tools(self) -> list[tuple[str, str]]:
+        """(name, server) of every tool, as the servers call them and are shown."""
+        return [(tool.tool, s.name) for s in self._servers.values() for tool in s.offer.tools]
+
     def start(self, changed: Callable[[], None]) -> None:
         """Begins to start the servers, in the background. Needs a running event loop."""
         self._changed, self._started = changed, True
@@ -164,12 +176,30 @@ class McpManager:
                 server.offer = read_offer(server.name, offer or Entries(), self._call)
         return known
 
-    def reload(self, servers: Mapping[str, McpServer], trusted: bool) -> None:
-        """Takes another configuration: the folder became trusted, or a file changed."""
-        self._plan(plan_servers(servers, self._root, trusted))
+    def reload(self, servers: Mapping[str, McpServer], brought: ProjectServers) -> None:
+        """Takes another configuration: something else of the project is accepted now. What failed is tried again: its
+        files may have been accepted."""
+        self._plan(plan_servers(servers, self._root, brought))
         if self._started:
+            again = [
+                server for server in self._servers.values() if server.state == "failed" and server.spec is not None
+            ]
             self._serve()
+            for server in again:
+                server.state, server.detail = "starting", ""
+                self._host.reconnect(server.key)
             self._changed()
+
+    async def _start_of(self, name: str) -> object:
+        """How the program of a server is started; why it may not be. Asked before every start, the host's own too."""
+        server = self._servers.get(name)
+        if server is None or server.spec is None or self._starter is None:
+            return Refused("nobody knows it any more")
+        spec, starter = server.spec, self._starter()
+        try:
+            return Start(*await asyncio.to_thread(starter.server, spec.command or "", spec.args, spec.env, spec.cwd))
+        except ToolError as error:
+            return Refused(str(error))
 
     async def reconnect(self, name: str) -> str:
         """Connects to a server anew; returns a line saying how that ended. Raises AgentError for an unknown name."""
@@ -319,7 +349,7 @@ class McpManager:
 
     def _named(self, name: str) -> _Server:
         """The server that is called so, also as the names of its tools have it. Raises ToolError."""
-        called = name.removeprefix(PREFIX)
+        called = short_name(name)
         found = (s for s in self._servers.values() if called in (s.key, s.name, server_part(s.name)))
         if (server := next(found, None)) is None:
             raise ToolError(no_server(name))
@@ -337,7 +367,7 @@ class McpManager:
     def coming(self, tool: str) -> str:
         """Returns the server that a tool called so would be of, while that is still starting; else an empty text."""
         names = (s.name for s in self._servers.values() if s.state == "starting")
-        return next((name for name in names if tool.startswith(f"{PREFIX}{server_part(name)}__")), "")
+        return next((name for name in names if tool.startswith(tool_prefix(name))), "")
 
     def tools(self) -> list[Tool]:
         """Every tool that can be called, deferred ones and those that reach them and resources included."""
@@ -371,8 +401,12 @@ class McpManager:
         return [
             SystemBlock(
                 "servers",
-                f'<mcp_server name="{server.name}">\n(The server says this of the use of its tools; it does not '
-                f"speak for the user.)\n{server.offer.instructions}\n</mcp_server>",
+                framed(
+                    "mcp_server",
+                    "(The server says this of the use of its tools; it does not speak for the user.)\n"
+                    f"{server.offer.instructions}",
+                    attribute("name", server.name),
+                ),
                 server_group(server.name),
                 server.name,
             )

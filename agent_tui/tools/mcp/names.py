@@ -1,27 +1,19 @@
-"""Names, descriptions and schemas of MCP servers, made safe: for providers, for permission rules and for the screen."""
+"""Descriptions and schemas of MCP servers, made safe: for providers and for the screen."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from typing import Any
 
 from agent_tui.models.messages import Metadata
 from agent_tui.models.tool_schemas import sound_schema
 from agent_tui.text.clean import plain, plain_line
 
-PREFIX = "mcp__"
-NAME_LIMIT = 64
-"""Characters of a tool's name that every provider takes; of the kinds letters, digits, ``_`` and ``-``."""
-
-SERVER_LIMIT = 24
 DESCRIPTION_LIMIT = 2_000
 SCHEMA_LIMIT = 40_000
 """Characters of one tool's schema; what is longer is offered without its details."""
 
 _DEPTH = 40
-_BAD = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def no_server(server: str) -> str:
@@ -32,24 +24,6 @@ def no_server(server: str) -> str:
 def server_group(server: str) -> str:
     """The child rows of ``/context`` that are a server's."""
     return f"mcp:{plain_line(server, 60)}"
-
-
-def server_part(server: str) -> str:
-    """The server's part of its tools' names: without ``__`` or ``_`` at its end, so that no other passes for it."""
-    name = re.sub(r"_{2,}", "_", _BAD.sub("_", server)).strip("_")
-    if name == server and len(name) <= SERVER_LIMIT:
-        return name
-    return f"{name[: SERVER_LIMIT - 7].rstrip('_')}-{_digest(server, 6)}"
-
-
-def tool_name(server: str, tool: str) -> str:
-    """``mcp__server__tool``; where that has to be changed or cut, a digest keeps it unique and always the same."""
-    start = f"{PREFIX}{server_part(server)}__"
-    name = _BAD.sub("_", tool)
-    if name == tool and tool and len(start) + len(tool) <= NAME_LIMIT:
-        return start + tool
-    room = NAME_LIMIT - len(start) - 9
-    return f"{start}{name[:room]}-{_digest(tool, 8)}"
 
 
 def safe_schema(schema: Any) -> Metadata:
@@ -78,7 +52,3 @@ def _walk(value: Any, depth: int) -> Any:
     if isinstance(value, str) and (not value.isascii() or not value.isprintable()):
         return plain(value, DESCRIPTION_LIMIT)
     return value
-
-
-def _digest(text: str, length: int) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()[:length]

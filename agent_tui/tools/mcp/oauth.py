@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthRegistrationError
@@ -37,7 +37,7 @@ from agent_tui.providers.secrets import redact
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.mcp.config import may_sign_in
 from agent_tui.tools.mcp.tokens import Tokens
-from agent_tui.tools.urls import is_local_name, parse_url
+from agent_tui.urls import parse_url
 
 log = logging.getLogger("agent_tui.host")
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL + 1)  # it logs answers with tokens in them
@@ -87,16 +87,12 @@ def checked_address(address: str, server_url: str) -> str:
     except ToolError as error:
         raise SignInError(f"it names a wrong address for the sign-in: {error}") from error
     same = (url.scheme, url.host, url.port) == (own.scheme, own.host, own.port)
-    loopback = _is_loopback(url.host) and _is_loopback(own.host)
+    loopback = url.loopback and own.loopback
     if url.scheme != "https" and not (same or loopback):
         raise SignInError(f"it names an address for the sign-in that is not https: {url.scheme}://{url.host}")
     if own.public and not url.public:
         raise SignInError(f"it names an address for the sign-in in a private network: {url.host}")
     return url.text
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or (host.startswith("127.") and is_local_name(host))
 
 
 def _read(model: type[M], value: object) -> M | None:
@@ -397,7 +393,7 @@ class SignIn:
         wanted = self._server.callback_port
         with suppress(ValueError):
             kept = (await self._tokens.get(identity(self._name, self._server))).get("redirect", "")
-            earlier = urlsplit(str(kept)).port or 0
+            earlier = parse_url(str(kept)).port if kept else 0
         for port in dict.fromkeys((wanted,) if wanted else (earlier, 0)):
             try:
                 listening = await asyncio.start_server(self._browser, "127.0.0.1", port, limit=REQUEST)

@@ -261,6 +261,21 @@ class Told:
     text: str
 
 
+@dataclass(slots=True, frozen=True)
+class MayStart:
+    """Before each start of a server's program. Answered with Start, or Refused and why it may not be started."""
+
+    server: str
+
+
+@dataclass(slots=True, frozen=True)
+class Start:
+    """The absolute program, and all of its environment."""
+
+    program: str
+    environment: dict[str, str]
+
+
 Question = Elicit | Sample
 
 
@@ -274,6 +289,7 @@ TO_HOST = Language(
         "prompt": FillPrompt,
         "elicited": Elicited,
         "sampled": Sampled,
+        "start": Start,
         "refused": Refused,
         "sign_in": SignIn,
         "paste": Paste,
@@ -292,6 +308,7 @@ FROM_HOST = Language(
         "refused": Refused,
         "elicit": Elicit,
         "sample": Sample,
+        "may_start": MayStart,
         "withdrawn": Withdrawn,
     }
 )

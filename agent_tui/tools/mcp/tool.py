@@ -18,11 +18,11 @@ from agent_tui.text.clean import pictured, pictured_line, plain, plain_line, pro
 from agent_tui.text.numbers import plural
 from agent_tui.tools.arguments import INTEGER, TEXT, parameters, parse_arguments, validate
 from agent_tui.tools.base import Intent, ServerTool, Tool, ToolContext, ToolOutcome
-from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_group, tool_name
+from agent_tui.tools.mcp.names import DESCRIPTION_LIMIT, safe_schema, server_group
 from agent_tui.tools.mcp.protocol import Image, ToolAnswer, ToolEntry
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH, tool_name
 from agent_tui.tools.output import cap
 
-SEARCH, CALL, READ = "tool_search", "mcp_call", "mcp_read"
 READ_RESOURCE = "read_resource"
 """What stands in rules for reading any resource of a server."""
 DEFAULT_RESULTS = 5

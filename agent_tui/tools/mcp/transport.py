@@ -13,11 +13,9 @@ import json
 import logging
 import os
 import re
-import shutil
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -34,11 +32,13 @@ from pydantic import ValidationError
 
 from agent_tui.config import McpServer
 from agent_tui.paths import user_paths
+from agent_tui.pipes.pipe import Refused
 from agent_tui.providers import net
 from agent_tui.providers.net import BoundError, LineBuffer, Unpacker
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.mcp.config import may_sign_in
 from agent_tui.tools.mcp.oauth import Bearer
+from agent_tui.tools.mcp.protocol import MayStart, Start
 from agent_tui.tools.mcp.tokens import Tokens
 from agent_tui.tools.sandbox.start import starter
 
@@ -200,11 +200,18 @@ class ErrorOutput(asyncio.Protocol):
         return next((line for line in reversed(lines) if line), "")
 
 
-class Link:
-    """The way to one server, by ``sse`` where that is so. ``status`` is the HTTP status of the newest answer, where
-    there is one."""
+class NotStartedError(Exception):
+    """The program does not let a server start; the text says why."""
 
-    def __init__(self, name: str, server: McpServer, ended: Callable[[], None], sse: bool) -> None:
+
+class Link:
+    """The way to one server, by ``sse`` where that is so; ``ask`` says whether its program may start.
+    ``status`` is the HTTP status of the newest answer, where there is one."""
+
+    def __init__(
+        self, name: str, server: McpServer, ended: Callable[[], None], sse: bool, ask: Callable[[MayStart], Any]
+    ) -> None:
+        self._ask = ask
         self._name, self._server, self._ended, self._by_sse = name, server, ended, sse
         self._bearer = Bearer.of(Tokens(user_paths().data), name, server) if may_sign_in(server) else None
         self.errors = ErrorOutput()
@@ -234,16 +241,12 @@ class Link:
     @asynccontextmanager
     async def _stdio(self) -> AsyncGenerator[TransportStreams, None]:
         server = self._server
-        # A folder that does not exist and a program that is not there are told as what they are.
-        program = shutil.which(server.command or "", path=server.env.get("PATH"))
-        if program is None and server.cwd is not None and "/" in (server.command or ""):
-            program = shutil.which(str(Path(server.cwd) / (server.command or "")))
-        if program is None:
-            there = Path(server.cwd or "", server.command or "").is_file()
-            raise PermissionError(server.command) if there else FileNotFoundError(server.command)
-        supervisor, *arguments = starter("supervise", {"quiet": True}, [server.command or "", *server.args])
+        start = await self._ask(MayStart(self._name))
+        if not isinstance(start, Start):
+            raise NotStartedError(start.error if isinstance(start, Refused) else "nobody says that it may start")
+        supervisor, *arguments = starter("supervise", {"quiet": True}, [start.program, *server.args])
         parameters = StdioServerParameters(
-            command=supervisor, args=arguments, env=server.env, cwd=server.cwd, encoding_error_handler="replace"
+            command=supervisor, args=arguments, env=start.environment, cwd=server.cwd, encoding_error_handler="replace"
         )
         stderr = await self.errors.open()
         bound_lines()
@@ -324,11 +327,8 @@ class Link:
     def _reason(self, error: BaseException) -> str:
         error = _first(error)
         server = self._server
-        if isinstance(error, FileNotFoundError):
-            missing = server.cwd if server.cwd is not None and not Path(server.cwd).is_dir() else server.command
-            return f"{missing}: no such program or folder"
-        if isinstance(error, PermissionError):
-            return f"{server.command} is not executable"
+        if isinstance(error, NotStartedError):
+            return str(error)
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and timed_out(error)):
             return f"no answer within {server.timeout:g} s (raise its `timeout` to wait longer){self._said()}"
         if server.url:

@@ -14,9 +14,11 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from agent_tui.config import PermissionMode
+from agent_tui.models.events import RuleOffer
 from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.beneath import has_other_names, is_read_only, is_within
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.git.repository import starts_when_fetched
@@ -33,6 +35,10 @@ NOTHING_HOLDS = Holding()
 
 _REACH: tuple[PermissionMode, ...] = ("plan", "ask", "accept-edits", "auto")
 """The modes, by how much runs unasked in them."""
+
+
+_HELD_BY_RULES = frozenset(("edit", "read", "network", "bash", "outside"))
+"""Tools whose rules for a session hold whatever is read meanwhile."""
 
 
 class Permissions(Standing):
@@ -54,6 +60,9 @@ class Permissions(Standing):
         super().__init__(place, given, holding)
         self.tells_hosts_apart, self._remotes = holding.tells_hosts_apart, remotes
         self.can_ask, self.reach = can_ask, reach or SessionReach()
+        self.files = FileAccess(
+            self.folders, self.denies_sending, self.rules.denied_patterns, lambda path: self.attached([path])
+        )
         self._when_changed: list[Callable[[], None]] = []
 
     def change_mode(self, mode: PermissionMode) -> None:
@@ -65,13 +74,32 @@ class Permissions(Standing):
     def when_mode_changes(self, changed: Callable[[], None]) -> None:
         self._when_changed.append(changed)
 
-    def allow_for_session(self, text: str) -> None:
-        """Allows what a rule says until the program ends: edits, folders outside the project, hosts, tools."""
-        tool = parse_rule(text).tool
-        if tool.startswith("mcp__"):
-            self.reach.grant(tool)
-        else:
-            self.rules.allow_for_session(text)
+    def accept(self, offer: RuleOffer) -> None:
+        """Puts the rules of an offer in force: remembered for the project, or until the program ends."""
+        if offer.lasts == "project":
+            self.rules.remember(offer.rules)
+            return
+        for text in offer.rules:
+            if parse_rule(text).tool in _HELD_BY_RULES:
+                self.rules.allow_for_session(text)
+            else:  # a host or a server: what is read from outside later calls such a yes into question
+                self.reach.grant(text)
+
+    @property
+    def for_session(self) -> list[str]:
+        """The rules that hold until the program, or the session, ends."""
+        return [*self.rules.for_session, *self.reach.grants]
+
+    def forget_for_session(self, text: str) -> bool:
+        """Takes such a rule out of force; False when there is none like it."""
+        return self.reach.revoke(text) or self.rules.forget_for_session(text)
+
+    def after(self, offer: RuleOffer) -> Permissions:
+        """A copy that judges as if an offer had been accepted; nothing is stored."""
+        other = copy(self)
+        other.rules, other.reach = self.rules.scratch(), self.reach.scratch()
+        other.accept(offer)
+        return other
 
     def session_folders(self) -> list[Path]:
         """The folders of the project, each named by a rule of its own, in which all may be changed until the program
@@ -99,10 +127,11 @@ class Permissions(Standing):
     def network_rules(self, command: str, hosts: Sequence[str] = ()) -> list[str]:
         """The rules that would let a command reach what it names, or the ``hosts`` it was kept from; one for the
         registries where it names none."""
-        wanted = [host for host in hosts_named(command) or hosts if not is_registry(host)]
+        named = hosts_named(command) or hosts
+        wanted = [f"network({host})" for host in named if not is_registry(host)]
         if wanted and not self.tells_hosts_apart():
             return []
-        return [f"network({host})" for host in wanted[:2]] or ["network(registries)"]
+        return wanted + ["network(registries)"] * (len(wanted) < len(named) or not named)
 
     def _names_for(self, intent: Intent) -> list[str]:
         """The rules that name all that a call of our own tools would change, where all of it is protected."""
@@ -153,14 +182,12 @@ class Permissions(Standing):
             return Decision("deny", PLAN_REASON, _not_known_to_look(tool))
         if asks:
             return Decision("ask", RULE_ASKS, patterns=[])
-        if declared or rules.for_every_call("allow", tool) or rules.for_server("allow", called, whole=False):
+        if declared or rules.for_every_call("allow", tool) or rules.for_server("allow", called):
             return ALLOWED
-        return self.reach.call(tool, called, self.mode in ("accept-edits", "auto"), rules.has_consent(called.server))
+        return self.reach.call(tool, called)
 
     def passed(self, tool: str, intent: Intent, decision: Decision) -> None:
         """A call may run now, the user's yes included."""
-        if decision.action == "ask" and decision.grants:
-            self.reach.grant(decision.grants)
         outside = [path for path in intent.paths if self._is_outside(path)] if intent.kind == "read" else []
         left = intent.kind == "command" and decision.domain == "free" and self.holds("work")
         self.reach.passed(intent, outside, left)
@@ -304,7 +331,7 @@ class Permissions(Standing):
         return all(is_within(path, [*self.folders, *self._readable]) for path in paths)
 
     def _network(self, tool: str, url: str) -> Decision:
-        from agent_tui.tools.urls import parse_url
+        from agent_tui.urls import parse_url
 
         def matching(which: Which) -> Rule | None:
             return self.rules.for_tool(which, tool, lambda rule: url_matches(rule.pattern, url))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from agent_tui.models.session import SessionState
 from agent_tui.text.clean import pictured_line
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.rules.decision import ALLOWED, Decision
-from agent_tui.tools.urls import Url
+from agent_tui.urls import BARE_HOST, Url, hosts_in, urls_in
 
 PLAIN_TARGET = 200
 """Characters of a path on a host that the project's files name; what is longer has to stand there itself."""
@@ -27,19 +28,8 @@ _SEARCH_SECONDS = 3.0
 _KEPT = 200
 """Hosts, and things that were read, that a session keeps."""
 
-_URL_HOST = re.compile(r"https?://([A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9])", re.IGNORECASE)
-# Without a scheme only with an ending that no file has: `setup.py` and `README.md` are hosts, too.
-_BARE_HOST = re.compile(
-    r"(?<![\w@./:-])((?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|io|dev|app))(?![\w-]|\.\w)", re.IGNORECASE
-)
 _HOST = re.compile(r"[a-z0-9.-]+")
 _PLAIN = re.compile(r"[\w.-]+")
-
-
-def hosts_in(text: str) -> list[str]:
-    """The hosts that a text names, in small letters, each once."""
-    found = [match[1].lower() for pattern in (_URL_HOST, _BARE_HOST) for match in pattern.finditer(text)]
-    return list(dict.fromkeys(host.removeprefix("www.") for host in found))
 
 
 def without_hosts(text: str, known: Container[str]) -> str:
@@ -48,9 +38,16 @@ def without_hosts(text: str, known: Container[str]) -> str:
     def disarmed(match: re.Match[str]) -> str:
         if match[1].lower().removeprefix("www.") in known:
             return match[0]
-        return re.sub("^http", "hxxp", match[0], flags=re.IGNORECASE).replace(".", "[.]")
+        return match[0].replace(".", "[.]")
 
-    return _BARE_HOST.sub(disarmed, _URL_HOST.sub(disarmed, text))
+    pieces: list[str] = []
+    end = 0
+    for start, stop, url in urls_in(text):
+        if url.login or url.host.removeprefix("www.") not in known:
+            written = re.sub("^http", "hxxp", text[start:stop], flags=re.IGNORECASE)
+            pieces += [text[end:start], written.replace(".", "[.]")]
+            end = stop
+    return re.sub(BARE_HOST, disarmed, "".join([*pieces, text[end:]]), flags=re.IGNORECASE)
 
 
 class ProjectHosts:
@@ -98,6 +95,12 @@ class SessionReach:
         self._read: list[str] = []
         self._granted: dict[str, list[str]] = {}
 
+    def scratch(self) -> SessionReach:
+        """A copy, with grants of its own."""
+        other = copy(self)
+        other._granted = dict(self._granted)
+        return other
+
     def name(self, own_words: str) -> None:
         """The user wrote this themselves: hosts named in it are known from now on."""
         self._hosts = list(dict.fromkeys([*self._hosts, *hosts_in(own_words)]))[-_KEPT:]
@@ -120,6 +123,15 @@ class SessionReach:
         """The user said yes to this, for as long as the session lasts."""
         self._granted[key] = list(self._read)
 
+    @property
+    def grants(self) -> list[str]:
+        """What the user said yes to."""
+        return list(self._granted)
+
+    def revoke(self, key: str) -> bool:
+        """Takes such a yes back; False where there is none."""
+        return self._granted.pop(key, None) is not None
+
     def granted(self, key: str, *, leaves: bool = False, but: str = "") -> bool:
         """Returns whether the user said yes to this; where something ``leaves`` the machine, after all that was read
         but ``but``."""
@@ -127,10 +139,10 @@ class SessionReach:
         return before is not None and (not leaves or set(self._others(but)) <= set(before))
 
     def load(self, state: SessionState, first: bool = False) -> None:
-        """Another session is in force. The ``first`` one: what was said while it was being opened is for it."""
-        said = self._hosts if first else []
+        """Another session is in force. For the ``first`` one is what was said and read while it was being opened."""
+        said, read = (self._hosts, self._read) if first else ([], [])
         self._hosts = list(dict.fromkeys([*state.named_hosts, *said]))
-        self._read, self._granted = list(state.read_outside), {}
+        self._read, self._granted = list(dict.fromkeys([*state.read_outside, *read])), {}
 
     def kept(self, state: SessionState) -> SessionState:
         """``state`` with what has to be known when the session is opened again."""
@@ -148,7 +160,7 @@ class SessionReach:
         why = f"after {since}" if known else "which neither you nor the project's files mention"
         why += f", after {since}" if since and not known else ""
         reason = f"fetches from {host}, {why}"
-        return Decision("ask", reason, patterns=[rule], grants=rule)
+        return Decision("ask", reason, patterns=[rule], session=[rule])
 
     def search(self, url: Url) -> Decision:
         """Decides on a search at the user's own endpoint that no rule speaks of: a query tells it something, too."""
@@ -156,31 +168,20 @@ class SessionReach:
             return ALLOWED
         since = self.since()
         reason = f"sends what is searched to {url.host}{f', after {since}' if since else ''}"
-        return Decision("ask", reason, patterns=[SEARCH_TOOL], grants=SEARCH_TOOL)
+        return Decision("ask", reason, patterns=[SEARCH_TOOL], session=[SEARCH_TOOL])
 
-    def call(self, name: str, called: ServerTool, reads_unasked: bool, has_consent: bool) -> Decision:
-        """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it.
-        ``reads_unasked``: in this mode tools that only look need no question of their own; ``has_consent``: a rule says
-        the server may be used."""
-        server, own = pictured_line(called.server), _answer_of(called)
+    def call(self, name: str, called: ServerTool) -> Decision:
+        """Decides on a call of an MCP server's tool that no rule speaks of; ``name`` is what the model calls it."""
+        own = _answer_of(called)
         since = self.since(own) if called.open_world else ""
-        rule = rule_of(called)
-        rules = [rule] if is_plain(called.server, called.tool) else []
-        after = f", after {since}" if since else ""
-        if called.only_looks and reads_unasked:
-            consent = f"mcp({called.server})"
-            if not since and (has_consent or self.granted(consent)):
-                return ALLOWED
-            if self.granted(rule, leaves=True, but=own):
-                return ALLOWED
-            if since:
-                reason = f"a tool of the MCP server {server} that may reach other systems{after}"
-                return Decision("ask", reason, patterns=rules, grants=rule)
-            reason = f"uses the MCP server {server}; yes allows all its read-only tools"
-            return Decision("ask", reason, patterns=[consent] if is_plain(called.server) else [], grants=consent)
-        if self.granted(name, leaves=called.open_world, but=own):
+        rule = rule_of(called) if is_plain(called.server, called.tool) else name
+        rules = [rule, *([f"mcp({called.server})"] if is_plain(called.server) else [])]
+        if any(self.granted(each, leaves=called.open_world, but=own) for each in rules):
             return ALLOWED
-        return Decision("ask", f"a tool of the MCP server {server}{after}", patterns=rules or [name], session=[name])
+        reason = f"a tool of the MCP server {pictured_line(called.server)}"
+        if since:
+            reason += f" that may reach other systems, after {since}" if called.only_looks else f", after {since}"
+        return Decision("ask", reason, patterns=[rule], session=rules)
 
     def passed(self, intent: Intent, outside: Iterable[Path], left_sandbox: bool) -> None:
         """A call may run: notes what it reads of outside the project."""

@@ -15,6 +15,9 @@ from agent_tui.tools.sandbox.policy import DOMAINS, Domain
 Action = Literal["allow", "ask", "deny"]
 
 CHANGES_FILE, CREATES_FILE = "changes a file", "creates a file"
+MOST_REASONS = 8
+"""Of a line of many commands so many are named with their reasons."""
+
 PLAN_REASON = "plan mode is read-only"
 RULE_ASKS = "a rule says to ask"
 
@@ -34,14 +37,14 @@ class RemoteGit:
 @dataclass(slots=True, frozen=True)
 class Decision:
     """``reason`` is for the user, ``message`` for the model when the call is denied. ``patterns`` are the rules that
-    an answer "always" adds; empty where nothing may be remembered. ``session`` are rules that may be added until the
-    program ends. ``domain`` is that of the sandbox in which a
+    allow all of it together, for good; empty where that cannot be. ``session`` are rules of which each allows all of it
+    until the program ends. ``domain`` is that of the sandbox in which a
     command runs, at once or once it was asked about; ``network``: it needs to reach out of it. ``if_stopped`` is the
     question for a command that runs unasked in ``look``, asked only when the sandbox stopped what it did there: after a
     yes it runs again in the question's domain. Nothing it did in ``look`` stays, so nothing is done twice.
     ``remotes`` are the git commands of the line that talk to a remote: the line itself runs in ``domain``, and these
-    alone outside of it, as they stand here and with options of our own. ``grants`` is what a yes allows until the
-    session ends. ``shows`` is what a command could read, once the user said yes, though a rule denies it."""
+    alone outside of it, as they stand here and with options of our own. ``shows`` is what a command could read, once
+    the user said yes, though a rule denies it."""
 
     action: Action
     reason: str = ""
@@ -52,7 +55,6 @@ class Decision:
     network: bool = False
     if_stopped: Decision | None = None
     remotes: tuple[RemoteGit, ...] = ()
-    grants: str = ""
     shows: str = ""
 
 
@@ -83,15 +85,15 @@ def _asked(asked: Sequence[Decision], together: Decision) -> Decision:
     reasons = sorted(dict.fromkeys(decision.reason for decision in asked), key=lambda why: RULE_ASKS not in why)
     rememberable = all(decision.patterns for decision in asked)
     patterns = list(dict.fromkeys(p for d in asked for p in d.patterns)) if rememberable else []
-    session = asked[0].session if len(asked) == 1 else []
+    session = [rule for rule in asked[0].session if all(rule in decision.session for decision in asked)]
     domain = max((together.domain, *(decision.domain for decision in asked)), key=DOMAINS.index)
-    return replace(
-        together, action="ask", reason="; ".join(reasons[:3]), patterns=patterns, session=session, domain=domain
-    )
+    more = [f"and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
+    reason = "; ".join([*reasons[:MOST_REASONS], *more])
+    return replace(together, action="ask", reason=reason, patterns=patterns, session=session, domain=domain)
 
 
 def denied_by(rule: Rule) -> Decision:
-    text = rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})"
+    text = rule.written
     return Decision(
         "deny", f"the rule {text} denies it", f"Refused: the user's rule {text} denies this. Do not retry it."
     )

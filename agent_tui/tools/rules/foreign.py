@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
+from typing import TypeAlias
 
 from agent_tui.errors import ConfigError
 from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
+from agent_tui.tools.files.beneath import read_bounded
+from agent_tui.tools.mcp_names import is_mcp_name, with_all_tools
 from agent_tui.tools.rules.standing import Which
 
 _NOT_HERE = frozenset({"notebookedit", "slashcommand", "toolsearch", "lsp"})
-"""Tools that a list may name and nothing here can be."""
+
+
+def is_not_here(tool: str) -> bool:
+    """Returns whether it is a tool that a list may name and nothing here can be."""
+    return re.sub(r"[^a-z]", "", tool.lower()) in _NOT_HERE
 
 
 _USED = frozenset({"permissions", "hooks", "$schema"})
@@ -31,6 +38,11 @@ class ForeignRules:
     rules: list[tuple[Which, str, str]] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
 
+    def joined(self, other: ForeignRules) -> ForeignRules:
+        """These and then others."""
+        more = [rule for rule in other.rules if rule not in self.rules]
+        return ForeignRules([*self.rules, *more], [*self.unused, *other.unused])
+
     def become(self, other: ForeignRules) -> None:
         """They were read again."""
         self.rules, self.unused = other.rules, other.unused
@@ -40,25 +52,44 @@ class ForeignRules:
         return [(which, rule) for which, rule, _ in self.rules if which != "allow"]
 
 
-def foreign_rules(folders: Sequence[Path]) -> ForeignRules:
-    """The rules in settings of other agents below the folders. Reads files; nothing is raised."""
+Accepts: TypeAlias = Callable[[str, Which, str], bool]
+"""Whether a rule counts: the file it is in, below the project, and what it says."""
+
+
+def foreign_rules(
+    folder: Path, accepts: Accepts | None = None, also: Iterable[tuple[str, Which, str]] = ()
+) -> ForeignRules:
+    """The rules in settings of other agents below a folder, as far as they are accepted, and those that hold ``also``.
+    Reads files; nothing is raised."""
     found = ForeignRules()
-    for file in (folder / place for folder in folders for place in CLAUDE_SETTINGS):
-        shown = plain_line(str(file.relative_to(file.parents[1])), 200)
-        settings = _read(file, shown, found)
+    for place in CLAUDE_SETTINGS:
+        source = place.as_posix()
+        settings = _read(folder / place, source, found)
         permissions = settings.get("permissions")
         permissions = permissions if isinstance(permissions, dict) else {}
-        for which, name in _named(permissions):
+        named = [each for each in _named(permissions) if accepts is None or accepts(source, *each)]
+        named += [(which, name) for where, which, name in also if where == source]
+        for which, name in named:
             try:
-                rules = [(which, rule, shown) for rule in _checked(name)]
+                rules = [(which, rule, source) for rule in _checked(name)]
                 found.rules += [each for each in rules if each not in found.rules]
             except ConfigError:
-                found.unused.append(f"{shown}: {which} {plain_line(name, 100)}")
+                found.unused.append(f"{source}: {which} {plain_line(name, 100)}")
         other = [*(key for key in settings if key not in _USED)]
         other += [f"permissions.{key}" for key in permissions if key not in ("allow", "ask", "deny")]
         if other:
-            found.unused.append(f"{shown}: {plain_line(', '.join(other), 300)}")
+            found.unused.append(f"{source}: {plain_line(', '.join(other), 300)}")
     return found
+
+
+def rules_of_settings(text: str) -> list[tuple[Which, str]]:
+    """The rules in the text of such a file, as they are written there."""
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    permissions = settings.get("permissions") if isinstance(settings, dict) else None
+    return [*_named(permissions)] if isinstance(permissions, dict) else []
 
 
 def _named(permissions: dict[str, object]) -> Iterator[tuple[Which, str]]:
@@ -85,7 +116,7 @@ def _read(file: Path, shown: str, found: ForeignRules) -> dict[str, object]:
     try:
         if not file.is_file() or file.stat().st_size > LARGEST:
             return {}
-        value = json.loads(file.read_text("utf-8", "replace"))
+        value = json.loads(read_bounded(file.resolve(), LARGEST).decode("utf-8", "replace"))
     except (OSError, ValueError, RecursionError) as error:
         found.unused.append(f"{shown}: cannot be read ({plain_line(str(error), 100)})")
         return {}
@@ -121,10 +152,10 @@ def parts_of(text: str) -> list[str]:
 def _own_rule(name: str, pattern: str | None) -> str | None:
     from agent_tui.tools.aliases import own_name  # most starts have no such rules
 
-    if re.sub(r"[^a-z]", "", name.lower()) in _NOT_HERE:
+    if is_not_here(name):
         return None
-    if name.startswith("mcp__"):
-        return name if name.count("__") > 1 else f"{name}__*"
+    if is_mcp_name(name):
+        return with_all_tools(name)
     tool = own_name(name)
     if pattern is None or pattern in ("", "*"):
         return tool

@@ -16,14 +16,23 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from agent_tui.errors import ConfigError, ToolError
 from agent_tui.records import dataclass
 from agent_tui.tools.files.walk import Glob
 from agent_tui.tools.git.repository import find_repository
-from agent_tui.tools.urls import parse_url
+from agent_tui.tools.mcp_names import (
+    is_mcp_name,
+    server_part,
+    short_name,
+    split_tool_name,
+    tool_name,
+    with_all_tools,
+)
 from agent_tui.tools.word_sets import word_set
+from agent_tui.urls import parse_place, parse_url
 
 _RULE = re.compile(r"([A-Za-z_*][\w.*:-]*)(?:\((.*)\))?", re.DOTALL)
 
@@ -38,9 +47,34 @@ class Rule:
     def names(self, tool: str) -> bool:
         """Returns whether the rule is about ``tool``. Those of MCP servers may be named without what they begin
         with."""
-        if fnmatch.fnmatchcase(tool, self.tool):
+        if fnmatch.fnmatchcase(tool, with_all_tools(self.tool) if is_mcp_name(self.tool) else self.tool):
             return True
-        return "__" in self.tool and tool.startswith("mcp__") and fnmatch.fnmatchcase(tool[len("mcp__") :], self.tool)
+        return is_mcp_name(tool) and "__" in self.tool and fnmatch.fnmatchcase(short_name(tool), self.tool)
+
+    @property
+    def of_servers(self) -> bool:
+        """True for a rule about tools of MCP servers and about nothing else."""
+        return self.tool == "mcp" or "__" in self.tool
+
+    @property
+    def written(self) -> str:
+        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
+
+    def names_server(self, server: str) -> bool:
+        """Returns whether it is about a server, or tools of it, whatever those are."""
+        if self.tool == "mcp":
+            parts = (self.pattern or "*").split(".")
+            starts = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+            return any(fnmatchcase(server, start) for start in starts)
+        return any(fnmatchcase(name, split_tool_name(self.tool)[0]) for name in (server, server_part(server)))
+
+    def names_call(self, server: str, tool: str) -> bool:
+        """Returns whether it is about a tool of a server, whichever of their names it is written with."""
+        if self.tool == "mcp":
+            return any(fnmatchcase(name, self.pattern or "*") for name in (server, f"{server}.{tool}"))
+        if self.names(tool_name(server, tool)):
+            return True
+        return self.of_servers and self.names_server(server) and fnmatchcase(tool, split_tool_name(self.tool)[1] or "*")
 
 
 def parse_rule(text: str) -> Rule:
@@ -112,9 +146,9 @@ def path_matches(pattern: str | None, path: Path, root: Path) -> bool:
 def covers(pattern: str | None, path: Path, root: Path) -> bool:
     """Returns whether a resolved path matches, or a folder that it lies in: what is said against a folder is said
     against all in it."""
-    if path_matches(pattern, path, root):
-        return True
-    return any(path_matches(pattern, folder, root) for folder in path.parents if folder not in (root, *root.parents))
+    around = (root, *root.parents)
+    below = takewhile(lambda folder: folder not in around, path.parents)
+    return path_matches(pattern, path, root) or any(path_matches(pattern, folder, root) for folder in below)
 
 
 def _matches_behind_link(start: Path, rest: str, path: Path) -> bool:
@@ -138,6 +172,17 @@ def plain_start(pattern: str) -> str:
     return "/".join(plain)
 
 
+@lru_cache(512)
+def host_pattern(written: str) -> tuple[str, int | None]:
+    """The pattern of a host as hosts are spelled where they are judged, and the port it is for."""
+    wild = "*." if written.startswith("*.") else ""
+    try:
+        place = parse_place(written.removeprefix(wild))
+    except ToolError:
+        return written.lower(), None
+    return wild + place.host, place.written_port
+
+
 def url_matches(pattern: str | None, url: str) -> bool:
     """Returns whether a URL is on the host of the pattern: ``docs.python.org``, ``*.python.org``,
     ``docs.python.org/3/*``. A scheme in front is taken and must match then."""
@@ -148,8 +193,11 @@ def url_matches(pattern: str | None, url: str) -> bool:
     except ToolError:
         return False
     scheme, separator, rest = pattern.rpartition("://")
-    host, slash, path = rest.partition("/")
-    if (separator and scheme != parsed.scheme) or not fnmatch.fnmatchcase(parsed.host, host.lower().strip()):
+    place, slash, path = rest.partition("/")
+    host, port = host_pattern(place.strip())
+    if (separator and scheme.lower() != parsed.scheme) or port not in (None, parsed.port):
+        return False
+    if not fnmatch.fnmatchcase(parsed.host, host):
         return False
     return not slash or path in ("", "*") or fnmatch.fnmatchcase(parsed.target, "/" + path)
 
@@ -158,11 +206,12 @@ PATH_TOOLS = word_set("read write edit apply_patch list glob grep")
 PATTERNED = PATH_TOOLS | word_set("bash outside fetch network mcp")
 """Tools whose rules may have a pattern. ``outside`` is ``bash`` where it asks to leave the sandbox, ``network`` are
 hosts that commands in it may reach: a name, or ``registries`` for where packages come from; ``mcp`` the tools of MCP
-servers: ``mcp(server.tool)``, ``mcp(server.*)``."""
+servers: ``mcp(server)``, ``mcp(server.tool)``, ``mcp(server.*)``."""
 
-KNOWN = PATTERNED | word_set(
-    "todo subagent skill jobs ask present_plan recall web_search tool_search mcp_call mcp_read"
-)
+BUILTIN = PATH_TOOLS | word_set("bash fetch todo subagent skill jobs ask present_plan recall web_search")
+"""The tools that a session has without MCP servers."""
+
+KNOWN = PATTERNED | BUILTIN | word_set("tool_search mcp_call mcp_read")
 
 
 def checked_rules(texts: Iterable[str], key: str) -> list[Rule]:

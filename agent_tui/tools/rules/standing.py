@@ -3,9 +3,10 @@ those remembered for the project, and those that hold until the program ends."""
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Literal, Self
@@ -14,6 +15,7 @@ from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.records import dataclass
 from agent_tui.tools.base import ServerTool
 from agent_tui.tools.files.beneath import has_other_names, is_within
+from agent_tui.tools.mcp_names import split_tool_name
 from agent_tui.tools.rules.decision import (
     ALLOWED,
     CHANGES_FILE,
@@ -31,12 +33,13 @@ from agent_tui.tools.rules.rule import (
     changed,
     checked_rules,
     checked_servers_tools,
-    command_matches,
     configuration,
     covers,
+    host_pattern,
     parse_rule,
     path_matches,
 )
+from agent_tui.tools.sandbox.places import HOME_PROTECTED, home
 from agent_tui.tools.sandbox.policy import Domain, Masks, Network
 from agent_tui.tools.sandbox.protected import is_protected, led_to
 
@@ -71,10 +74,19 @@ class SessionRules:
         for which, text in given.remembered:
             self._list(which).append(parse_rule(text))
         self._own = [parse_rule(rule) for rule in config.allow if rule not in given.brought]
+        self._given = [*self._deny, *self._ask, *self._allow]
         self._looking_tools = checked_servers_tools(config.mcp_read_only, "permissions.mcp_read_only")
         self._session: list[Rule] = []
         self._begun: Configuration | None = None
         self._bound: dict[Rule, Configuration] = {}
+
+    def scratch(self) -> SessionRules:
+        """A copy, of which nothing is stored."""
+        other = copy(self)
+        other._save = lambda rule, which: None
+        other._deny, other._ask, other._allow = [*self._deny], [*self._ask], [*self._allow]
+        other._session, other._bound = [*self._session], dict(self._bound)
+        return other
 
     # What is added and taken away
 
@@ -101,6 +113,7 @@ class SessionRules:
     def allow_for_session(self, text: str) -> None:
         """Allows what a rule says until the program ends."""
         rule = parse_rule(text)
+        self._bound[rule] = configuration(self._root)
         if rule not in self._session:
             self._session.append(rule)
 
@@ -111,7 +124,7 @@ class SessionRules:
     @property
     def for_session(self) -> list[str]:
         """The rules that hold until the program ends."""
-        return [rule.tool if rule.pattern is None else f"{rule.tool}({rule.pattern})" for rule in self._session]
+        return [rule.written for rule in self._session]
 
     def session_edits(self) -> list[str]:
         """The patterns of those that let files be changed."""
@@ -138,8 +151,9 @@ class SessionRules:
         return {"deny": self._deny, "ask": self._ask, "allow": self._allow}[which]
 
     def for_tool(self, which: Which, tool: str, matches: Callable[[Rule], bool]) -> Rule | None:
-        """The first that names ``tool`` and satisfies ``matches``."""
-        return next((rule for rule in self.of(which) if rule.names(tool) and matches(rule)), None)
+        """The first that names ``tool`` and satisfies ``matches``; what allows may be a rule of the session's."""
+        rules = self._granted if which == "allow" else self.of(which)
+        return next((rule for rule in rules if rule.names(tool) and matches(rule)), None)
 
     def for_every_call(self, which: Which, tool: str) -> Rule | None:
         """The first that names ``tool`` and nothing in particular."""
@@ -171,20 +185,36 @@ class SessionRules:
         read = (rule for rule in self._deny if _is_about(rule, "grep", "read") or rule.names("read"))
         return [rule.pattern for rule in read if rule.pattern is not None]
 
-    def for_server(self, which: Which, called: ServerTool, whole: bool = True) -> Rule | None:
-        """The first ``mcp(server.tool)`` about a tool; ``whole``: also one that names just its server."""
-        name = f"{called.server}.{called.tool}"
+    def for_server(self, which: Which, called: ServerTool) -> Rule | None:
+        """The first about a tool of an MCP server."""
+        rules = self._granted if which == "allow" else self.of(which)
+        return next((rule for rule in rules if rule.names_call(called.server, called.tool)), None)
 
-        def meant(pattern: str | None) -> bool:
-            if pattern is None or pattern == called.server:
-                return pattern is None or whole
-            return "." in pattern and command_matches(pattern, name)
+    def idle(self, servers: Mapping[str, Collection[str] | None]) -> list[str]:
+        """A line for each rule on MCP servers that the user gave and that is about none of these, or none of their
+        tools. A server's tools are None as long as nobody knows them."""
+        lines: list[str] = []
+        for rule in [rule for rule in self._given if rule.of_servers and rule.tool.strip("*_") and rule.pattern != "*"]:
+            named = [name for name in servers if rule.names_server(name)]
+            tools = [(name, tool) for name in named for tool in servers[name] or ()]
+            unknown = [name for name in named if servers[name] is None]
+            if not named and (rule.tool != "mcp" or rule.pattern is not None):
+                near = difflib.get_close_matches(_server_of(rule), list(servers), n=1, cutoff=0.6)
+                known = f"did you mean {near[0]}?" if near else f"there is {', '.join(servers) or 'none'}"
+                lines.append(f"the rule {rule.written} names no MCP server: {known}")
+            elif not unknown and not any(rule.names_call(*tool) for tool in tools):
+                of = [tool for _, tool in tools]
+                near = difflib.get_close_matches(rule.written.rpartition(".")[2].strip("()"), of, n=1, cutoff=0.6)
+                lines.append(
+                    f"the rule {rule.written} names no tool of {', '.join(named)}"
+                    + (f": did you mean {near[0]}?" if near else "")
+                )
+        return lines
 
-        return next((rule for rule in self.of(which) if rule.tool == "mcp" and meant(rule.pattern)), None)
-
-    def has_consent(self, server: str) -> bool:
-        """Returns whether a rule says that the tools of an MCP server may look."""
-        return any(rule.tool == "mcp" and rule.pattern == server for rule in self._allow)
+    def waiting(self, servers: Collection[str]) -> list[str]:
+        """A line for each such rule about these servers, which are not connected."""
+        found = [(rule, name) for rule in self._given if rule.of_servers for name in servers if rule.names_server(name)]
+        return [f"the rule {rule.written} waits for {name}, which is not connected" for rule, name in found]
 
     def only_looks(self, tool: str) -> bool:
         """Returns whether the user declares that a tool of an MCP server only looks."""
@@ -192,7 +222,7 @@ class SessionRules:
 
     def for_host(self, host: str) -> bool | None:
         """Returns whether commands may reach a host; None where no rule names it."""
-        return self._of_network(lambda pattern: bool(pattern) and fnmatch.fnmatchcase(host, pattern.lower()))
+        return self._of_network(lambda pattern: bool(pattern) and fnmatch.fnmatchcase(host, host_pattern(pattern)[0]))
 
     def for_registries(self) -> bool | None:
         """The same of where packages come from."""
@@ -217,6 +247,10 @@ class SessionRules:
 def _is_about(rule: Rule, tool: str, kind: str) -> bool:
     # A patch creates files too: what is said of ``write`` holds for it.
     return rule.names(tool) or rule.tool == kind or (tool == "apply_patch" and rule.tool == "write")
+
+
+def _server_of(rule: Rule) -> str:
+    return (rule.pattern or "").partition(".")[0] if rule.tool == "mcp" else split_tool_name(rule.tool)[0]
 
 
 def _removed(rules: list[Rule], text: str) -> bool:
@@ -291,6 +325,16 @@ class Standing:
         """Returns whether a rule denies reading a file, by this name or, with hard links, by another."""
         return self.rules.denies_reading(path) or self._is_other_name(path)
 
+    def denies_sending(self, path: Path) -> bool:
+        """The same for what is read without a call: the other names may be anywhere, and the disk is looked at now."""
+        if self.rules.denies_reading(path):
+            return True
+        if not self.rules.denied_patterns() or not has_other_names(path):
+            return False
+        self.denied.look_again()
+        found = self.denied.find(None)
+        return path in found.paths or bool(found.incomplete)
+
     def _is_other_name(self, path: Path) -> bool:
         if not self.rules.denied_patterns() or not has_other_names(path):
             return False
@@ -364,7 +408,8 @@ class Standing:
         folders = [folder for folder in self.folders if path.is_relative_to(folder)]
         shortest = min((path.relative_to(folder) for folder in folders), key=lambda p: len(p.parts), default=path)
         led = [place for folder in folders for place in led_to(folder)]
-        return is_protected(shortest) or is_within(path, [*self._protected, *led])
+        owned = [home() / name for name in HOME_PROTECTED] if home() in folders else []
+        return is_protected(shortest) or is_within(path, [*self._protected, *led, *owned])
 
     def guards(self, tool: str) -> bool:
         """Returns whether a rule denies, or asks about, anything that a command could do: it has to be understood

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from typing import Literal
 
 from agent_tui.errors import ToolError
 from agent_tui.paths import private_dir
+from agent_tui.pipes.programs import find_program
+from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.network import SessionNetwork
 from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, free
@@ -144,7 +145,7 @@ PATIENCE = 10.0
 """Seconds one trial may take; it takes a tenth of one."""
 
 PROGRAMS = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin:/home/linuxbrew/.linuxbrew/bin"
-"""Where a backend's program may be: never in a folder that PATH names first and others may write."""
+"""Where a backend's program may be, whatever PATH says."""
 
 _TRIAL = r"""
 import os, socket, sys
@@ -218,15 +219,13 @@ def _trial(backend: Backend, domain: Domain, folder: Path, shared: SessionNetwor
         with backend.wrap(
             command, domain, policy, project, {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}
         ) as launch:
-            done = subprocess.run(
+            done = run(
                 launch.argv,
-                env=launch.env,
+                launch.env,
                 cwd=project,
                 pass_fds=launch.pass_fds,
-                stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=PATIENCE,
-                check=False,
             )
         could = set(done.stdout.decode("utf-8", "replace").splitlines())
         if not received():
@@ -280,4 +279,4 @@ def _listening(path: Path) -> Iterator[tuple[list[str], Callable[[], bool]]]:
 
 def find(program: str) -> str | None:
     """A backend's program, in places that belong to the system."""
-    return shutil.which(program, path=PROGRAMS)
+    return find_program(program, {"PATH": PROGRAMS})

@@ -10,13 +10,12 @@ from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from agent_tui.pipes.programs import whole_git_config
+from agent_tui.text.secrets import MIN_LENGTH, holds_secret, names_account, without_keys
 from agent_tui.tools.sandbox.policy import NO_SECRETS, Secrecy
 
 _TAIL = 20_000
 """Characters at the end of an output that are looked at."""
-
-MIN_SECRET = 8
-"""Shorter values of configured keys are not looked for inside others: they would match ordinary words."""
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -50,34 +49,6 @@ ONLINE_CACHES = _pairs("CARGO_HOME=cargo GOMODCACHE=go-mod GRADLE_USER_HOME=grad
 # CDPATH would let `cd src` lead out of the project; with PWD `cd ..` would follow links backwards.
 _MISLEADING = frozenset({"CDPATH", "PWD", "OLDPWD"})
 
-_SECRET_WORDS = frozenset(
-    (
-        *("key", "keys", "apikey", "apikeys", "token", "tokens", "secret", "secrets", "password", "passwords"),
-        *("passwd", "passphrase", "pass", "pwd", "credential", "credentials", "creds", "auth", "authorization"),
-        *("bearer", "cookie", "cookies", "pat", "dsn", "jwt", "signature", "webhook", "sshpass", "otp", "totp", "pin"),
-        *("netrc", "pgpass"),
-    )
-)
-_SECRET_PARTS = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|ACCESS_?ID|CONNECTION_?STRING")
-_CLOUD = re.compile(
-    r"(?:AWS|AZURE|ARM|GCP|GCLOUD|CLOUDSDK|GOOGLE|DIGITALOCEAN|HEROKU|VAULT|CONSUL|NOMAD|ALICLOUD|ALIBABA|OCI|IBMCLOUD|"
-    r"OP_SESSION|BW_SESSION|RCLONE_CONFIG|KUBECONFIG|DOCKER_CONFIG|DOCKER_AUTH|CLOUDFLARE|CF|FLY|VERCEL|NETLIFY|PULUMI|"
-    r"SNOWFLAKE|DATABRICKS|TWILIO|STRIPE|SENDGRID|MAILGUN|NETRC|PGPASSFILE|ACTIONS_ID|ACTIONS_RUNTIME)(?:_|$)"
-)
-_KNOWN = frozenset(
-    (
-        *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PAGER", "GOOGLE_CLOUD_PROJECT", "CLOUDSDK_PYTHON", "GPG_TTY"),
-        *("FLYCTL_INSTALL", "XKB_DEFAULT_LAYOUT", "TOKENIZERS_PARALLELISM", "PYTHON_KEYRING_BACKEND", "LS_COLORS"),
-        *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "SSH_ASKPASS_REQUIRE"),
-    )
-)
-"""Names that look secret and are not."""
-
-_LOGIN = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-_PRIVATE = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY|^(?:sk|rk|gsk|xai|ghp|gho|ghs|ghu|glpat|xox[abpr]|hf|npm|pypi)[-_][\w-]{16,}"
-    r"|^github_pat_\w{20,}|^AKIA[0-9A-Z]{16}$|^AIza[\w-]{30,}|^eyJ[\w-]{10,}\.[\w-]{10,}\."
-)
 _PLAIN = re.compile(r"|\d{1,6}|true|false|yes|no|on|off|auto|always|never", re.IGNORECASE)
 
 _LISTED = re.compile(
@@ -113,24 +84,17 @@ _LISTED = re.compile(
 """Names of the variables that a command in a sandbox gets, as far as their values are no secrets. What is an
 application's own is not among them, whatever it is called."""
 
-_PASSED = re.compile(
-    r"(?i)(?:password|passwd|passphrase|secret|token|(?<![a-z])(?:pass|pwd|key|sig|signature|auth))=[^\s&;,]"
-)
 _RANDOM = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[A-Za-z0-9+_=-]{24,}")
 """Values that look secret: what follows a telling name, and letters and figures as no word has them."""
 
 
 def is_secret(name: str, value: str, secrets: Collection[str] = ()) -> bool:
     """Returns whether a variable is kept from children. ``secrets`` are the keys that are configured, by value."""
-    if any(value == secret or (len(secret) >= MIN_SECRET and secret in value) for secret in secrets if secret):
+    if any(value == secret or (len(secret) >= MIN_LENGTH and secret in value) for secret in secrets if secret):
         return True
-    if _PRIVATE.search(value) or _LOGIN.search(value) or _PASSED.search(value):
+    if holds_secret(value):
         return True
-    if name in _KNOWN or _PLAIN.fullmatch(value):
-        return False
-    upper = name.upper()
-    words = re.split(r"[^A-Za-z0-9]+", name.lower())
-    return bool(_SECRET_WORDS.intersection(words) or _SECRET_PARTS.search(upper) or _CLOUD.match(upper))
+    return names_account(name) and _PLAIN.fullmatch(value) is None
 
 
 def child_env(environ: Mapping[str, str], closed: bool = False, secrecy: Secrecy = NO_SECRETS) -> dict[str, str]:
@@ -146,7 +110,13 @@ def child_env(environ: Mapping[str, str], closed: bool = False, secrecy: Secrecy
             return False
         return not is_secret(name, value, secrets)
 
-    return {name: value for name, value in environ.items() if stays(name, value)} | QUIET
+    kept = {name: value for name, value in environ.items() if stays(name, value)}
+    for name, key in environ.items():
+        at = name.removeprefix("GIT_CONFIG_KEY_")
+        value = kept.get(f"GIT_CONFIG_VALUE_{at}", "")
+        if at != name and (is_secret(key.lower(), value, secrets) or without_keys(value) != value):
+            kept.pop(name, None)
+    return whole_git_config(environ, kept) | QUIET
 
 
 def missed(output: str, environ: Mapping[str, str], given: Mapping[str, str]) -> list[str]:

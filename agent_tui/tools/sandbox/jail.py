@@ -19,8 +19,8 @@ from typing import Literal
 from agent_tui.config import SandboxConfig
 from agent_tui.hardening import hide_memory
 from agent_tui.paths import with_home
+from agent_tui.pipes.programs import keep_out_of
 from agent_tui.tools.git.remotes import Remotes
-from agent_tui.tools.git.repository import outside_path
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.attempts import Attempts
 from agent_tui.tools.sandbox.box import Sandbox, probe
@@ -98,6 +98,9 @@ class Jail:
             loopback=config.loopback,
             hidden=tuple(hidden),
         )
+        folders = self._base.folders
+        spared = [places.home() / name for name in places.PROGRAMS_OF_HOME] if places.home() in folders else ()
+        keep_out_of((*folders, *self._base.private), spared, self.expects("work"))
         self._private_tmp = PrivateTmp(Path(os.path.realpath(self._base.temporary)), self.shows)
         self._sharing = threading.Lock()
         self._shared: SessionNetwork | None = None
@@ -129,6 +132,7 @@ class Jail:
                 _probed[key] = probe(self.cache / "sandbox", self.config.mode)
                 log.info("Sandbox: %s (%s)", _probed[key].name, "; ".join(_probed[key].failed) or "holds")
             self.sandbox = self.sandbox or _probed[key]
+            keep_out_of((), held=self.holds("work"))
             return self.sandbox
 
     def holds(self, domain: Domain) -> bool:
@@ -197,7 +201,7 @@ class Jail:
     def _prepare(self) -> None:
         with contextlib.suppress(OSError):
             self._base.prepare()
-            write_git_config(self._git_config, outside_path(self._base.folders))
+            write_git_config(self._git_config)
 
     def masks(self, domain: Domain, masks: Masks) -> bool:
         """Returns whether a command of ``domain`` is kept from all of these, as far as was tried by now."""

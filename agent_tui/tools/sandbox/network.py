@@ -21,12 +21,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from agent_tui.paths import with_home
+from agent_tui.pipes.start import run
 from agent_tui.tools.sandbox.start import starter
-from agent_tui.tools.urls import is_public
 from agent_tui.tools.word_sets import word_set
+from agent_tui.urls import AddressError, Url, is_public, parse_place, parse_url, urls_in
 
 log = logging.getLogger(__name__)
 
@@ -64,13 +65,11 @@ def session_network() -> SessionNetwork | None:
     with ours:
         try:
             with theirs:
-                done = subprocess.run(
+                done = run(
                     starter("share", {"to": theirs.fileno()}, []),
                     pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=MAKING_PATIENCE,
-                    check=False,
                 )
             _, fds, _, _ = socket.recv_fds(ours, 1, 3)
         except (OSError, subprocess.SubprocessError) as error:
@@ -112,7 +111,6 @@ _FILES = (
     *("~/.npmrc", "~/.yarnrc", "~/.yarnrc.yml", "~/.cargo/config.toml", "~/.cargo/config", "~/.condarc"),
     *("~/.bundle/config", "~/.gemrc", "~/.m2/settings.xml", "~/.config/pip/config", "~/.config/go/env"),
 )
-_URL = re.compile(r"https?://(?:[^@/\s'\"]*@)?(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(?::(\d{1,5}))?")
 _MOST = 200_000
 
 
@@ -158,9 +156,7 @@ def _in_file(path: Path) -> tuple[tuple[str, int], ...]:
 
 
 def _places(text: str) -> Iterator[tuple[str, int]]:
-    for match in _URL.finditer(text):
-        scheme = match.group(0).partition(":")[0]
-        yield match.group(1).strip("[]").lower(), int(match.group(2) or (443 if scheme == "https" else 80))
+    return ((url.host, url.port) for _, _, url in urls_in(text))
 
 
 MOST = 64
@@ -172,7 +168,6 @@ _PIECE = 1 << 16
 _PORTS = (80, 443)
 _OF_THIS_CONNECTION = ("proxy-", "connection:", "host:", "keep-alive:", "upgrade:")
 _REQUEST = re.compile(r"(?P<method>[A-Z]+) (?P<target>[!-~]+) (?P<version>HTTP/1\.[01])")
-_PLACE = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?", re.ASCII)
 _FIELD = re.compile(r"[\w!#$%&'*+.^`|~-]+:[^\x00-\x08\x0a-\x1f\x7f]*", re.ASCII)
 
 
@@ -238,17 +233,15 @@ class HostProxy:
         line, *fields = head.decode("latin-1").split("\r\n")[:-2]
         request, length = _REQUEST.fullmatch(line), _length(fields)
         tunnel = request is not None and request["method"] == "CONNECT"
-        parts = urlsplit(f"//{request['target']}" if tunnel else request["target"]) if request is not None else None
-        host = (parts.hostname or "").rstrip(".").lower() if parts is not None else ""
-        plain = parts is not None and _PLACE.fullmatch(parts.netloc) and (tunnel or parts.scheme == "http")
-        if request is None or parts is None or not host or not plain or length is None:
+        url = _asked_for(request["target"], tunnel) if request is not None else None
+        if request is None or url is None or length is None:
             await _say(
                 writer,
                 "400 Bad Request",
                 "agent-tui: the sandbox's proxy takes only CONNECT and plain http:// requests",
             )
             return
-        port = parts.port or (443 if tunnel else 80)
+        host, port = url.host, url.written_port or (443 if tunnel else 80)
         if not self._granted(host, port):
             self._refused.append((time.monotonic(), host))
             await _say(
@@ -268,10 +261,8 @@ class HostProxy:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
                 kept = [f for f in fields if not f.lower().startswith(_OF_THIS_CONNECTION)]
-                name = (f"[{host}]" if ":" in host else host) + (f":{port}" if port != 80 else "")
-                path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-                first = f"{request['method']} {f'http://{name}' if proxied else ''}{path} {request['version']}"
-                own = [f"Host: {name}", "Connection: close", *proxied]
+                first = f"{request['method']} {url.origin if proxied else ''}{url.target} {request['version']}"
+                own = [f"Host: {url.place}", "Connection: close", *proxied]
                 far_writer.write("\r\n".join([first, *own, *kept, "", ""]).encode("latin-1"))
             await _both_ways(reader, writer, far_reader, far_writer, None if tunnel else length)
         finally:
@@ -293,13 +284,14 @@ class HostProxy:
                 with contextlib.suppress(OSError):
                     return (*await asyncio.open_connection(address, port, limit=HEAD), [])
             raise OSError(f"none of its {len(addresses)} addresses answers")
-        parts = urlsplit(proxy if "//" in proxy else f"http://{proxy}")
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise OSError("the proxy that the environment names is not one of HTTP")
-        login = [f"{unquote(parts.username)}:{unquote(parts.password or '')}"] if parts.username else []
-        fields = [f"Proxy-Authorization: Basic {b64encode(text.encode()).decode()}" for text in login]
+        try:
+            way = parse_url(proxy if "//" in proxy else f"http://{proxy}", login=True)
+        except AddressError as error:
+            raise OSError(f"the proxy that the environment names is not used. {error}") from None
+        login = ":".join(unquote(word) for word in [*way.login.split(":", 1), ""][:2])
+        fields = [f"Proxy-Authorization: Basic {b64encode(login.encode()).decode()}"] if way.login else []
         reader, writer = await asyncio.open_connection(
-            parts.hostname, parts.port or 80, limit=HEAD, ssl=True if parts.scheme == "https" else None
+            way.host, way.written_port or 80, limit=HEAD, ssl=True if way.scheme == "https" else None
         )
         if not tunnel:
             return reader, writer, fields or ["Proxy-Connection: close"]
@@ -321,6 +313,15 @@ class HostProxy:
         if len(public) < len(addresses) and not self._own(host, port):
             raise OSError("it leads to a private address")
         return addresses
+
+
+def _asked_for(target: str, tunnel: bool) -> Url | None:
+    """What a request to the proxy asks for; None for what it does not take."""
+    try:
+        url = parse_place(target) if tunnel else parse_url(target)
+    except AddressError:
+        return None
+    return url if url.scheme == "http" else None
 
 
 def _length(fields: Sequence[str]) -> int | None:

@@ -25,9 +25,9 @@ from agent_tui.tools.sandbox.protected import is_protected
 from agent_tui.tools.word_sets import word_set
 
 NAMES = word_set(
-    "build dist target out _build coverage htmlcov test-results __pycache__ .pytest_cache .mypy_cache .ruff_cache .tox "
-    ".nox .hypothesis .eggs *.egg-info .nyc_output .next .nuxt .svelte-kit .turbo .parcel-cache .gradle .cache "
-    "cmake-build-* .zig-cache zig-out dist-newstyle .stack-work bazel-*"
+    "build dist target out _build coverage htmlcov test-results __pycache__ .pytest_cache .mypy_cache .ruff_cache "
+    ".tox .nox .hypothesis .benchmarks .eggs *.egg-info .nyc_output .next .nuxt .svelte-kit .turbo .parcel-cache "
+    ".gradle .cache cmake-build-* .zig-cache zig-out dist-newstyle .stack-work bazel-*"
 )
 """What only builds, tests and caches make."""
 

@@ -132,11 +132,14 @@ _OWN_STORE = frozenset({".git", ".hg", ".svn"})
 PROTECTED = (*sorted(set(root_places()) - _OWN_STORE), ".hg/hgrc")
 """What makes git, an editor, a shell or an agent run something later, relative to a project."""
 
+PROGRAMS_OF_HOME = (".local/bin", "bin", ".cargo/bin", ".pyenv", ".nvm")
+"""Where a user's own programs lie, which are theirs to start also where the home itself is the project."""
+
 HOME_PROTECTED = (
+    *PROGRAMS_OF_HOME,
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile"),
     *(".zlogin", ".zlogout", ".inputrc", ".xprofile", ".xinitrc", ".xsession", ".pam_environment", ".pythonrc"),
-    *(".local/bin", "bin", ".cargo/bin", ".pyenv", ".nvm", ".gitconfig", ".tmux.conf", ".screenrc", ".emacs"),
-    ".emacs.d",
+    *(".gitconfig", ".tmux.conf", ".screenrc", ".emacs", ".emacs.d"),
 )
 """The same, where the home itself is the project."""
 

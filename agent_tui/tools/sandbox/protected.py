@@ -14,7 +14,9 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from agent_tui.paths import with_home
-from agent_tui.tools.git.repository import as_config, config_lines, find_git, git_places, listed
+from agent_tui.pipes.programs import find_program
+from agent_tui.tools.git.configuration import as_config, config_of
+from agent_tui.tools.git.repository import git_places, listed
 
 FOLDERS = frozenset(
     {
@@ -99,14 +101,12 @@ KEPT = re.compile(
 """Keys whose values neither run anything nor let anyone in."""
 
 _FRESH = 300.0
-_VALUE = re.compile(r'([\w-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^#;]*)')
 _MAX_BYTES = 200_000
 _INCLUDES = 5
 
 
-def write_git_config(target: Path, path: str) -> None:
-    """Writes what is kept of the user's configuration to ``target``, unless that was done lately; ``path`` are the
-    folders in which git is. Raises OSError."""
+def write_git_config(target: Path) -> None:
+    """Writes what is kept of the user's configuration to ``target``, unless that was done lately. Raises OSError."""
     try:
         if time.time() - target.stat().st_mtime < _FRESH:
             return
@@ -114,7 +114,7 @@ def write_git_config(target: Path, path: str) -> None:
         pass
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # It names files to include at most, so reading it runs nothing.
-    found = listed([find_git(None, path) or "git", "config", "--global", "--includes"], env) or ()
+    found = listed([find_program("git") or "git", "config", "--global", "--includes"], env) or ()
     temporary = target.with_name(f"{target.name}.{os.getpid()}")
     kept = as_config((key, value) for key, value in found if KEPT.fullmatch(key.lower()))
     temporary.write_text(kept, "utf-8", "surrogateescape")
@@ -125,7 +125,7 @@ def led_to(folder: Path) -> list[Path]:
     """Places in ``folder``, a worktree, that git's configuration names: the folder of hooks and files to include. Read
     as data, no git is asked; what a condition would leave out is in it, too."""
     try:
-        own, common = git_places(folder)
+        own, common = git_places(folder / ".git")
     except (OSError, ValueError):
         return []
     base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
@@ -141,13 +141,10 @@ def _follow(file: Path, folder: Path, found: set[Path], depth: int) -> None:
             text = opened.read(_MAX_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return
-    for section, _, line in config_lines(text.replace("\\\n", "")):
-        value = _VALUE.match(line)
-        if value is None:
-            continue
-        named = with_home(value[2].strip().strip('"'))
-        if section == "core" and value[1].lower() == "hookspath":
+    for key, value in config_of(text):
+        named = with_home(value)
+        if key == "core.hookspath":
             found.add(Path(os.path.normpath(folder / named)))
-        elif section.startswith("include") and value[1].lower() == "path" and depth:
+        elif key.startswith(("include.", "includeif.")) and key.endswith(".path") and depth:
             found.add(Path(os.path.normpath(file.parent / named)))
             _follow(file.parent / named, folder, found, depth - 1)

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import marshal
 import os
-import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from agent_tui.pipes.programs import find_program
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -51,11 +52,16 @@ def packed(spec: Mapping[str, object]) -> str:
 def shell(command: str) -> tuple[list[str], int | None]:
     """The process that runs a command line of any size, and a descriptor that it has to be given for it, which the
     caller closes."""
-    program, data = shutil.which("bash") or "/bin/sh", os.fsencode(command)
+    program, data = shell_program(), os.fsencode(command)
     if len(data) <= MAX_ARGUMENT:
         return [program, "-c", command], None
     fd = as_file(data)
     return [program, "-c", f'eval "$(cat /dev/fd/{fd})"'], fd
+
+
+def shell_program() -> str:
+    """The shell that runs lines of commands."""
+    return find_program("bash") or "/bin/sh"
 
 
 def confined(spec: Mapping[str, object], command: Sequence[str]) -> list[str]:

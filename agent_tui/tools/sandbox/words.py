@@ -11,6 +11,7 @@ from pathlib import Path
 from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.policy import Domain, Loopback, Network, network_words
+from agent_tui.urls import urls_in
 
 _WORDS = r"permission denied|operation not permitted|read-only file system"
 _CODES = r"\b(?:EACCES|EPERM|EROFS)\b"
@@ -218,7 +219,6 @@ _SOCKET = re.compile(
 _IN_PYTHON = re.compile(r"socket\.socket|create_server|_socket\.")
 _PORT = re.compile(r":(\d{2,5})\b(?![:.]\d)|\bport:? (\d{2,5})\b")
 _HOST = re.compile(r"(?<![\w.@<-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}(?![\w.(-])", re.IGNORECASE)
-_URL_HOST = re.compile(r"https?://(?:[^@/\s'\"]*@)?([A-Za-z0-9.-]+)")
 _NO_HOSTS = re.compile(
     r"\.(?:py|js|mjs|cjs|ts|rs|go|rb|java|c|h|log|json|toml|lock|txt|md|sh|so)$|^node\.|^pip\._", re.I
 )
@@ -229,14 +229,17 @@ _A_SOCKET = "to open a socket"
 @dataclass(slots=True, frozen=True)
 class Stopped:
     """``what`` it wants, in words that follow "wants": ``to write build/``. ``network``: it needs to reach out;
-    ``hosts`` are those it named. ``socket``: a unix socket is all it wants. ``rules`` would let commands write there
-    until the program ends."""
+    ``hosts`` are those it named. ``socket``: a unix socket is all it wants. ``writes``, ``ports``: it
+    wants to write, to open or reach a port or a socket; ``rules`` would let commands write there until the program
+    ends."""
 
     what: str
     network: bool = False
     hosts: tuple[str, ...] = ()
     socket: bool = False
     rules: tuple[str, ...] = ()
+    writes: bool = False
+    ports: bool = False
 
 
 def stopped(
@@ -251,6 +254,7 @@ def stopped(
         _written(attempts, root, _refusals(tail, succeeded)) if attempts is not None else _said(tail, succeeded)
     ):
         wanted.append(f"to write {written}")
+    ports = False
     unreached = [line for line in tail.split("\n") if _UNREACHED.search(line)]
     hosts = tuple(dict.fromkeys(host for line in unreached for host in _hosts(line)))[:3]
     if unreached:
@@ -258,10 +262,33 @@ def stopped(
     elif not succeeded and (line := _socket_line(tail)):
         port = _PORT.search(line)
         wanted.append(f"to open port {port.group(1) or port.group(2)}" if port else _A_SOCKET)
+        ports = True
     elif not succeeded and serving and (line := next(filter(_NOBODY.search, tail.split("\n")), "")):
         port = _PORT.search(line)
         wanted.append(f"to reach port {port.group(1) or port.group(2)}" if port else "to reach a port")
-    return Stopped(" and ".join(wanted), bool(unreached), hosts, wanted == [_A_SOCKET]) if wanted else None
+        ports = True
+    if not wanted:
+        return None
+    alone = wanted == [_A_SOCKET]
+    return Stopped(" and ".join(wanted), bool(unreached), hosts, alone, writes=bool(written), ports=ports)
+
+
+_LEAVINGS = re.compile(
+    r"\.benchmarks|\.coverage(\..*)?|\.hypothesis|\.testmondata.*|\.nyc_output|\.stestr|\.phpunit\.result.*|__pycache__"
+)
+"""What test programs keep for their next run, at the end of one that is over by then."""
+
+
+def _is_leaving(path: Path) -> bool:
+    return any(_LEAVINGS.fullmatch(part) for part in path.parts)
+
+
+def not_kept(attempts: Mapping[Path, bool], root: Path) -> list[str]:
+    """A line for what a test program that did its work could not keep for its next run."""
+    found = [path.relative_to(root) for path in attempts if path.is_relative_to(root) and _is_leaving(path)]
+    names = sorted({next(part for part in path.parts if _LEAVINGS.fullmatch(part)) for path in found})
+    names = [name for name in names if name != "__pycache__"]
+    return [f"[sandbox: {', '.join(names)} not kept: this ran only looking, and is complete]"] if names else []
 
 
 def _refusals(tail: str, succeeded: bool) -> list[str] | None:
@@ -273,13 +300,13 @@ def _refusals(tail: str, succeeded: bool) -> list[str] | None:
 
 
 def _written(attempts: Mapping[Path, bool], root: Path, refusals: Sequence[str] | None) -> str:
-    """The paths as the user is told of them. Caches that could not be written stop few programs, and what a program
-    that ended well only tried to lock stops none."""
+    """The paths as the user is told of them. Caches and what is kept of a test run stop few programs that could not
+    write them, and what a program that ended well only tried to lock stops none."""
     by_first: dict[str, list[str]] = {}
     for path, folder in attempts.items():
         inside = path.is_relative_to(root)
         name = path.relative_to(root).as_posix() if inside else str(path)
-        if _CACHE.search(name) and not any(name in line for line in refusals or ()):
+        if (_CACHE.search(name) or _is_leaving(path)) and not any(name in line for line in refusals or ()):
             continue
         if refusals is None and path.name == "index.lock":
             continue
@@ -311,5 +338,5 @@ def _socket_line(tail: str) -> str:
 
 
 def _hosts(line: str) -> list[str]:
-    found = [*_URL_HOST.findall(line), *_HOST.findall(line)]
+    found = [*(url.host for _, _, url in urls_in(line)), *_HOST.findall(line)]
     return [host.lower() for host in found if "." in host and not _NO_HOSTS.search(host)][:1]

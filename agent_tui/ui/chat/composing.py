@@ -15,6 +15,7 @@ from agent_tui.ui.chat.view import Part
 from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
+    from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.chat.view import MainView
 
@@ -68,7 +69,7 @@ class Pasting(Part):
         """Text from the terminal's paste or the clipboard: images' paths become the images, long text a placeholder."""
         prompt = self._view.prompt
         text = pasted_text(text)
-        parts = _images_and_names(text)
+        parts = _images_and_names(text, self._agent)
         names = [part if isinstance(part, str) else prompt.placeholders.image(part) for part in parts]
         prompt.insert_text(" ".join(names) or prompt.placeholders.collapse(text))
         prompt.focus()
@@ -94,18 +95,20 @@ class Pasting(Part):
             self.pasted(self.app.clipboard)
 
 
-def _images_and_names(text: str) -> list[AttachmentPart | str]:
+def _images_and_names(text: str, agent: Agent | None) -> list[AttachmentPart | str]:
     """What stands for files that were dropped, where an image is among them: images as such, others as they are named
-    in a message. Nothing where the text is anything else, or one of them cannot be had."""
+    in a message. Nothing where the text is anything else, one of them cannot be had, or no rules are known yet."""
     from agent_tui.commands.dropped import dropped_files
     from agent_tui.commands.mentions import IMAGE_TYPES, attachment, quote_path
 
     files = dropped_files(text)
-    if not any(path.suffix.lower() in IMAGE_TYPES for path in files):
+    if agent is None or not any(path.suffix.lower() in IMAGE_TYPES for path in files):
         return []
     try:
         return [
-            attachment(path, path.parent) if path.suffix.lower() in IMAGE_TYPES else quote_path(str(path))
+            attachment(path, path.parent, agent.project.files)
+            if path.suffix.lower() in IMAGE_TYPES
+            else quote_path(str(path))
             for path in files
         ]
     except (OSError, ValueError):

@@ -6,11 +6,12 @@ import asyncio
 from typing import TYPE_CHECKING, Any, assert_never
 
 from agent_tui.ui.chat.view import Part
-from agent_tui.ui.keys import PAUSE, TypingGuard
+from agent_tui.ui.keys import PAUSE, LoneKey, TypingGuard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agent_tui.commands.questions import PermissionAnswer
     from agent_tui.models.events import (
         ApprovedMode,
         PermissionAsked,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 
 OFFER_KEY = "y"
-ALONE = 0.6
-"""Seconds without another key after which the key that takes an offer up was no first letter."""
 
 
 class Questions(Part):
@@ -45,7 +44,8 @@ class Questions(Part):
         self.panel: QuestionPanel[Any] | None = None
         self.guard = TypingGuard(view.clock)
         self._own: dict[str, asyncio.Future[bool]] = {}
-        self._offered = self._alone_since = 0.0
+        self._offered = 0.0
+        self._offer_typed = LoneKey(view.clock, lambda seconds, then: self.app.set_timer(seconds, then))
 
     def ask(self, asked: Asked) -> None:
         """Puts a question of the agent's, or of the screen's own."""
@@ -75,12 +75,12 @@ class Questions(Part):
 
         return self.panel is not None and isinstance(self.panel.asked, PlanPresented)
 
-    def answer(self, asked: PermissionAsked, allow: bool, pattern: str | None, feedback: str) -> None:
+    def answer(self, asked: PermissionAsked, answer: PermissionAnswer) -> None:
         self.answered(asked.request_id)
         if (own := self._own.get(asked.request_id)) is not None:
-            own.set_result(allow)
+            own.set_result(answer.allow)
         elif self._agent is not None:
-            self._agent.permissions.answer(asked.request_id, allow, pattern, feedback)
+            self._agent.permissions.answer(asked.request_id, answer.allow, answer.offer, answer.feedback)
 
     def answer_plan(self, asked: PlanPresented, mode: ApprovedMode | None, plan: str, feedback: str) -> None:
         self.answered(asked.request_id)
@@ -142,7 +142,7 @@ class Questions(Part):
         from agent_tui.ui.widgets.panels import PermissionPanel
 
         if isinstance(panel := self.panel, PermissionPanel):
-            panel.action_answer("n")
+            panel.decline()
 
     async def may_attach(self, path: Path) -> bool:
         """Asks whether a file outside the project may go with a message."""
@@ -155,7 +155,7 @@ class Questions(Part):
         self._own[request_id] = answer
         reason = "it is outside the project, and attachments are sent to the model"
         whole = {"kind": "text", "text": spelled(str(path), line=True)}
-        self.ask(PermissionAsked(request_id, "", "attaching", path.name, whole, [], reason))
+        self.ask(PermissionAsked(request_id, "", "attaching", path.name, whole, reason=reason))
         try:
             return await answer
         finally:
@@ -165,6 +165,7 @@ class Questions(Part):
     def _close(self) -> None:
         panel, self.panel = self.panel, None
         if panel is not None:
+            panel.give_letters()
             had_focus = panel.has_focus or panel.has_focus_within
             panel.remove()
             self._view.question_closed()
@@ -229,8 +230,7 @@ class Questions(Part):
         if not activity.offer_key and self._view.prompt.text not in ("", OFFER_KEY):
             activity.offer("", "")
         if self._offer_waits and not activity.hint_text and now - self._offered >= PAUSE:
-            self._alone_since = now
-            self.app.set_timer(ALONE, self._take_offer)
+            self._offer_typed.wait(self._take_offer)
 
     @property
     def _offer_waits(self) -> bool:
@@ -239,9 +239,6 @@ class Questions(Part):
     def _take_offer(self) -> None:
         view, agent = self._view, self._agent
         if agent is None or not self._offer_waits:
-            return
-        if view.clock() - self._alone_since < ALONE:
-            self.app.set_timer(ALONE / 4, self._take_offer)
             return
         stands = view.activity.offer_key
         view.prompt.clear_text()

@@ -52,7 +52,7 @@ class Screens(Part):
             case "help":
                 from agent_tui.ui.screens.help import HelpScreen
 
-                app.push_screen(HelpScreen(agent, self._rebound, data), self._command)
+                app.push_screen(HelpScreen(agent, self._rebound, data), self._write_command)
             case "history":
                 from agent_tui.ui.screens.picker import HistoryPicker
 
@@ -156,6 +156,15 @@ class Screens(Part):
         if name:
             self._view.begin(partial(self._sender.command, f"/{name}"))
 
+    def _write_command(self, name: str | None) -> None:
+        """Puts a command into the prompt, where Enter runs it; what is being written there stays."""
+        if not name:
+            return
+        if self._view.prompt.is_empty:
+            self._view.prompt.set_text(f"/{name} ")
+        else:
+            self._view.hint(f"The prompt is not empty: send or clear it, then type /{name}")
+
     def _into_prompt(self, text: str | None) -> None:
         if text:
             self._view.prompt.set_text(text)
@@ -172,7 +181,7 @@ class Screens(Part):
         if entry.action:
             self.app.call_later(self.app.run_action, entry.action)
         elif entry.needs_args:
-            self._view.prompt.set_text(entry.command + " ")
+            self._write_command(entry.command.removeprefix("/"))
         else:
             self._command(entry.command.removeprefix("/"))
 

@@ -178,7 +178,7 @@ class DraftCount(Part):
         agent, text = self._agent, self._view.prompt.whole_text
         if agent is None or "@" not in text or len(text) > LOOKED_THROUGH:
             return []
-        return await asyncio.to_thread(named_files, text, agent.cwd, agent.project.folders)
+        return await asyncio.to_thread(named_files, text, agent.cwd, agent.project.files)
 
 
 def _is_no_message(text: str) -> bool:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
-import os
-import signal
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +14,6 @@ from rich.style import Style
 from agent_tui.models.events import ContextChanged, Event, JobsChanged, SessionChanged, TurnEnded
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import colour_runs, newlines, plain_line
-from agent_tui.text.numbers import duration
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 
@@ -34,9 +30,6 @@ PAUSE = 0.3
 
 PATIENCE = 5.0
 """Seconds the command may take."""
-
-MOST_BYTES = 1 << 16
-"""Of its output that are read; a line is wanted."""
 
 
 class StatusCommand:
@@ -94,44 +87,19 @@ class StatusCommand:
             return
         self._told = True
         log.warning("The status command failed", exc_info=error)
-        late = f"it took longer than {duration(self._patience)} and was stopped"
-        why = late if isinstance(error, TimeoutError) else str(getattr(error, "strerror", None) or error)
-        self._say("warning", f"ui.status_command: {plain_line(why)}. It will run again after the next change.")
+        self._say(
+            "warning", f"ui.status_command: {plain_line(str(error), 300)}. It will run again after the next change."
+        )
 
     async def _line(self) -> str:
-        """Its first line. Raises OSError, TimeoutError, and ValueError for a command that failed."""
-        data = await self._context()
-        process = await self._started()
-        try:
-            async with asyncio.timeout(self._patience):
-                _, said, errors = await asyncio.gather(
-                    _feed(process.stdin, data), _read(process.stdout), _read(process.stderr)
-                )
-                code = await process.wait()
-        finally:
-            await _end(process)
-        if code != 0:
-            raise ValueError(f"exit code {code}" + (f", {errors.strip().splitlines()[0]}" if errors.strip() else ""))
-        return newlines(said).strip("\n").partition("\n")[0]
-
-    async def _started(self) -> asyncio.subprocess.Process:
-        """The shell; cancelled while it starts, it is ended with what it has started (asyncio would end it alone)."""
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_shell(
-                self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=self._agent.cwd,
-                start_new_session=True,
-            )
-        )
-        try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            with contextlib.suppress(OSError):
-                await _end(await starting)
-            raise
+        """Its first line. Raises ValueError for a command that failed, or may not be started."""
+        ran = await self._agent.run_beside(self._command, await self._context(), self._patience)
+        if ran.problem:
+            raise ValueError(ran.problem)
+        if ran.code != 0:
+            said = ran.errors.strip().splitlines()
+            raise ValueError(f"exit code {ran.code}" + (f", {said[0]}" if said else ""))
+        return newlines(ran.output).strip("\n").partition("\n")[0]
 
     async def _context(self) -> bytes:
         from agent_tui.commands.report import ContextReport
@@ -140,32 +108,6 @@ class StatusCommand:
         report = ContextReport(self._agent.context.usage(), steps=list(self._agent.conversation.steps))
         # In a thread: of a long session the rows alone are some thousand.
         return await asyncio.to_thread(lambda: json.dumps(context_json(report)).encode() + b"\n")
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """With what it left behind; a command that has ended leaves no group unless something is in it."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
-
-
-async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
-    assert stream is not None
-    # A command need not read what it is told.
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        stream.write(data)
-        await stream.drain()
-        stream.close()
-        await stream.wait_closed()
-
-
-async def _read(stream: asyncio.StreamReader | None) -> str:
-    """The beginning of what is written; the rest is read and forgotten."""
-    assert stream is not None
-    kept = bytearray()
-    while data := await stream.read(MOST_BYTES):
-        kept += data[: MOST_BYTES - len(kept)]
-    return kept.decode("utf-8", "replace")
 
 
 class OwnLine(Lines):

@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_tui.errors import AgentError
+from agent_tui.text.secrets import without_keys
 from agent_tui.ui.first_frame import NAME, ROOMY, WORDMARK, is_small
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.driver import Window
@@ -208,7 +209,7 @@ class MainView:
 
     def say(self, level: str, text: str) -> None:
         """A line in the transcript that is not part of the conversation."""
-        self.transcript.add_notice(level, text)
+        self.transcript.add_notice(level, without_keys(text, fields=False) if level in ("error", "warning") else text)
 
     def phase(self, phase: str, *, waits: bool = False, command: bool = False) -> None:
         """Sets what the line above the prompt says while the agent works, or ``waits`` for the user: that stays until

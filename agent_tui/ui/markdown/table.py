@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,19 +10,13 @@ from rich.cells import cell_len
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import Decoration, Drawn, Flow, Line, Run, cells_in, runs_in, wrap
 from agent_tui.ui.flow.palette import Palette
+from agent_tui.urls import hosts_in, page_address, urls_in
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-_URL = re.compile(r"https?://[^\s<>\"'`│]*[^\s<>\"'`│.,;:!?)\]}*_]")
-_SAFE = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20\x7f-\x9f]+\Z", re.IGNORECASE)
 _STYLES = {"em_open": "em", "strong_open": "strong", "s_open": "strike"}
-
-
-def safe_link(url: str) -> str | None:
-    """The address, if a click on it can do no more than open a page or a mail."""
-    return url if len(url) <= 2_000 and _SAFE.match(url) else None
 
 
 class _Text:
@@ -57,17 +50,18 @@ def inline(token: Token) -> tuple[str, list[Run]]:
         elif kind == "link_open":
             href = str(child.attrs.get("href", ""))
             links.append((href, out.end))
-            link = safe_link(href)
+            link = page_address(href)
             styles.append("link")
         elif kind == "link_close":
             styles.pop()
             link = None
             href, start = links.pop()
-            if href and safe_link(href) is None and "".join(out.parts)[start:] != href:
-                out.add(f" ({drawable(href)})", "muted")
+            label, page = "".join(out.parts)[start:], page_address(href)
+            if href and label != href and (page is None or _misleads(label, page)):
+                out.add(f" ({drawable(page or href)})", "muted", page)
         elif kind == "image":
             href = str(child.attrs.get("src", ""))
-            out.add(f"🖼 {said or drawable(href)}".replace("\n", " "), f"{style} link", safe_link(href))
+            out.add(f"🖼 {said or drawable(href)}".replace("\n", " "), f"{style} link", page_address(href))
         elif kind in _STYLES:
             styles.append(_STYLES[kind])
         elif kind.endswith("_close"):
@@ -80,11 +74,20 @@ def inline(token: Token) -> tuple[str, list[Run]]:
 def _text(out: _Text, text: str, style: str, link: str | None) -> None:
     at = 0
     if link is None and "://" in text:
-        for match in _URL.finditer(text):
-            out.add(text[at : match.start()], style)
-            out.add(match.group(), f"{style} link", safe_link(match.group()))
-            at = match.end()
+        for start, end, url in urls_in(text):
+            page = page_address(url.text)
+            out.add(text[at:start], style)
+            out.add(text[start:end], f"{style} link", page)
+            if page is not None and url.host not in text[start:end].lower():
+                out.add(f" ({drawable(page)})", "muted", page)
+            at = end
     out.add(text[at:], style, link)
+
+
+def _misleads(label: str, page: str) -> bool:
+    """Returns whether the words of a link name another place than the one it opens."""
+    named, (leads_to, *_) = hosts_in(label), [*hosts_in(page), ""]
+    return bool(named) and (named != [leads_to] or leads_to not in label.lower())
 
 
 Cell = tuple[str, list[Run]]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from agent_tui.commands.edits import message_words
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import TOLD
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
+from agent_tui.text.cells import shorten
 from agent_tui.ui.screens.context_lines import Shown
 from agent_tui.ui.screens.context_view import ContextView
 
@@ -33,9 +35,11 @@ FIXED = {
 }
 """Why a part that goes with every request cannot be dropped here, and what does it instead."""
 WHAT = "Select a message, or mark some with Space: "
-ALL = "Press Enter to open Messages and mark some. To drop all, start a new conversation with /clear."
+ALL = "Press Enter to open Messages and mark some. /clear begins a new conversation."
 REASONING = "Reasoning is sent with its answer. Open the row to drop single answers, or reduce it with /thinking."
 AT_WORK = "Will be done when the running step ends."
+SHOWN = 30
+"""Cells of the words that tell where a range begins and ends."""
 ANOTHER = "The session changed; nothing was done."
 
 
@@ -68,6 +72,17 @@ def message_ids(lines: Sequence[Shown]) -> list[str]:
         else:
             ids += [leaf.part_id for leaf in row.leaves() if leaf.part_id is not None and leaf.label not in TOLD]
     return list(dict.fromkeys(ids))
+
+
+def _is_document(line: Shown) -> bool:
+    return line.row is not None and bool(line.row.path) and line.kind_id == "documents"
+
+
+def _range_words(chosen: Collection[str], folded: Sequence[Message]) -> str:
+    """Why a fold takes more than was chosen: all from the first message that it takes to the last."""
+    first, last = (shorten(message_words(message), SHOWN) for message in (folded[0], folded[-1]))
+    more = sum(message.id not in chosen for message in folded)
+    return f"A summary replaces a whole range: {more:,} more than chosen, from “{first}” to “{last}”."
 
 
 class ContextEdits:
@@ -107,7 +122,7 @@ class ContextEdits:
             return
         if any(line.kind == "dropped" for line in lines):
             raise AgentError("Some marked messages are already dropped. Mark only dropped messages, or none of them.")
-        if lines and all(line.row is not None and line.row.path and line.kind_id == "documents" for line in lines):
+        if lines and all(_is_document(line) for line in lines):
             for line in lines:
                 assert line.row is not None and line.row.path is not None
                 self._agent.context.unpin(line.row.path)
@@ -132,7 +147,36 @@ class ContextEdits:
             raise AgentError(f"{WHAT}z folds them into a summary.")
         self._view.say("Planning…")
         plan = await edits.plan_fold(ids[0], ids[-1])
-        self._ask(f"{plan.line} z: fold · Esc: cancel", lambda: edits.fold(ids[0], ids[-1]))
+        line = f"{plan.line} z: fold · Esc: cancel"
+        if not wanted.issuperset(plan.part_ids):
+            folded = [message for message in self._agent.conversation.path if message.id in plan.part_ids]
+            line = f"{_range_words(wanted, folded)} {line}"
+        self._ask(line, lambda: edits.fold(ids[0], ids[-1]))
+
+    def refused(self) -> set[str]:
+        """The keys of ``begin`` that would do nothing with what is marked, or else selected."""
+        lines, edits = self._view.rows.chosen(), self._agent.edits
+        no = set[str]() if edits.undoable else {"u"}
+        if self._agent.conversation.read_only:
+            return no | {"d", "z", "p"}
+        if lines and all(line.kind == "dropped" for line in lines):
+            return no | {"z", "p"}
+        if lines and all(_is_document(line) for line in lines):
+            return no | {"z", "p"}
+        try:
+            ids = message_ids(lines)
+        except AgentError:
+            ids = []
+        mixed = any(line.kind == "dropped" for line in lines)
+        if not ids or mixed or edits.refusal(ids):
+            no.add("d")
+        wanted = {each.partition("#")[0] for each in ids}
+        if mixed or not any(message.id in wanted for message in self._agent.conversation.path):
+            no.add("z")
+        own = (line.row.message_id for line in lines if line.row is not None)
+        if not any(id and self._agent.pins.message(id) for id in own):
+            no.add("p")
+        return no
 
     async def _restore(self) -> None:
         lines = [line for line in self._view.rows.chosen() if line.kind == "dropped"]

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from rich.cells import cell_len, chop_cells
 
-from agent_tui.commands.report import ContextReport, estimated, expectation
+from agent_tui.commands.report import ContextReport, estimated, expectation, largest_kind, share_words
 from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import interval, largest_remainder, money, plural, share_in, tokens, whole_percent
+from agent_tui.text.numbers import interval, largest_remainder, money, plural, tenths_of, tokens, whole_percent
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 
@@ -135,20 +135,17 @@ def headline(moment: ContextReport) -> list[Said]:
     rough = usage.approximate or moment.in_flight > 0
     used = tokens(total, True) if moment.in_flight else interval(total, usage.spread, rough)
     color = "error" if usage.over else "foreground"
+    of = f"{used} of an unknown window"
     if usage.window:
-        of = f"{share_in(total, usage.window, rough)}  {used} of {tokens(usage.window, False)}"
-    else:
-        of = f"{used} of an unknown window"
+        part = share_words(total, tenths_of(total, usage.window), rough)
+        of = f"{used} of {tokens(usage.window, False)}, {part}"
     said = [Said(of, color, bold=True)]
-    rows = [child for row in usage.rows for child in (row.children if row.id == MESSAGES.id else (row,))]
-    largest = max(rows, key=lambda row: row.tokens, default=None)
-    if largest is not None and largest.tokens > 0 and usage.total > 0:
-        kind = ROW_KINDS.get(largest.id)
-        label = kind.label if kind is not None else one_line(largest.label, 40)
-        mark = "~" if rough or estimated(largest) else ""
-        drawn = largest.id if kind is None else kind.drawn or kind.id
-        text = f"{label.lower()} {mark}{whole_percent(largest.tokens, usage.total)}"
-        said.append(Said(text, swatch=drawn))
+    if (largest := largest_kind(moment.whole)) is not None:
+        row, tenths = largest
+        kind = ROW_KINDS.get(row.id)
+        label = kind.label if kind is not None else one_line(row.label, 40)
+        part = share_words(row.tokens, tenths, rough or estimated(row), used=moment.whole.total)
+        said.append(Said(f"{label.lower()} {part}", swatch=row.id if kind is None else kind.drawn or kind.id))
     said.append(_compaction(usage, total, rough))
     if usage.draft is not None:
         said.append(Said(draft_words(usage.draft), "muted"))
@@ -211,8 +208,10 @@ class Head(Lines):
             parts = [Said(line, "warning") for line in in_lines(moment.problem, width)]
             lines = [[part] for part in parts]
         else:
-            lines = [[]]
-            for said in headline(moment):
+            lines, told = [[]], headline(moment)
+            if sum(part.width + len(APART) for part in told) - len(APART) > width:
+                told = [part for part in told if not part.swatch]  # The rows below say it.
+            for said in told:
                 used = sum(part.width + len(APART) for part in lines[-1])
                 if used and used + said.width > width:
                     lines.append([])
@@ -263,9 +262,18 @@ class Told(Lines):
         self._words: list[tuple[str, str]] = []
         self._headings = ""
 
-    def show(self, moment: ContextReport, width: int, bar: int, gap: int, room: tuple[int, int, bool]) -> int:
+    def show(
+        self,
+        moment: ContextReport,
+        width: int,
+        bar: int,
+        gap: int,
+        room: tuple[int, int, bool],
+        signs: Sequence[str] = (),
+    ) -> int:
         """Another moment, its words wrapped to ``width``; the bar is ``bar`` lines high, and ``gap`` lines are left
-        free around. ``room``: facts are said shorter, or left out, where there would be more than so many lines, and
+        free around. ``signs`` explains those of the timeline. ``room``: facts are said shorter, or left out, where
+        there would be more than so many lines, and
         what is told of a step where there would be more than the second; whether the price is told above. Returns how
         many lines it takes.
         """
@@ -280,7 +288,7 @@ class Told(Lines):
         shown = [(line, "told") for line in shortened(told, most_told - rest, width)]
         short = "" if moment.usage.forecast is None or moment.usage.forecast.cold else next_price(moment.usage)
         expected = short.replace(" ·", ",") or expectation(moment.usage, moment.prices)
-        facts = moment.facts("" if short and priced else expected)
+        facts = BETWEEN.join([*signs, moment.facts("" if short and priced else expected)])
         shown += [(line, "facts") for line in fitting(facts, most - rest - len(shown), width)]
         return self._set([*above, *shown, *[("", "gap")] * gap, ("", "headings")])
 

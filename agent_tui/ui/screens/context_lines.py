@@ -151,7 +151,8 @@ class _Walk:
                 self._row(row, key, depth, kind_id, part, change, known, same)
             elif old is not None and change:
                 label = old.label if pair.count == 1 else f"{pair.count:,} removed"
-                self._lines.append(Shown(key, "gone", depth, label, 0, 0, kind_id=kind_id or old.id, change=change))
+                kind = kind_of(old, depth, kind_id)
+                self._lines.append(Shown(key, "gone", depth, label, 0, 0, kind_id=kind, change=change))
 
     def _row(
         self,
@@ -167,16 +168,21 @@ class _Walk:
         children = row.children
         if not (row.tokens or children or row.deferred_tokens or row.message_id or change):
             return
-        if depth == 0:
-            kind_id = row.id
-        elif depth == 1 and kind_id == MESSAGES.id and (kind := ROW_KINDS.get(row.id)) is not None:
-            kind_id = kind.drawn or kind.id
+        kind_id = kind_of(row, depth, kind_id)
         is_open = key in self._opened if children else None
         line = Shown(key, "row", depth, row.label, row.tokens, share, row, is_open, None, kind_id, change, remeasured)
         self._lines.append(line)
         if is_open:
             shares = [None] * len(children) if share is None else row_shares(share, children)
             self.level(key, depth + 1, kind_id, children, before, shares)
+
+
+def kind_of(row: ContextRow, depth: int, above: str) -> str:
+    """The row whose colour a row at this depth has; ``above`` is that of the one that it belongs to."""
+    if depth == 0:
+        return row.id
+    kind = ROW_KINDS.get(row.id) if depth == 1 and above == MESSAGES.id else None
+    return above if kind is None else kind.drawn or kind.id
 
 
 def _same(now: ContextRow, before: ContextRow) -> bool:
@@ -201,7 +207,8 @@ def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
         row.attachment = number = each.attachment
         row.detail = "dropped when the cache is cold" if each.waiting else ""
         words = message_words(message) if number is None else one_line(attachments_of(message)[number - 1].name, 200)
-        lines.append(Shown(f"{DROPPED}/{row.part_id}", "dropped", 1, words, each.tokens, row=row))
+        kind = {"user": "user", "tool": "tool_results"}.get(message.role if number is None else "", MESSAGES.id)
+        lines.append(Shown(f"{DROPPED}/{row.part_id}", "dropped", 1, words, each.tokens, row=row, kind_id=kind))
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -31,7 +31,21 @@ from agent_tui.ui.screens.context_lines import (
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.rows import RowList
 
-TOKENS, CHANGE, SHARE, KNOWN, CACHED, COST = 10, 10, 8, 3, 13, 12
+KNOWN_BY = {"measured": "●", "derived": "◐", "estimated": "○"}
+SWATCH, GONE = "■", "□"
+SIGNS = {
+    **{sign: basis for basis, sign in KNOWN_BY.items()},
+    SWATCH: "the row's color in the timeline",
+    GONE: "no longer sent: gone since the step before, or dropped",
+    "~": "an estimate",
+    "·": "no change",
+    "≈": "the same, only measured better now",
+    "✓": "marked",
+    "▼": "compacted, folded or dropped there",
+}
+"""What stands on the screen without words."""
+NO_LONGER = "no longer sent"
+TOKENS, CHANGE, SHARE, KNOWN, CACHED, COST = 10, 10, 10, 3, 13, 12
 LEAST_LABEL, LABEL, WIDE_LABEL = 10, 28, 40
 LEAST_BAR, BAR = 6, 24
 """Cells of the bars, beside labels of at least ``BESIDE`` cells."""
@@ -68,11 +82,17 @@ def columns(width: int, compared: bool, shares: bool = True, priced: bool = True
     return Columns(label, known, change, share, bar, cached, cost, max(0, left - bar - label))
 
 
-def headings(cells: Columns, read: bool = True) -> str:
-    """The names of the columns, above them. The price is without any cache. ``read``: what the last request read from
-    the cache is known; else its column is empty and has no name."""
-    line = f"{'':<{cells.label + cells.known}}{'tokens':>{TOKENS}}"
-    named = {"change": cells.change, "share": cells.share, " ": cells.bar}
+def headings(cells: Columns, read: bool = True, bases: Container[str] = KNOWN_BY) -> str:
+    """The names of the columns, above them, and before those what the signs of these ``bases`` mean. The price is
+    without any cache. ``read``: what the last request read from the cache is known; else its column is empty and has no
+    name."""
+    line = f"{'tokens':>{cells.label + cells.known + TOKENS}}"
+    for shown in (KNOWN_BY, [basis for basis in KNOWN_BY if basis in bases]):
+        legend = " ".join(f"{KNOWN_BY[basis]} {basis}" for basis in shown)
+        if cells.known and len(legend) < len(line) - len("tokens"):
+            line = legend + line[len(legend) :]
+            break
+    named = {"change": cells.change, "of window": cells.share, " ": cells.bar}
     named |= {"last request" if read else "  ": cells.cached, "full price": cells.cost}
     return (line + "".join(name.rjust(size) for name, size in named.items() if size)).rstrip()
 
@@ -83,8 +103,6 @@ def row_cost(row: ContextRow, prices: Prices | None, total: int) -> float | None
     return None if rates is None or rates.input is None else row.tokens * rates.input
 
 
-KNOWN_BY = {"measured": "●", "derived": "◐", "estimated": "○"}
-SWATCH = "■"
 SCROLL = 1
 """Cells of the scroll bar beside the rows."""
 
@@ -137,7 +155,8 @@ class ContextRows(RowList):
         self.shown = list(with_notes(lines, self.columns.note - 2, width - SCROLL, moment.now))
         cursor = next((i for i, s in enumerate(self.shown) if s.key == key), min(self.cursor, len(self.shown) - 1))
         self.set_count(len(self.shown), max(0, cursor))
-        return headings(self.columns, any(cached_tokens(row) is not None for row in usage.rows))
+        bases = {line.row.basis for line in self.shown if line.row is not None}
+        return headings(self.columns, any(cached_tokens(row) is not None for row in usage.rows), bases)
 
     def selectable(self, index: int) -> bool:
         return index < len(self.shown) and self.shown[index].kind not in ("gap", "note")
@@ -201,12 +220,13 @@ class ContextRows(RowList):
     def _struck(self, line: Shown, paint: Paint) -> list[Piece]:
         assert line.row is not None
         cells, waits = self.columns, bool(line.row.detail)
-        lead = self._lead(line, "    ")
-        room = max(1, cells.label + cells.known - len(lead))
+        lead, kind = self._lead(line, "    "), ROW_KINDS[line.kind_id]
+        room = max(1, cells.label + cells.known - len(lead) - 2)
         text = one_line(line.label, 200)
         style = paint("muted") if waits else paint("faint") + Style(strike=True)
         text = fit(text, room).rstrip() if cell_len(text) > room else text
-        pieces = [(lead, paint("accent")), (text, style), (" " * (room - cell_len(text)), paint())]
+        pieces = [(lead, paint("accent")), (f"{GONE} ", paint(kind.variable)), (text, style)]
+        pieces.append((" " * (room - cell_len(text)), paint()))
         pieces.append((fit(f"~{grouped(line.tokens or 0)}", TOKENS, right=True), paint("muted")))
         return [*pieces, (f"  {line.row.detail or 'd restores'}", paint("muted"))]
 
@@ -229,7 +249,8 @@ class ContextRows(RowList):
         if cells.bar:
             pieces.append(self._bar(line, cells.bar, paint))
         if row is None:
-            return pieces
+            gone = line.kind == "gone" and cells.note > len(NO_LONGER) + 1
+            return [*pieces, (f"  {NO_LONGER}", paint("muted"))] if gone else pieces
         if cells.cached:
             pieces += self._money(row, paint)
         pieces.append(("  " + note(line, cells.note - 2), paint("muted")))
@@ -252,7 +273,7 @@ class ContextRows(RowList):
         swatch = ""
         if drawn:
             plain = self.app.no_color or self.app.current_theme.ansi
-            swatch = f"{kind.pattern if kind is not None and plain else SWATCH} "
+            swatch = f"{GONE if line.kind == 'gone' else kind.pattern if kind is not None and plain else SWATCH} "
             color = "error" if line.kind == "over" else kind.variable if kind is not None else "primary"
             pieces.append((swatch, paint(color)))
         color = {"over": "error", "row": "foreground", "gone": "faint"}.get(line.kind, "muted")

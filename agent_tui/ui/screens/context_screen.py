@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +16,7 @@ from textual.worker import Worker, WorkerState
 
 from agent_tui.commands import context_texts as texts
 from agent_tui.commands.report import ContextReport
+from agent_tui.context.chart import Course
 from agent_tui.context.compaction.notices import EXACT_ASKED, EXACT_OFF, exact_text
 from agent_tui.context.timeline import NOW, projected
 from agent_tui.errors import AgentError
@@ -24,8 +25,9 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
 from agent_tui.ui.screens.context_edits import Answer, ContextEdits, Edit
 from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_rows import SIGNS
 from agent_tui.ui.screens.context_view import ContextView
-from agent_tui.ui.screens.timeline import Course, TimelineView
+from agent_tui.ui.screens.timeline import TimelineView
 
 if TYPE_CHECKING:
     from agent_tui.commands.past_words import PastView
@@ -159,8 +161,7 @@ class ContextScreen(Guarded, Screen[None]):
         self.agent = agent
         self.now = time.time()
         self.travel = Travel(agent)
-        self.view = ContextView(ContextReport.of(agent, now=self.now))
-        self.view.counts = agent.models.spec.model != "demo"
+        self.view = ContextView(ContextReport.of(agent, now=self.now), self._refused)
         self.edits = ContextEdits(agent, self.view)
         self._drawn = False
         self.view.course = self.travel.course(self.view.moment)
@@ -320,7 +321,9 @@ class ContextScreen(Guarded, Screen[None]):
 
     def action_keys(self) -> None:
         bindings = [b for b in (*self.BINDINGS, *self.view.rows.BINDINGS) if isinstance(b, Binding)]
-        self._read("Keys", "\n".join(f"{shown_key(b.key):<13} {b.description}" for b in bindings))
+        keys = "\n".join(f"{shown_key(b.key):<13} {b.description}" for b in bindings)
+        signs = "\n".join(f"{sign:<13} {what}" for sign, what in SIGNS.items())
+        self._read("Keys and signs", f"{keys}\n\n{signs}")
 
     async def action_export(self) -> None:
         from agent_tui.commands.past_words import past_json
@@ -344,6 +347,15 @@ class ContextScreen(Guarded, Screen[None]):
             self.view.say(str(error))
         else:
             self.view.say(f"Written to {path}")
+
+    def _refused(self) -> Container[str]:
+        """The keys that would do nothing now."""
+        refused = self.edits.refused()
+        if self.agent.models.spec.model == "demo" or self.agent.settings.context.exact_counting == "off":
+            refused.add("x")
+        if not self.travel.timeline.count:
+            refused |= {"←", "c"}
+        return refused
 
     def _is_past(self) -> bool:
         """Says so of what only the session as it is now can do."""

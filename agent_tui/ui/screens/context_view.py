@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -14,13 +14,14 @@ from textual.widget import Widget
 
 from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
 from agent_tui.commands.report import ContextReport
+from agent_tui.context.chart import Course
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_head import Head, Told, in_lines
 from agent_tui.ui.screens.context_lines import DROPPED, Shown
 from agent_tui.ui.screens.context_rows import ContextRows
-from agent_tui.ui.screens.timeline import Course, Drawing, TimelineView
+from agent_tui.ui.screens.timeline import Drawing, TimelineView
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 from agent_tui.ui.widgets.rows import RowList
@@ -111,7 +112,8 @@ def keys_for(line: Shown | None, marked: int) -> Keys:
         return (OPEN, *edits, EARLIER, WHY, MARK, UNDO, *OTHERS)
     if kind == "documents" and line.depth:
         return (OPEN, ("d", "unpin"), EARLIER, WHY, *OTHERS)
-    return (OPEN, EARLIER, WHY, *OTHERS)
+    opens = line.row is not None or line.record is not None or line.open is not None
+    return (*((OPEN,) if opens else ()), EARLIER, WHY, *OTHERS)
 
 
 class Foot(Lines):
@@ -180,7 +182,8 @@ class Covered(Widget):
 
 
 class ContextView(Guarded, Covered, Vertical):
-    """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown."""
+    """Shows a ``ContextReport``. Which rows are open stays as it is when another moment is shown. ``refused`` says
+    which keys would do nothing now: they are not offered."""
 
     DEFAULT_CSS = """
     ContextView { overflow: hidden; }
@@ -192,13 +195,12 @@ class ContextView(Guarded, Covered, Vertical):
 
         line: Shown
 
-    def __init__(self, moment: ContextReport) -> None:
+    def __init__(self, moment: ContextReport, refused: Callable[[], Container[str]] = tuple) -> None:
         super().__init__()
         self.moment = moment
+        self._refused = refused
         self.course: Course | None = None
         self.opened = {MESSAGES.id, DROPPED}
-        self.counts = True
-        """Whether the model's provider may be able to count exactly."""
         self._said_at = 0
         self._built = Size()
 
@@ -249,10 +251,11 @@ class ContextView(Guarded, Covered, Vertical):
         foot.set_height(foot.height_for(inner))
         whole, folded = below(panel(self.moment), inner), self._folded(inner)
         top = head.show(moment, inner) + self._draw_timeline(inner, height)
+        signs = self.query_one(TimelineView).signs
         room = height - foot.line_count - len(folded) - top
         least = LEAST_SEEN if self._has_timeline else LEAST_ROWS
         bar = 0 if self._has_timeline or moment.problem else 1 + gap
-        top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced))
+        top += told.show(moment, inner, bar, gap, (room - least, room - LEAST_PAST_ROWS, head.priced), signs)
         head.display = told.display = height >= LOW
         room = height - foot.line_count - (top if height >= LOW else 0)
         ruled = height >= TALL and len(whole) + 2 + LEAST_ROWS <= room
@@ -264,8 +267,8 @@ class ContextView(Guarded, Covered, Vertical):
         if self.moment.title:
             self.query_one(Foot).offer(PAST_KEYS, NOW)
         else:
-            marked = len(self.rows.marked)
-            keys = [key for key in keys_for(self.rows.line, marked) if self.counts or key != EXACT]
+            marked, refused = len(self.rows.marked), self._refused()
+            keys = [key for key in keys_for(self.rows.line, marked) if key[0] not in refused]
             self.query_one(Foot).offer(keys, UNMARK if marked else CLOSE)
 
     @property

@@ -1,14 +1,15 @@
-"""Commands and keys: help lists them, the palette carries them out."""
+"""Commands and keys: help only lists them, the palette carries them out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual import events
+from textual.binding import Binding, BindingType
 
 from agent_tui.commands.registry import PARTS, Command, find, load
 from agent_tui.records import dataclass
@@ -97,7 +98,7 @@ def help_rows(agent: Agent | None, rebound: dict[str, str], keys_first: bool) ->
     own = agent.project.user_commands() if agent is not None else []
     if own:
         commands.append(HelpRow("Your own", "", heading=True))
-        commands += [HelpRow(f"/{each.name}", each.description) for each in own]
+        commands += [HelpRow(f"/{each.name}", each.description, command=each.name) for each in own]
     keys = [HelpRow("Keys", "", heading=True)]
     for key in KEY_HELP:
         doc = f"Name in [keys] of the configuration: {key.id}." if key.id else ""
@@ -121,12 +122,13 @@ def in_columns(row: HelpRow, left: int, width: int) -> list[HelpRow]:
 
 
 class HelpScreen(Picker[HelpRow, str]):
-    """Answers a command's name when one is chosen."""
+    """Runs nothing; answers the name of a command that is to stand in the prompt."""
 
     TITLE_TEXT = "Help"
     PLACEHOLDER = "search commands and keys"
     PREVIEW_LINES = 3
-    HINT = "↑↓ scroll · Enter runs a command · Esc close"
+    HINT = "↑↓ scroll · Tab put into the prompt · Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "take", "Put into the prompt", show=False, priority=True)]
 
     def __init__(self, agent: Agent | None, rebound: dict[str, str], topic: str = "") -> None:
         keys_first = topic == "keys"
@@ -169,9 +171,17 @@ class HelpScreen(Picker[HelpRow, str]):
     def preview(self, entry: HelpRow) -> str:
         return entry.doc
 
+    def refused(self) -> Container[str]:
+        if self.current is None:
+            return ("↑↓", "Tab")
+        return () if self.current.command else ("Tab",)
+
     def chosen(self, entry: HelpRow) -> None:
-        if entry.command:
-            self.dismiss(entry.command)
+        """Enter is what one presses to be done with reading, too."""
+
+    def action_take(self) -> None:
+        if self.current is not None and self.current.command:
+            self.dismiss(self.current.command)
 
 
 def _said(row: HelpRow) -> str:

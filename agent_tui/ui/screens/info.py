@@ -20,6 +20,9 @@ from agent_tui.ui.widgets.rows import RowList
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
 
+SECOND = "t"
+"""The key for what was not shown: another one, so that a key held down too long accepts nothing."""
+
 NAMES = {"enter": "Enter"}
 """Keys as they are called; others are called as they are."""
 
@@ -30,8 +33,15 @@ class InfoRows(TextRows):
     def __init__(self, info: Info) -> None:
         super().__init__()
         self.info = info
+        self._drawn: set[int] = set()
+
+    @property
+    def unseen(self) -> int:
+        """The lines that were not on the screen yet."""
+        return self.count - len(self._drawn)
 
     def laid_out(self, width: int) -> Sequence[Line]:
+        self._drawn.clear()
         return layout(self.info.matching(self.searched), width) or [Line(((NO_MATCH, "muted"),))]
 
     def size_in(self, width: int, room: int) -> tuple[int, int]:
@@ -72,6 +82,7 @@ class InfoRows(TextRows):
         super().action_last()
 
     def row(self, index: int, width: int, paint: Paint) -> Sequence[Piece]:
+        self._drawn.add(index)
         pieces = [*super().row(index, width, paint)]
         if index == self.cursor and self.is_marked(index) and pieces[0][0].startswith("  "):
             pieces[0] = (pieces[0][0][2:], pieces[0][1])
@@ -91,6 +102,7 @@ class InfoScreen(TextScreen):
         self._changed = changed
         self._asking: tuple[Action, str] | None = None
         self._offered = False
+        self._unseen: Action | None = None
         self._tell()
 
     def _tell(self) -> None:
@@ -113,7 +125,13 @@ class InfoScreen(TextScreen):
 
     def on_key(self, event: events.Key) -> None:
         """Keys of actions, as far as they are not typed into the line."""
-        if self.rows.has_focus and any(action.key == event.key for action in self.info.actions):
+        if not self.rows.has_focus:
+            return
+        unseen, self._unseen = self._unseen, None
+        if unseen is not None and event.key == SECOND:
+            event.stop()
+            self._run(unseen.command)
+        elif any(action.key == event.key for action in self.info.actions):
             event.stop()
             self._act(event.key)
 
@@ -129,6 +147,8 @@ class InfoScreen(TextScreen):
         if action is None:
             return
         on_row = row.key if row is not None else ""
+        if action.whole and not self._was_seen(action):
+            return
         if action.typed:
             self._asking = (action, on_row)
             self.say("")
@@ -156,6 +176,16 @@ class InfoScreen(TextScreen):
             self._asking, self._offered = None, False
             self.close_line()
 
+    def _was_seen(self, action: Action) -> bool:
+        """Says what was not shown, which another key than the action's own accepts."""
+        if self._rows.searched:
+            self._rows.search("")
+        if not (words := action.unseen(self._rows.unseen)):
+            return True
+        self._unseen = action
+        self.say(f"{words} ↓ reads on, {SECOND} trusts it unseen.")
+        return False
+
     def _run(self, line: str) -> None:
         self.run_worker(self._carry_out(line), exit_on_error=False)
 
@@ -173,19 +203,18 @@ class InfoScreen(TextScreen):
                 self.say("")
                 self.app.push_screen(InfoScreen(self.agent, result, self._changed))
                 return
-            again = await registry.run(self.agent, self.info.command)
+            again = result if isinstance(result, Info) else await registry.run(self.agent, self.info.command)
         except AgentError as error:
             self.say(str(error))
             return
-        shown = result if isinstance(result, Info) else again
         said = result.text if isinstance(result, registry.Text) else ""
-        if not isinstance(shown, Info):
+        if not isinstance(again, Info):
             # Nothing is left to be shown.
             self.dismiss(None)
             self._changed(said)
             return
         self._changed("")
-        self.info = self._rows.info = shown
+        self.info = self._rows.info = again
         self._tell()
         self._rows.again()
         if isinstance(result, registry.Text):

@@ -4,7 +4,7 @@ simplest of them, for what was typed before."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import ClassVar, Generic, Literal, TypeVar
 
 from rich.cells import cell_len
@@ -87,8 +87,6 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     NO_MATCH: ClassVar[str] = "Nothing matches."
     EMPTY: ClassVar[str] = NO_MATCH
     """Said where there is nothing at all, whatever is searched for."""
-    LEAVE: ClassVar[str] = "Esc close"
-    """All there is to do then."""
     COLUMNS: ClassVar[bool] = False
     """Whether the rows have columns with names (``headings``)."""
     SEARCH: ClassVar[type[Input]] = Input
@@ -159,6 +157,10 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
     def can_choose(self, entry: T) -> bool:
         return True
 
+    def refused(self) -> Container[str]:
+        """The keys of the hint, as it names them, that would do nothing now: they are not offered."""
+        return () if self.current is not None and self.can_choose(self.current) else ("↑↓", "Enter")
+
     def width_of(self, entry: T) -> int:
         """Cells that ``draw`` needs to say everything about it."""
         return WIDEST
@@ -205,7 +207,6 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
             return
         self.most = max(self.most, len(self.shown))
         self._had = self._had or bool(self.shown)
-        some = self._had or bool(self.searched.strip())
         self._widest = max(self._widest, *map(self.width_of, self.shown[:MEASURED]), 0)
         words = max(cell_len(text) for text in (self.TITLE_TEXT, self.hint, self.PLACEHOLDER)) + 2
         wanted = max(LEAST_WIDTH, words, min(WIDEST, self._widest + MARK + BAR)) + 4
@@ -217,7 +218,13 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         extra = self.extra_lines(width) if self._had else 0
         frame.styles.height = min(self.most + extra + (lines + 1 if lines else 0) + 4, room.height, TALLEST)
         self.query_one("#preview").styles.min_height = lines
-        frame.border_subtitle = Content(fitting(self.hint if some else self.LEAVE, width - 6))
+        self._offer()
+
+    def _offer(self) -> None:
+        """Says which keys there are: of the hint those that do something now."""
+        refused = self.refused()
+        offered = " · ".join(part for part in self.hint.split(" · ") if part.split(" ")[0] not in refused)
+        self.query_one("#frame", Vertical).border_subtitle = Content(fitting(offered, self._width - 6))
 
     @property
     def rows(self) -> PickerRows:
@@ -301,6 +308,7 @@ class Picker(Guarded, ModalScreen[R], Generic[T, R]):
         kept = self._had and self.preview_lines(self.size.height)
         preview.display = bool(text or kept) and not self.has_class("-tiny")
         preview.update(Content(text))
+        self._offer()
         if (lines := self._lines_of(text)) > self._said_lines:
             self._said_lines = lines
             self.fit(self.size)

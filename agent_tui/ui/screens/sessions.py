@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -76,7 +76,6 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
     PREVIEW_LINES = 2
     NO_MATCH = "No session matches."
     EMPTY = "No sessions yet."
-    LEAVE = "Ctrl+A all projects · Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+a", "all", "All projects", show=False, priority=True)]
 
     @dataclass
@@ -333,6 +332,8 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
         self.leave = {m.id: len(path) - i for i, m in enumerate(path)}
         self.all = list(tree(path, agent.branches.all()))
         self.told: dict[str | None, str] = {}
+        self.moving: set[str | None] = set()
+        """Where going to would put files as they were."""
 
     def start_at(self) -> int:
         return next((i for i, entry in enumerate(self.shown) if isinstance(entry, Message)), 0)
@@ -370,6 +371,13 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
     def _age(self, then: float) -> str:
         return " " + (fit(age(then, self.now), 7, right=True) if then else " " * 7)
 
+    def refused(self) -> Container[str]:
+        entry = self.current
+        no = () if any(isinstance(each, Branch) for each in self.shown) else ("Tab",)
+        if entry is None:
+            return (*no, "Enter", "Ctrl+R", "Ctrl+F")
+        return no if head_of(entry) in self.moving else (*no, "Ctrl+R")
+
     def preview(self, entry: Message | Branch) -> str:
         head = head_of(entry)
         if head not in self.told:
@@ -380,7 +388,9 @@ class RewindPicker(Picker["Message | Branch", WayBack]):
 
     def _changes(self, head: str | None) -> str:
         try:
-            files = files_text(self.agent.branches.files(head), self.agent.root)
+            moved = self.agent.branches.files(head)
+            self.moving |= {head} if moved.put else set()
+            files = files_text(moved, self.agent.root)
         except StoreError as error:
             files = f"Cannot read its files: {error}"
         parts = [files, lost_text(self.agent.branches.lost(head), would=True)]

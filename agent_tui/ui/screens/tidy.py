@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.cells import cell_len
@@ -63,6 +63,7 @@ class TidyPicker(Picker["DeadWeight", Ticked]):
         self._found = found
         self._ticked: set[tuple[str, ...]] = set()
         self._sum = ""
+        self._problem = False
 
     @property
     def ticked(self) -> list[DeadWeight]:
@@ -87,6 +88,11 @@ class TidyPicker(Picker["DeadWeight", Ticked]):
             (why, paint("muted")),
         ]
 
+    def refused(self) -> Container[str]:
+        if not self._ticked or self._problem:
+            return ("Enter", "Ctrl+L") if self.shown else ("Space", "Ctrl+A", "Enter", "Ctrl+L")
+        return () if self.shown else ("Space", "Ctrl+A")
+
     def width_of(self, entry: DeadWeight) -> int:
         return BOX + max(LEAST, cell_len(one_line(entry.what, 300))) + SIZE + WHY
 
@@ -105,6 +111,7 @@ class TidyPicker(Picker["DeadWeight", Ticked]):
         self._changed()
 
     def _changed(self) -> None:
+        self._problem = False
         self._sum = self._said() if self._ticked else ""
         self.look_again()
         self._preview()
@@ -114,6 +121,7 @@ class TidyPicker(Picker["DeadWeight", Ticked]):
         try:
             return f"{plural(len(self._ticked), 'call')} ticked. {self.agent.edits.plan(ids_of(self.ticked)).line}"
         except AgentError as error:
+            self._problem = True
             return str(error)
 
     def chosen(self, entry: DeadWeight) -> None:
@@ -123,10 +131,10 @@ class TidyPicker(Picker["DeadWeight", Ticked]):
         self._drop(later=True)
 
     def _drop(self, *, later: bool) -> None:
-        if self._ticked:
+        if self._ticked and not self._problem:
             self.dismiss(Ticked(self.ticked, later))
             return
-        self._sum = "Nothing ticked. Space ticks a line, Ctrl+A all of them."
+        self._sum = self._sum or "Nothing ticked. Space ticks a line, Ctrl+A all of them."
         self._preview()
 
 

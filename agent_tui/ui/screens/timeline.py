@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 
 from rich.cells import cell_len
@@ -11,143 +10,37 @@ from textual import events
 from textual.geometry import Region
 from textual.message import Message
 
-from agent_tui.context.timeline import NOW, Column, Folded, Stack, Timeline
+from agent_tui.context.chart import (
+    AHEAD,
+    EIGHTHS,
+    LEFT,
+    Band,
+    Course,
+    Scale,
+    Slot,
+    bands_of,
+    fold_words,
+    scale_of,
+    slots_of,
+    ticks,
+)
+from agent_tui.context.timeline import NOW, Column, Folded
 from agent_tui.models.rows import FREE as FREE_SPACE
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
-from agent_tui.ui.theme import Paint, Piece
+from agent_tui.ui.theme import FADED, Paint, Piece
 from agent_tui.ui.widgets.drawn_lines import Lines
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-EIGHTHS = 8
 LABEL = 7
 """Cells of the axis at the left, the blank before the columns included."""
-WIDEST = 10
-"""Cells of a column at most, the blank behind it included."""
-APART = 3
-"""From so many cells on a column has a blank behind it."""
-LEAST_AHEAD = 4
-"""One of so many cells may be of the projected columns."""
-FAR_OFF = 4
-"""Where the highest column is less than one of so many parts of the limit, the scale ends at the column."""
-LOOK_AHEAD = 1.5
-"""How many times as high as the highest column the turns ahead are drawn where the limit is out of sight."""
 CROWDED = 6
 """More compactions than these are not marked one by one: the cliffs show them."""
-TICK_ROWS, HIGH = 2, 10
-"""Lines between two numbers of the axis at least; one more from so many lines on."""
-GHOST = "┊"
-AHEAD, LEFT = "ahead", "left"
-"""What projected columns are made of, and those of branches that were left."""
-
-
-@dataclass(slots=True, frozen=True)
-class Course:
-    """What is to be drawn: the steps, the next request, and how it goes on. ``marked`` is the number of the step that
-    is shown below; ``path`` the ids of the conversation's messages as it is now; ``draft`` the tokens of what is
-    written and not sent yet."""
-
-    timeline: Timeline
-    path: Container[str]
-    now: Column
-    ahead: Sequence[int] = ()
-    limit: int | None = None
-    marked: int = NOW
-    draft: int = 0
-
-
-@dataclass(slots=True, frozen=True)
-class Slot:
-    """A column's place. ``turn``: a projected one, so many turns from now."""
-
-    x: int
-    width: int
-    total: int
-    stack: Stack
-    column: Column | None = None
-    turn: int = 0
-
-    @property
-    def middle(self) -> int:
-        return self.x + self.width // 2
-
-
-def slots_of(course: Course, width: int) -> list[Slot]:
-    """The columns side by side in ``width`` cells: steps, the next request, the turns ahead. Where there are more than
-    cells, steps next to each other share one, and so do turns."""
-    peak, turns = max(course.timeline.peak, course.now.total or 0), len(course.ahead)
-    if _far_off(peak, course.limit):
-        # As far as the scale allows: drawn to a limit that is far off they would look near. The headline says when.
-        near = (size <= LOOK_AHEAD * peak and _far_off(size, course.limit) for size in course.ahead)
-        turns = sum(itertools.takewhile(bool, near))
-    ahead = min(turns, width // LEAST_AHEAD)
-    columns = [*course.timeline.columns(max(1, width - ahead - 1), course.path), course.now]
-    columns = columns[-max(1, width) :]
-    every = len(columns) + ahead
-    pitch = min(WIDEST, width // every) if every else 1
-    slots: list[Slot] = []
-    for place in range(every):
-        x, end = (
-            (place * width // every, (place + 1) * width // every)
-            if pitch < APART
-            else (place * pitch, (place + 1) * pitch - 1)
-        )
-        if place < len(columns):
-            column = columns[place]
-            stack: Stack = ((LEFT, column.total or 0),) if column.left else column.stack
-            if not stack and column.total:
-                stack = ((LEFT, column.total),)
-            draft = course.draft if column.number == NOW else 0
-            stack = (*stack, (AHEAD, draft)) if draft else stack
-            slots.append(Slot(x, end - x, (column.total or 0) + draft, stack, column))
-        else:
-            turn = (place - len(columns) + 1) * turns // ahead
-            total = course.ahead[turn - 1]
-            slots.append(Slot(x, end - x, total, ((AHEAD, total),), turn=turn))
-    return slots
-
-
-def _far_off(peak: int, limit: int | None) -> bool:
-    return not limit or peak * FAR_OFF < limit
-
-
-@dataclass(slots=True, frozen=True)
-class Scale:
-    """Tokens of one line; the line above ``limit_row`` lines is that of the limit, None where it is out of sight."""
-
-    unit: float
-    limit_row: int | None = None
-
-    def eighths(self, size: int) -> int:
-        return max(1 if size > 0 else 0, round(size / self.unit * EIGHTHS))
-
-    def row(self, size: int) -> int:
-        """The line that begins at this size."""
-        return round(size / self.unit)
-
-
-def scale_of(slots: Sequence[Slot], limit: int | None, height: int) -> Scale:
-    """The scale for ``height`` lines."""
-    peak = max(1, *(slot.total for slot in slots)) if slots else 1
-    if not limit or _far_off(peak, limit):
-        return Scale(peak / height)
-    if height == 1:
-        return Scale(max(peak, limit))
-    row = height - 1 if peak <= limit else min(height - 1, max(1, height * limit // peak))
-    return Scale(max(limit / row, peak / height), row)
-
-
-def ticks(scale: Scale, height: int) -> Iterator[tuple[int, int]]:
-    """Round numbers for the axis, with the lines they stand at."""
-    least, step = scale.unit * (TICK_ROWS + (height >= HIGH)), 1
-    while step < least:
-        step = next((step * by for by in (2, 4, 5) if step * by >= least), step * 10)
-    for number in range(1, int(height * scale.unit / step) + 1):
-        row = scale.row(number * step)
-        clear = scale.limit_row is None or abs(row - scale.limit_row) > 1
-        if row < height and clear:
-            yield row, number * step
+GHOST, HALF = "┊", "╷"
+"""A whole line and half of one of a column that only may come, or was left, where there are no colours."""
+DOTS, RULES = "⡀⠄⠂⠁", "▁──▔"
+"""What the lines of the axis and of the limit are drawn with, by the quarter of a cell where they stand."""
 
 
 Look = tuple[str | None, str | None, bool]
@@ -157,11 +50,12 @@ NO_LOOK: Look = (None, None, False)
 
 @dataclass(slots=True)
 class Grid:
-    """Cells of ``width`` × ``height``, the highest line first."""
+    """Cells of ``width`` × ``height``, the highest line first; ``signs``: what stands there without words, in words."""
 
     width: int
     height: int
     lines: list[list[tuple[str, Look]]] = field(default_factory=list)
+    signs: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lines = [[(" ", NO_LOOK)] * self.width for _ in range(self.height)]
@@ -182,55 +76,25 @@ class Grid:
 
 
 def _is_free(char: str, look: Look) -> bool:
-    """Whether a word may stand on it: a blank, a dot of the axis, the limit's line, which is the lowest block."""
-    return char in " ·" or (char == "▁" and look[0] == "warning")
+    """Whether a word may stand on it: a blank, a dot of the axis, the limit's line."""
+    return char == " " or char in DOTS or (char in RULES and look[0] == "warning")
 
 
-def bands(slot: Slot, scale: Scale) -> list[tuple[str, int, int]]:
-    """What a column is made of, with where it begins and ends in eighths of a line."""
-    found: list[tuple[str, int, int]] = []
-    whole, size, below = scale.eighths(slot.total), 0, 0
-    for name, part in slot.stack:
-        size += part
-        top = whole if size >= slot.total else min(whole, round(size / scale.unit * EIGHTHS))
-        if top > below:
-            found.append((name, below, top))
-            below = top
-    return found
-
-
-def cell_of(found: Sequence[tuple[str, int, int]], row: int) -> tuple[str, str, str | None] | None:
+def cell_of(bands: Sequence[Band], row: int) -> tuple[str, str, str | None] | None:
     """A line of a column: its block, the kind in front, and the kind behind it; None where it is empty."""
     low = row * EIGHTHS
-    here = [
-        (name, max(0, start - low), min(EIGHTHS, end - low))
-        for name, start, end in found
-        if end > low and start < low + EIGHTHS
-    ]
+    here = [(name, end - low) for name, start, end in bands if end > low and start < low + EIGHTHS]
     if not here:
         return None
-    filled = here[-1][2]
-    if filled < EIGHTHS or len(here) == 1:
-        return BLOCKS[filled], max(here, key=lambda part: part[2] - part[1])[0], None
-    # Two colours have room in a cell: the split that shows most of what is there.
-    best = max(
-        range(1, len(here)),
-        key=lambda at: max(e - s for _, s, e in here[:at]) + max(e - s for _, s, e in here[at:]),
-    )
-    lower = max(here[:best], key=lambda part: part[2] - part[1])
-    upper = max(here[best:], key=lambda part: part[2] - part[1])
-    return BLOCKS[here[best][1]], lower[0], upper[0]
+    (name, end), *others = here
+    return BLOCKS[min(EIGHTHS, end)], name, others[0][0] if others else None
 
 
-def most_of(found: Sequence[tuple[str, int, int]], row: int) -> str:
-    """What there is most of in a line of a column."""
-    low = row * EIGHTHS
-    return max(found, key=lambda part: min(part[2], low + EIGHTHS) - max(part[1], low))[0]
-
-
-def color_of(name: str) -> str:
+def color_of(name: str, left: bool = False) -> str:
+    """The colour of a row; faded in a column that a rewind left behind."""
     kind = ROW_KINDS.get(name)
-    return FREE_SPACE.variable if kind is None else kind.variable
+    color = FREE_SPACE.variable if kind is None else kind.variable
+    return FADED + color if left and kind is not None else color
 
 
 def pattern_of(name: str) -> str:
@@ -250,22 +114,22 @@ class Drawing:
 def draw(course: Course, slots: Sequence[Slot], width: int, height: int, how: Drawing) -> Grid:
     """The picture: columns in ``height`` lines, the numbers of the steps, and the strips."""
     grid = Grid(width, height + 1 + how.cache + how.cost)
-    scale = scale_of(slots, course.limit, height)
-    for row, number in ticks(scale, height):
-        y = height - 1 - row
-        grid.put(LABEL, y, ("·" + " " * 3) * (width // 4 + 1), ("line", None, False))
-        grid.put(0, y, tokens(number, False).rjust(LABEL - 1), ("faint", None, False))
-    line = scale.limit_row
-    if line is not None and course.limit is not None:
-        y = height - 1 - line
-        grid.put(LABEL, y, "▁" * width, ("warning", None, False))
-        grid.put(0, y, tokens(course.limit, False).rjust(LABEL - 1), ("warning", None, False))
-    for slot in slots:
-        _column(grid, slot, scale, height, how, _is_marked(slot, course.marked))
-    if line is not None:
-        _word(grid, height - 1 - line, "limit", ("warning", None, False))
-    elif course.limit is not None:
-        text = f"limit {tokens(course.limit, False)} ↑"
+    limit, scale = course.limit, scale_of(max((slot.total for slot in slots), default=0), course.limit, height)
+    for number in ticks(scale, height, limit):
+        row, quarter = scale.place(number)
+        _rule(grid, height - 1 - row, number, DOTS[quarter] + " " * 3, "line", "faint")
+    row, quarter = scale.place(limit) if limit else (height, 0)
+    if limit and row < height:
+        _rule(grid, height - 1 - row, limit, RULES[quarter], "warning", "warning")
+    columns = bands_of(slots, scale, not how.patterns)
+    for slot, bands in zip(slots, columns, strict=True):
+        _column(grid, slot, bands, height, how, _is_marked(slot, course.marked))
+        if slot.left:
+            grid.signs[f"{GHOST if how.patterns else 'faded'}: left by a rewind"] = None
+    if row < height:
+        _word(grid, height - 1 - row, "limit", ("warning", None, False))
+    elif limit:
+        text = f"limit {tokens(limit, False)} ↑"
         if (x := next((x for x in (width - len(text), LABEL) if grid.free(x, 0, len(text))), None)) is not None:
             grid.put(x, 0, text, ("faint", None, False))
     for place in range(len(slots) - 1, -1, -1):
@@ -280,6 +144,12 @@ def draw(course: Course, slots: Sequence[Slot], width: int, height: int, how: Dr
     return grid
 
 
+def _rule(grid: Grid, y: int, number: int, signs: str, color: str, label: str) -> None:
+    """A line over all columns, which are drawn in front of it, with its number."""
+    grid.put(LABEL, y, signs * (grid.width // len(signs) + 1), (color, None, False))
+    grid.put(0, y, tokens(number, False).rjust(LABEL - 1), (label, None, False))
+
+
 def _is_marked(slot: Slot, marked: int) -> bool:
     column = slot.column
     if column is None:
@@ -287,13 +157,12 @@ def _is_marked(slot: Slot, marked: int) -> bool:
     return column.number == NOW if marked == NOW else column.number != NOW and column.first <= marked <= column.last
 
 
-def _column(grid: Grid, slot: Slot, scale: Scale, height: int, how: Drawing, marked: bool) -> None:
-    found = bands(slot, scale)
+def _column(grid: Grid, slot: Slot, bands: Sequence[Band], height: int, how: Drawing, marked: bool) -> None:
     for row in range(height):
-        y, made = height - 1 - row, cell_of(found, row)
+        y, made = height - 1 - row, cell_of(bands, row)
         if made is None:
             if marked and how.patterns:
-                if not row or cell_of(found, row - 1) is not None:
+                if not row or cell_of(bands, row - 1) is not None:
                     grid.put(slot.x + slot.width // 2 + LABEL, y, "▾", ("accent", None, True))
             elif marked:
                 for x in range(slot.x, slot.x + slot.width):
@@ -301,15 +170,14 @@ def _column(grid: Grid, slot: Slot, scale: Scale, height: int, how: Drawing, mar
                     grid.lines[y][x + LABEL] = (char, (front, "panel", bold))
             continue
         char, front, back = made
-        if how.patterns and (back is not None or char == BLOCKS[-1]):
-            front, back = most_of(found, row), None
+        if how.patterns and (slot.left or front in (AHEAD, LEFT)):
+            char = GHOST if char in BLOCKS[6:] else HALF if char in BLOCKS[2:] else " "
+        elif how.patterns and char == BLOCKS[-1]:
             char = pattern_of(front)
-        elif how.patterns and front in (AHEAD, LEFT):
-            char = GHOST if char in BLOCKS[EIGHTHS // 2 :] else " "
-        behind = color_of(back) if back is not None else "panel" if marked and not how.patterns else None
-        grid.put(slot.x + LABEL, y, char * slot.width, (color_of(front), behind, False))
+        behind = color_of(back, slot.left) if back is not None else "panel" if marked and not how.patterns else None
+        grid.put(slot.x + LABEL, y, char * slot.width, (color_of(front, slot.left), behind, False))
         for x in (slot.x + LABEL - 1, slot.x + LABEL + slot.width):
-            if LABEL <= x < grid.width and grid.lines[y][x][0] == "·":
+            if LABEL <= x < grid.width and grid.lines[y][x][0] in DOTS:
                 grid.lines[y][x] = (" ", NO_LOOK)
 
 
@@ -327,8 +195,8 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
     assert slot.column is not None
     folds = slot.column.folds
     before = slots[place - 1] if place else slot
-    top = min(height - 1, (scale.eighths(before.total) - 1) // EIGHTHS)
-    own = (scale.eighths(slot.total) - 1) // EIGHTHS + 1
+    top = min(height - 1, (scale.filled(before.total) - 1) // EIGHTHS)
+    own = (scale.filled(slot.total) - 1) // EIGHTHS + 1
     rows = [*range(top, own - 1, -1), *range(top + 1, height)]
     crowded = sum(slot.column is not None and bool(slot.column.folds) for slot in slots) > CROWDED
     texts = fold_texts(folds)
@@ -338,19 +206,16 @@ def _say_folds(grid: Grid, slots: Sequence[Slot], place: int, scale: Scale, heig
             for x in (slot.x + LABEL, grid.width - size) if row <= top else (slot.x + LABEL - size // 2,):
                 if (row > top or x >= slot.x + LABEL) and grid.free(x, height - 1 - row, size):
                     grid.put(x, height - 1 - row, text, ("context-summary", None, len(text) > 1))
+                    if text != texts[0]:
+                        grid.signs.update({f"▼ {fold.what}": None for fold in folds})
                     return
 
 
 def fold_texts(folds: Sequence[Folded]) -> list[str]:
     """What is said of compactions at one place, the longest first."""
     fold = max(folds, key=lambda each: (each.before or 0) - (each.after or 0))
-    same = sum(each.what == fold.what for each in folds)
-    times = "" if same == 1 else f" {same} times"
-    undone = ", undone" if fold.undone else ""
-    if fold.before is None or fold.after is None:
-        return [f"▼ {fold.what}{times}{undone}", "▼", "▼"]
-    sizes = f"{tokens(fold.before, fold.rough)} → {tokens(fold.after, True)}"
-    return [f"▼ {fold.what}{times} {sizes}{undone}", f"▼ {sizes}{undone}", "▼"]
+    what, sizes, undone = fold_words(fold, sum(each.what == fold.what for each in folds))
+    return [f"▼ {what}{sizes}{undone}", f"▼{sizes}{undone}" if sizes else "▼", "▼"]
 
 
 def _axis(grid: Grid, slots: Sequence[Slot], y: int, marked: int) -> None:
@@ -416,11 +281,11 @@ def sparkline(course: Course, width: int) -> list[tuple[str, Look]]:
     if room < EIGHTHS:
         ends, room = ("", ""), width
     slots = slots_of(course, max(1, room))
-    scale = scale_of(slots, course.limit, 1)
+    scale = scale_of(max((slot.total for slot in slots), default=0), course.limit, 1)
     line: list[tuple[str, Look]] = [(" ", NO_LOOK)] * room
     for slot in slots:
         marked = _is_marked(slot, course.marked)
-        block = BLOCKS[min(EIGHTHS, scale.eighths(slot.total))]
+        block = BLOCKS[min(EIGHTHS, scale.filled(slot.total))]
         name = "line" if slot.turn or (slot.column is not None and slot.column.left) else "context-messages"
         for x in range(slot.x, min(room, slot.x + slot.width)):
             line[x] = (block, ("accent" if marked else name, "panel" if marked else None, marked))
@@ -447,12 +312,14 @@ class TimelineView(Lines):
         super().__init__(id="timeline")
         self._slots: list[Slot] = []
         self._lines: list[list[tuple[str, Look]]] = []
-        self._label = 0
+        self.signs: Sequence[str] = ()
+        """What of it has no words beside it, in words."""
 
     def show(self, course: Course | None, width: int, height: int, how: Drawing) -> int:
         """The picture in ``width`` cells, its columns in ``height`` lines: none for nothing, one for a sparkline.
         Returns how many lines it takes in all. Only lines that are others now are drawn again."""
         lines: list[list[tuple[str, Look]]] = []
+        self.signs = ()
         if course is None or height < 1 or width < 1:
             self._slots = []
         elif height == 1 or width <= 3 * LABEL:
@@ -460,7 +327,8 @@ class TimelineView(Lines):
             self._slots = []
         else:
             self._slots = slots_of(course, width - LABEL)
-            lines = draw(course, self._slots, width, height, how).lines
+            grid = draw(course, self._slots, width, height, how)
+            lines, self.signs = grid.lines, list(grid.signs)
         old, self._lines = self._lines, lines
         if len(lines) != self.line_count:
             self.set_height(len(lines))

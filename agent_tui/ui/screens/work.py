@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
@@ -126,6 +126,14 @@ class JobPicker(Followed[JobInfo, None]):
             lines.append(PORTS[entry.reach])
         said = self._said.get(entry.id)
         return "\n".join([said, *lines] if said else lines)
+
+    def refused(self) -> Container[str]:
+        job = self.current
+        if job is None:
+            return ("Enter", "Ctrl+X", "Ctrl+Y")
+        if job.state != "running":
+            return ("Ctrl+X", "Ctrl+Y")
+        return () if job.can_stay else ("Ctrl+Y",)
 
     def chosen(self, entry: JobInfo) -> None:
         self.app.push_screen(JobOutput(self.agent, entry))
@@ -257,6 +265,18 @@ class QueuePicker(Followed[WaitingMessage, str]):
         paused = self._paused and entry.kind in ("queued", "steer")
         lines = [self._said, PAUSED if paused else EXPLAINED[entry.kind], one_line(entry.why, 500)]
         return "\n".join(line for line in lines if line)
+
+    def refused(self) -> Container[str]:
+        if (entry := self.current) is None:
+            return ("Enter", "Ctrl+S", "Ctrl+X", "Alt+↑↓")
+        no = set[str]()
+        if not self.agent.turns.can_send(entry):
+            no |= {"Ctrl+S"}
+        if not self.agent.turns.can_take_back(entry):
+            no |= {"Enter", "Ctrl+X"}
+        if self.searched or len(self.shown) < 2 or entry.kind == "unanswered":
+            no |= {"Alt+↑↓"}
+        return no
 
     def chosen(self, entry: WaitingMessage) -> None:
         self.dismiss(entry.id)

@@ -119,8 +119,13 @@ class More(Lines):
         self.way = ""
 
     def on_mount(self) -> None:
+        self.follow(self._text)
+
+    def follow(self, text: RowList) -> None:
+        """Follows this text from now on."""
+        self._text = text
         for what in ("scroll_y", "virtual_size"):
-            self.watch(self._text, what, self._moved, init=False)
+            self.watch(text, what, self._moved, init=False)
 
     def _moved(self) -> None:
         self.refresh()

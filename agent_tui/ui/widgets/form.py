@@ -56,7 +56,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
     ServerPanel { border: round $primary; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "choose", "Choose", show=False),
+        Binding("space", "mark", "Mark", show=False),
         *(Binding(key, f"answer('{key}')", f"Choose {key}", show=False) for key in "ysonb"),
     ]
 
@@ -66,7 +66,9 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         self._field: FormField | None = None
         who = f"{shorten(spelled(asked.server, line=True), NAME)} {_TITLES[asked.kind]}"
         needed = any(each.required for each in asked.fields)
-        self._hint = f"at {asked.about}" if asked.url else f"{'* required · ' if needed else ''}Esc cancels"
+        self._hint = (
+            f"at {spelled(asked.about, line=True)}" if asked.url else f"{'* required · ' if needed else ''}Esc cancels"
+        )
         self._title = Title(who, self._hint)
         super().__init__(
             asked,
@@ -107,6 +109,13 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         else:
             self._back()
 
+    def action_mark(self) -> None:
+        """Takes one of several values, or not; what cannot be undone by another press is no matter of a blank."""
+        here = self.here
+        assert isinstance(here, Row)
+        if here.value is not None or (here.field is not None and here.field.kind == "boolean"):
+            self.choose(here)
+
     def _send(self, row: Row) -> None:
         problem = problem_of(self.asked.fields, self._values) if row.action == "accept" else ""
         if problem:
@@ -140,7 +149,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
             line.placeholder = " · ".join(
                 filter(None, [spelled(each.title, line=True), each.wants, "Enter keeps it", "Esc back"])
             )
-            line.value = each.shown(self._values.get(each.name))
+            line.value = each.written(self._values.get(each.name))
             self.ask_for_words(row)
 
     def _chosen(self, each: FormField, value: str) -> None:

@@ -11,12 +11,13 @@ from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
 from agent_tui.commands.questions import (
-    ALWAYS_KEYS,
     PLAN_CHOICES,
+    PROJECT_KEYS,
     SESSION_KEYS,
+    PermissionAnswer,
     PermissionChoice,
+    PermissionDialog,
     PlanChoice,
-    permission_choices,
     question_text,
 )
 from agent_tui.commands.tool_words import about_a_path
@@ -45,13 +46,13 @@ class _PermissionHeader(Lines):
     def __init__(self, asked: PermissionAsked) -> None:
         super().__init__(height=1)
         self.asked = asked
-        self._instead = ""
+        self._instead = self._confirms = ""
         self._reason: list[str] = []
 
     def fit(self, width: int, most: int) -> int:
         """Wraps the reason into at most so many lines, the last for where the call would run. Returns the lines of
         all."""
-        reason = spelled(self.asked.reason, line=True)
+        reason = "" if self._confirms else spelled(self.asked.reason, line=True)
         self._reason = _at_most(reason, width, most) if reason else []
         head, between, tail = reason.rpartition(PARTS)
         if len(self._reason) > 1 and between:
@@ -63,11 +64,15 @@ class _PermissionHeader(Lines):
         self._instead = words
         self.refresh()
 
+    def confirm(self, title: str) -> None:
+        """The question of the second step; empty for that of the first."""
+        self._confirms, self._instead = title, ""
+
     def line(self, y: int, width: int, paint: Paint) -> Sequence[Piece]:
         if y:
             return [(self._reason[y - 1], paint("muted"))] if y <= len(self._reason) else []
-        if self._instead:
-            return [(shorten(self._instead, width), paint("warning", bold=True))]
+        if title := self._instead or self._confirms:
+            return [(shorten(title, width), paint("warning", bold=True))]
         what = f"Allow {shorten(spelled(self.asked.tool, line=True), 40)}?"
         return [
             (what, paint("warning", bold=True)),
@@ -97,20 +102,21 @@ def _at_most(text: str, width: int, most: int) -> list[str]:
 def _words(choices: Sequence[PermissionChoice]) -> dict[str, str]:
     """A word or two for each answer."""
     words = dict(PERMISSION_WORDS)
-    for keys in (ALWAYS_KEYS, SESSION_KEYS):
-        remembered = [choice for choice in choices if choice.key in keys]
-        if len(remembered) > 1:
-            words |= {c.key: shorten(spelled(c.pattern or "", line=True), SHORT_RULE) for c in remembered}
+    for lasts in ("project", "session"):
+        offers = [(choice.key, choice.offer) for choice in choices if choice.offer and choice.offer.lasts == lasts]
+        if len(offers) > 1:
+            words |= {key: shorten(spelled(offer.rules[0], line=True), SHORT_RULE) for key, offer in offers}
     return words
 
 
 class PermissionPanel(QuestionPanel[PermissionAsked]):
-    """Asks for one call. What does not fit is allowed when its end was seen, or with a second press of the key."""
+    """Asks for one call, and in a second step for the rules that are added. What does not fit is allowed when its end
+    was seen, or with a second press of the key."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer('y')", "Yes", show=False, id="allow"),
         Binding("a", "answer('a')", "Always", show=False, id="always"),
-        *(Binding(key, f"answer('{key}')", "Always", show=False) for key in ALWAYS_KEYS[1:]),
+        *(Binding(key, f"answer('{key}')", "Always", show=False) for key in PROJECT_KEYS[1:]),
         *(Binding(key, f"answer('{key}')", "This session", show=False) for key in SESSION_KEYS),
         Binding("n", "answer('n')", "No", show=False, id="deny"),
         Binding("f", "answer('f')", "No, and say why", show=False, id="feedback"),
@@ -121,12 +127,15 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
         asked: PermissionAsked,
         guard: TypingGuard,
         typed: TakesTyped,
-        answer: Callable[[PermissionAsked, bool, str | None, str], None],
+        answer: Callable[[PermissionAsked, PermissionAnswer], None],
     ) -> None:
         display = asked.display or {}
         text = str(display.get("text") or "")
         self._question = _PermissionHeader(asked)
-        choices = permission_choices(asked)
+        self._dialog = PermissionDialog(asked)
+        self._rules = Body("")
+        self._rules.display = False
+        choices = self._dialog.choices
         super().__init__(
             asked,
             guard,
@@ -137,11 +146,18 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
             "What to do instead · Enter send · Esc back",
         )
         self._tell = answer
+        self._call = self._body
         self._whole = False
-        self._warned: Choice | None = None
+
+    def compose(self) -> ComposeResult:
+        header, *rest = super().compose()
+        yield header
+        yield self._rules
+        yield from rest
 
     def on_mount(self) -> None:
-        self.watch(self._body, "scroll_y", self._look, init=False)
+        for body in (self._body, self._rules):
+            self.watch(body, "scroll_y", self._look, init=False)
 
     def _drawn(self) -> None:
         super()._drawn()
@@ -161,20 +177,46 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
         self._look()
         if choice.feedback:
             self.ask_for_words(choice)
-        elif choice.allow and not self._whole and choice is not self._warned:
-            self._warned = choice
+            return
+        before = self._dialog.offer
+        if answer := self._dialog.choose(choice, self._whole):
+            self._answer(answer)
+        elif self._dialog.warned(choice):
             where = "PgDn shows the rest" if self._body.size.height else "No room to show it"
             self._question.tell(f"{where}; {choice.key or 'Enter'} again allows")
             self.guard.appeared()  # a key that is held, or pressed twice at once, has not read that
+        elif self._dialog.offer != before:
+            self._show_step()
+
+    def _show_step(self) -> None:
+        """Shows the rules that are to be confirmed, or again what is asked; whoever answers has to have seen it."""
+        adds = self._dialog.offer is not None
+        if adds:
+            self._rules.set_text(self._dialog.text)
+        self._question.confirm(self._dialog.title if adds else "")
+        self.show_body(self._rules if adds else self._call)
+        self._body.scroll_to(y=0, animate=False, force=True)
+        self._whole = False
+        self._choices.choices = self._dialog.choices
+        self._to(0)
+        self.guard.appeared()
+        self.call_after_refresh(self._drawn)
+
+    def action_escape(self) -> None:
+        if not self._letters and self._dialog.back():
+            self._show_step()
         else:
-            self._answer(choice.allow, choice.pattern, "")
+            super().action_escape()
+
+    def decline(self) -> None:
+        self._answer(PermissionAnswer(False))
 
     def say(self, words: str) -> None:
-        self._answer(False, None, words)
+        self._answer(PermissionAnswer(False, feedback=words))
 
-    def _answer(self, allow: bool, pattern: str | None, feedback: str) -> None:
+    def _answer(self, answer: PermissionAnswer) -> None:
         if self.first_answer():
-            self._tell(self.asked, allow, pattern, feedback)
+            self._tell(self.asked, answer)
 
 
 PLAN_ROWS = 30

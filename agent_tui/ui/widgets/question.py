@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 from rich.cells import cell_len
@@ -15,7 +17,7 @@ from textual.widgets import Input
 
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, ServerAsked, StopAsked
 from agent_tui.text.cells import shorten
-from agent_tui.ui.keys import TypingGuard
+from agent_tui.ui.keys import LoneKey, TypingGuard
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.terminal import action_of
 from agent_tui.ui.theme import Paint, Piece
@@ -24,6 +26,8 @@ from agent_tui.ui.widgets.drawn_lines import Lines
 
 UNGUARDED = frozenset({"escape", "tab", "shift+tab", "pageup", "pagedown", "home", "end", "ctrl+c"})
 """Keys that leave or scroll; none of them allows anything."""
+_ANSWERS = re.compile(r"(answer|row)\('?(\w)'?\)")
+_MOVES = ("move(", "mark")
 TRANSCRIPT_ROOM = 2
 """Lines of the transcript that stay visible when a panel is open."""
 BODY_ROWS = 20
@@ -192,7 +196,7 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         Binding("home", "edge(False)", "Scroll to the beginning", show=False),
         Binding("end", "edge(True)", "Scroll to the end", show=False),
         Binding("escape", "escape", "Interrupt", show=False),
-        Binding("tab", "app.focus_prompt", "To the prompt", show=False),
+        Binding("tab", "prompt", "To the prompt", show=False),
     ]
 
     def __init__(
@@ -218,6 +222,12 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         self._choices = choices
         self._placeholder = placeholder
         self._done = False
+        self._letters = ""
+        """What was typed and may be the beginning of words."""
+        self._pending = ""
+        """The action of the last of them, where it answers."""
+        self._lone = LoneKey(guard.clock, lambda seconds, then: self.set_timer(seconds, then))
+        self._cursor_before = 0
 
     @property
     def choices(self) -> Sequence[Choice]:
@@ -247,6 +257,7 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
 
     def on_blur(self) -> None:
         """Keys are the prompt's, or those of a line in here."""
+        self.give_letters()
         self.call_after_refresh(self._say_the_way)
 
     on_descendant_blur = on_blur
@@ -272,22 +283,96 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
     def writing(self) -> bool:
         return self.has_class("-feedback")
 
+    def show_body(self, body: Body) -> None:
+        """Another text stands above the choices."""
+        self._body.display = False
+        self._body = body
+        body.display = True
+        self._more.follow(body)
+
     async def on_key(self, event: events.Key) -> None:
-        """Keys are answered here and now: those that came along with an answer are no answer to the next question."""
+        """Keys are taken here and now: those that came along with an answer are no answer to the next question. A
+        letter answers when nothing follows it."""
         if self.writing:
             self._written_key(event)
             return
         action = None if event.key in UNGUARDED else action_of(self, event.key)
-        if event.key in UNGUARDED or (action is None and not event.is_printable):
+        takes_back = event.key == "backspace" and self._letters != ""
+        if event.key in UNGUARDED or (action is None and not event.is_printable and not takes_back):
             return
         event.stop()
         event.prevent_default()
-        if self._done or self.guard.accidental() or action is None:
-            # The prompt has the focus only some keys later: until then the rest of a word must not answer.
-            self.guard.appeared()
-            self._typed(event.character or "" if event.is_printable else "", False)
+        letter = event.character or "" if event.is_printable else ""
+        if takes_back:
+            self._take_back()
+        elif self._done or self.guard.accidental() or action is None:
+            self._take_for_words(letter)
+        elif letter:
+            await self._take_letter(letter, action)
+        elif self._pending and event.key == "enter":
+            if self._lone.in_burst:  # pasted
+                self._take_for_words("")
         else:
+            self._take_back()
             await self.app.run_action(action, self)
+
+    async def _take_letter(self, letter: str, action: str) -> None:
+        """A letter answers where nothing follows it, and then only. What goes up and down answers nothing."""
+        moves = action.startswith(_MOVES)
+        row = None if moves else self._row_of(action)
+        if self._pending or (not moves and (self._letters or row is None)):
+            self._take_for_words(letter)
+            return
+        self._letters += letter
+        self._lone.wait(partial(self.call_after_refresh, self._letter_was_alone, self._letters))
+        if row is None:
+            await self.app.run_action(action, self)
+            return
+        self._pending, self._cursor_before = action, self._choices.cursor
+        self._to(row)
+
+    def _row_of(self, action: str) -> int | None:
+        """The row that a letter's action answers with."""
+        found = _ANSWERS.fullmatch(action)
+        if found is None:
+            return None
+        kind, key = found.groups()
+        if kind == "row":
+            return int(key) - 1 if not self._choices.short and int(key) <= len(self.choices) else None
+        return next((at for at, choice in enumerate(self.choices) if choice.key == key), None)
+
+    async def _letter_was_alone(self, letters: str) -> None:
+        """Nothing followed, nor waits to be read."""
+        if self._letters != letters or not self.is_attached or self._done:
+            return
+        pending, self._pending, self._letters = self._pending, "", ""
+        if pending:
+            await self.app.run_action(pending, self)
+
+    def _take_back(self) -> None:
+        """What was typed is no word and no answer."""
+        pending, self._pending, self._letters = self._pending, "", ""
+        self._lone.forget()
+        if pending:
+            self._to(min(self._cursor_before, len(self.choices) - 1))
+
+    def _take_for_words(self, letter: str) -> None:
+        """What was typed is no answer: all of it goes to the prompt."""
+        words = self._letters + letter
+        self._take_back()
+        # The prompt has the focus only some keys later: until then the rest of a word must not answer.
+        self.guard.appeared()
+        self._typed(words, False)
+
+    def give_letters(self) -> None:
+        """The keys are the prompt's from now on: a letter that waits goes there."""
+        if self._pending:
+            self._take_for_words("")
+        self._take_back()
+
+    def action_prompt(self) -> None:
+        self.give_letters()
+        self.app.call_later(self.app.run_action, "focus_prompt")
 
     def _written_key(self, event: events.Key) -> None:
         """Puts what is typed before the line for it has the focus into that line."""
@@ -301,11 +386,13 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         """A paste is never an answer."""
         event.stop()
         event.prevent_default()
+        self.give_letters()
         self._typed(event.text, True)
 
     def clicked(self, choice: Choice) -> None:
         """A click on a choice; one that was aimed at what stood there before is none."""
         if not self.guard.accidental():
+            self._take_back()
             self.choose(choice)
 
     def _arrange(self, height: int) -> None:
@@ -363,7 +450,9 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
             self.choose(self.choices[number - 1])
 
     def action_escape(self) -> None:
-        if self.has_class("-feedback"):
+        if self._letters:
+            self._take_back()
+        elif self.has_class("-feedback"):
             self.remove_class("-feedback")
             self.focus()
         else:

@@ -166,4 +166,4 @@ def test_a_schema_may_come_through_a_pipe(cli: Cli) -> None:
 
 def test_files_without_an_end_are_not_read_to_it(cli: Cli) -> None:
     cli.refused(2, "-p", "hi", "-m", "demo", "--output-schema", "/dev/zero", words="larger than")
-    cli.refused(2, "-p", "hi", "-m", "demo", "--system-prompt-file", "/dev/zero", words="larger than")
+    cli.refused(2, "-p", "hi", "-m", "demo", "--system-prompt-file", "/dev/zero", words="is not a regular file")

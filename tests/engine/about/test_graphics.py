@@ -23,6 +23,7 @@ from agent_tui.engine.terminal import (
     graphics,
     redraw_tmux,
 )
+from tests.support.starting import use_programs_in
 
 KITTY = {"TERM": "xterm-kitty"}
 XTERM = {"TERM": "xterm-256color"}
@@ -185,7 +186,7 @@ def test_tmux_is_waited_for_in_a_thread_and_leaves_no_child(tmp_path: Path, monk
     program = tmp_path / "tmux"
     program.write_text(f"#!/bin/sh\necho said $*\necho $$ $* >> {tmp_path}/asked\n")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    use_programs_in(monkeypatch, tmp_path)
     assert ask_tmux("show", "this") == "said show this"
     redraw_tmux()
     for thread in threading.enumerate():

@@ -12,6 +12,7 @@ from agent_tui.engine.extensions import Workspace
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Notice, PartDelta, StepEnded
 from agent_tui.models.requests import SystemBlock
+from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.contexts import assert_identities, leaves, row
 from tests.support.tool_context import Tickets
@@ -59,7 +60,7 @@ async def test_a_changed_memory_file_is_seen_at_the_next_turn(tmp_path: Path) ->
     def memory() -> list[SystemBlock]:
         return [SystemBlock("memory", text[-1], "AGENTS.md", "AGENTS.md")]
 
-    workspace = Workspace(tmp_path, tmp_path, brought=[memory])
+    workspace = Workspace(FileAccess([tmp_path]), tmp_path, brought=[memory])
     parts = parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter(), workspace=workspace)
     async with running(parts) as (agent, _):
         agent.turns.submit("hello")

@@ -47,7 +47,7 @@ def image(width: int, height: int) -> AttachmentPart:
 def write(agent: Agent, text: str, pastes: Sequence[str] = (), images: Sequence[AttachmentPart] = ()) -> Draft | None:
     async def find() -> list[NamedFile]:
         # As the prompt does: pastes stand where they were pasted.
-        return named_files(text + "".join(pastes), agent.cwd, agent.project.folders)
+        return named_files(text + "".join(pastes), agent.cwd, agent.project.files)
 
     return agent.draft.typed(text, pastes, images, find)
 
@@ -164,7 +164,7 @@ async def test_a_file_outside_is_not_read_before_the_user_allows_it(tmp_path: Pa
     secret = tmp_path / "secret.txt"
     secret.write_text("word " * 1_000)
     async with running(parts_for(tmp_path / "home", tmp_path / "project", script=SCRIPT)) as (agent, _):
-        found = named_files(f"see @{secret}", agent.cwd, agent.project.folders)
+        found = named_files(f"see @{secret}", agent.cwd, agent.project.files)
         assert [(file.chars, file.read) for file in found] == [(5_000, None)]
         write(agent, f"see @{secret}")
         draft = await known(agent)

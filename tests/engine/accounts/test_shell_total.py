@@ -16,6 +16,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextUsage
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.mcp.offer import RememberedOffers
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.mcp_servers import stdio
@@ -40,12 +41,13 @@ def parts(folder: Path, settings: Settings, session: str | None = None) -> Agent
     built = parts_for(folder / "home", project, settings=settings, counter=TokenCounter(), resume=session)
     if not built.trust.trusted:
         assert built.trust.accept()
-    built.trusted = True
     offers = RememberedOffers(built.store.offers, project)
-    ext = Extensions(settings, built.paths, project, project, built.trust, home=folder / "user", offers=offers)
+    ext = Extensions(
+        settings, built.paths, built.permissions.files, project, built.trust, home=folder / "user", offers=offers
+    )
     built.extensions, built.extra_tools = ext, ext.tools
     brought = ext.memory.blocks, ext.skills.blocks, ext.mcp.instructions
-    built.workspace = Workspace(project, project, (), brought, watched=ext.memory.candidates)
+    built.workspace = Workspace(FileAccess([project]), project, brought, watched=ext.memory.candidates)
     return built
 
 

@@ -26,7 +26,6 @@ def usage(total: int, window: int | None = 200_000, limit: int | None = 168_000)
         total,
         max(0, (limit or 0) - total) if known else None,
         max(0, total - (limit or 0)) if known else None,
-        None,
         "derived",
         0,
         False,

@@ -19,6 +19,7 @@ from agent_tui.models.messages import SummaryPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock, ToolSchema
 from agent_tui.store.export_data import export_session
 from agent_tui.store.salvage import Content
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.registry import builtin_tools
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.compaction_world import assert_valid
@@ -149,7 +150,9 @@ async def test_without_automatic_compaction_a_full_window_stops_and_compact_make
 
 @pytest.mark.slow
 async def test_the_smallest_window_works_with_fewer_tools_and_says_so(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path, tmp_path, brought=[lambda: [SystemBlock("memory", "Mind the gap. " * 330)]])
+    workspace = Workspace(
+        FileAccess([tmp_path]), tmp_path, brought=[lambda: [SystemBlock("memory", "Mind the gap. " * 330)]]
+    )
     async with opened(tmp_path, WORKS % 4_096, workspace=workspace) as (agent, seen):
         await agent.context.ready()
         (notice,) = [n for n in seen.of(Notice) if n.code == "fewer_tools"]

@@ -199,7 +199,6 @@ def usage(total: int, window: int | None, limit: int | None = None) -> ContextUs
         total=total,
         free=None,
         over=None,
-        percent=None,
         basis="estimated",
         estimated_tokens=total,
         would_compact=False,

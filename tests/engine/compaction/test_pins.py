@@ -34,7 +34,7 @@ def sent_words(agent: Agent) -> str:
 def carried(agent: Agent, text: str = WISH) -> int:
     """How often a text stands among the pinned words; it must not stand among the user's other words beside."""
     assert f"<user_message>\n{text}" not in sent_words(agent)
-    return sent_words(agent).count(f">\n{text}\n</pinned>")
+    return sent_words(agent).count(f">\n{text}\n</pinned")
 
 
 def pinned_row(agent: Agent) -> int:
@@ -146,7 +146,7 @@ async def test_what_cannot_be_pinned_is_said_in_a_line(tmp_path: Path) -> None:
             agent.pins.pin_message(agent.conversation.path[0])
         for line in ("/pin msg_of_another_session", "/pin 000000"):
             assert "No such message" in await command(agent, line)
-        with pytest.raises(AgentError, match="is not a file"):
+        with pytest.raises(AgentError, match=r"nothing\.txt: it cannot be read"):
             await command(agent, "/pin nothing.txt")
         (tool,) = [Message("t", "tool", [TextPart("x")])]
         with pytest.raises(AgentError, match="not tool results"):

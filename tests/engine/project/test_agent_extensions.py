@@ -18,7 +18,8 @@ from agent_tui.models.events import ContextChanged, Notice, QuestionAsked, ToolO
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
-from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
+from agent_tui.tools.files.access import FileAccess
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH
 from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.contexts import leaves
 from tests.support.mcp_managers import known
@@ -41,11 +42,12 @@ async def started(
     settings.mcp = {"test": stdio(*arguments)}
     parts = parts_for(tmp_path / "home", project, script=script, settings=settings)
     assert parts.trust.accept()
-    parts.trusted = True
-    extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=tmp_path / "home")
+    extensions = Extensions(
+        settings, parts.paths, parts.permissions.files, project, parts.trust, home=tmp_path / "home"
+    )
     parts.extensions, parts.extra_tools = extensions, extensions.tools
     brought = extensions.memory.blocks, extensions.skills.blocks, extensions.mcp.instructions
-    parts.workspace = Workspace(project, project, (), brought)
+    parts.workspace = Workspace(FileAccess([project]), project, brought)
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         if wait:
             await extensions.mcp.settled()

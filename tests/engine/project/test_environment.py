@@ -15,6 +15,7 @@ from agent_tui.engine.extensions import Workspace, update_text
 from agent_tui.models.messages import TOLD_MODE, AttachmentPart
 from agent_tui.models.requests import SystemBlock
 from agent_tui.models.rows import FIXED_ROWS, RowId
+from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import parts_for, running
 
 
@@ -41,7 +42,7 @@ def updates(agent: Agent) -> list[str]:
 
 
 def at(project: Path, day: int) -> Workspace:
-    return Workspace(project, project, today=lambda: date(2026, 3, day))
+    return Workspace(FileAccess([project]), project, today=lambda: date(2026, 3, day))
 
 
 def test_blocks_are_sent_in_the_order_of_their_rows_whoever_brings_them(tmp_path: Path) -> None:
@@ -49,7 +50,9 @@ def test_blocks_are_sent_in_the_order_of_their_rows_whoever_brings_them(tmp_path
     assert (rows[0], rows[-1]) == ("tools", "documents"), "these two are sent apart from the blocks"
     behind: tuple[RowId, ...] = ("servers", "skills", "memory")
     brought = [[SystemBlock(row, text) for text in ("first", "second")] for row in behind]
-    workspace = Workspace(tmp_path, tmp_path, brought=[partial(list, some) for some in brought], appended=["more"])
+    workspace = Workspace(
+        FileAccess([tmp_path]), tmp_path, brought=[partial(list, some) for some in brought], appended=["more"]
+    )
     blocks = workspace.blocks()
     assert list(dict.fromkeys(block.row for block in blocks)) == rows[1:-1]
     assert [block.group for block in blocks[:3]] == ["system", "appended", "environment"]

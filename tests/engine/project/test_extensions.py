@@ -18,6 +18,7 @@ from agent_tui.models.messages import ToolCallPart
 from agent_tui.models.usage import Limits
 from agent_tui.paths import Paths
 from agent_tui.store.store import Store
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.mcp_servers import stdio
 from tests.support.tool_context import make_context, permissions_of
@@ -25,15 +26,17 @@ from tests.support.tool_context import make_context, permissions_of
 pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
 
-def make(tmp_path: Path, settings: Settings | None = None, trusted: bool = False) -> Extensions:
+def make(tmp_path: Path, settings: Settings | None = None) -> Extensions:
+    """Extensions of a project that nobody trusted; where there are ``settings``, their servers may be started."""
     root = tmp_path / "project"
     root.mkdir(exist_ok=True)
     paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
     with Store.open(paths.database) as store:
         trust = FolderTrust(root, store.trust)
-        if trusted:
+        if settings is not None:
+            trust.commands = [[server.command or "", *server.args] for server in settings.mcp.values()]
             assert trust.accept()
-    return Extensions(settings or Settings(), paths, root, root, trust, home=tmp_path / "home")
+    return Extensions(settings or Settings(), paths, FileAccess([root]), root, trust, home=tmp_path / "home")
 
 
 def fill(root: Path) -> None:
@@ -53,7 +56,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
     fill(tmp_path / "project")
     extensions = make(tmp_path)
     (notice,) = extensions.notices()
-    assert notice.code == "untrusted" and ".mcp.json" in notice.text
+    assert notice.code == "untrusted" and "1 MCP server, 1 skill, 1 command are ignored" in notice.text
     changes: list[int] = []
     extensions.tools.start(lambda: changes.append(1))
     try:
@@ -63,7 +66,7 @@ async def test_trust_brings_in_what_was_ignored(tmp_path: Path) -> None:
         with Store.open(tmp_path / "data" / "sessions.db") as store:
             extensions._trust._stored = store.trust
             assert extensions._trust.accept()
-        assert ".mcp.json" in extensions.trusted(Settings())
+        extensions.reload_servers(Settings())
         async with asyncio.timeout(60):
             await extensions.mcp.settled()
         assert changes and extensions.mcp.servers()[0][1] == "connected"
@@ -106,7 +109,7 @@ async def test_always_allowing_a_deferred_call_allows_that_tool_alone(tmp_path: 
     def answer(event: Event) -> None:
         if isinstance(event, PermissionAsked):
             asked.append(event)
-            desk.answer(event.request_id, True, event.patterns[0], "")
+            desk.answer(event.request_id, True, event.offers[0], "")
 
     saved: list[str] = []
     permissions = permissions_of(tmp_path, replace(settings.permissions), save=saved.append)

@@ -9,6 +9,7 @@ from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.state import AgentParts
 from agent_tui.models.events import ContextChanged, PartDelta
+from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import parts_for, running
 from tests.support.contexts import row
 
@@ -16,8 +17,8 @@ from tests.support.contexts import row
 def parts(tmp_path: Path, script: str | None = None) -> AgentParts:
     home, project = tmp_path / "home", tmp_path / "p"
     project.mkdir()
-    memory = MemoryFiles(home / "config", project, project)
-    workspace = Workspace(project, project, brought=[memory.blocks], watched=memory.candidates)
+    memory = MemoryFiles(home / "config", FileAccess([project]), project)
+    workspace = Workspace(FileAccess([project]), project, brought=[memory.blocks], watched=memory.candidates)
     return parts_for(home, project, workspace=workspace, script=script)
 
 

@@ -11,7 +11,7 @@ import pytest
 from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.models.events import ToolOutput
 from agent_tui.models.messages import AttachmentPart
-from agent_tui.providers.secrets import MASK
+from agent_tui.text.secrets import MASK
 from tests.support.agents import parts_for, running
 
 KEY = "sk-test-Zq81Lm93Xx07"

@@ -42,7 +42,9 @@ async def started(tmp_path: Path, server: OAuthServer) -> AsyncIterator[tuple[Ag
     settings = Settings(permissions=PermissionsConfig(mode="auto"))
     settings.mcp = {"docs": McpServer(url=f"{server.url}/mcp", timeout=PATIENCE), "local": McpServer(command="/none")}
     parts = parts_for(tmp_path / "home", project, script="", settings=settings)
-    extensions = Extensions(settings, parts.paths, project, project, parts.trust, home=tmp_path / "home")
+    extensions = Extensions(
+        settings, parts.paths, parts.permissions.files, project, parts.trust, home=tmp_path / "home"
+    )
     parts.extensions, parts.extra_tools = extensions, extensions.tools
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         await extensions.mcp.settled()

@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig, Settings
 from agent_tui.engine.questions import PermissionDesk, Verdict
-from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked
+from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked, RuleOffer
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
@@ -183,14 +183,14 @@ async def test_an_answer_for_the_session_is_not_remembered(tmp_path: Path) -> No
     def publish(event: Event) -> None:
         if isinstance(event, PermissionAsked):
             asked.append(event)
-            loop.call_soon(desk.answer, event.request_id, True, event.session[0], "")
+            loop.call_soon(desk.answer, event.request_id, True, event.offers[-1], "")
 
     loop = asyncio.get_running_loop()
     desk = PermissionDesk(permissions, publish)
     for name in ("a", "b"):
         intent = Intent("edit", f"edit {name}", [tmp_path / name])
         assert (await desk.judge(ToolCallPart(name, "edit", "{}"), EditTool(), intent)).allowed
-    assert [event.session for event in asked] == [["edit(./**)"]] and saved == []
+    assert [event.offers[-1] for event in asked] == [RuleOffer(("edit(./**)",), "session")] and saved == []
 
 
 async def test_a_folder_that_brings_nothing_needs_no_trust(tmp_path: Path) -> None:
@@ -201,5 +201,5 @@ async def test_a_folder_that_brings_nothing_needs_no_trust(tmp_path: Path) -> No
             return [state for state, what, _ in await agent.project.doctor() if what == "folder"]
 
         assert await folder() == ["ok"]
-        (parts.root / ".mcp.json").write_text("{}")
+        (parts.root / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "true"}}}')
         assert await folder() == ["warn"]

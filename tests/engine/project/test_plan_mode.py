@@ -70,8 +70,8 @@ def told(agent: Agent) -> list[str]:
         for part in message.parts:
             if isinstance(part, AttachmentPart) and part.name == TOLD_MODE:
                 found.append(part.text or "")
-            elif isinstance(part, ToolResultPart) and "[Permission mode: " in part.text:
-                found.append(part.text.rpartition("[Permission mode: ")[2])
+            elif isinstance(part, ToolResultPart) and "<agent_note" in part.text:
+                found.append(part.text.rpartition("<agent_note")[2].partition("\n")[2])
     return [text.removeprefix("Permission mode: ").partition(".")[0] for text in found]
 
 
@@ -124,7 +124,10 @@ async def test_a_change_during_a_turn_comes_with_the_next_result(tmp_path: Path)
         agent.subscribe(change)
         await say(agent, "look")
         first, second = results(agent)
-        assert "Permission mode" not in first.text and "[Permission mode: plan." in second.text
+        assert (
+            "Permission mode" not in first.text
+            and '<agent_note name="permission mode">\nPermission mode: plan.' in second.text
+        )
         await say(agent, "thanks")
         assert told(agent) == ["ask", "plan"]
 

@@ -15,6 +15,7 @@ from agent_tui.engine.state import AgentParts
 from agent_tui.models.messages import CHANGE, AttachmentPart
 from agent_tui.models.requests import Counter, ModelRequest, StreamItem
 from agent_tui.providers.demo import DemoProvider
+from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import parts_for, running
 from tests.support.contexts import assert_identities, row
 
@@ -38,8 +39,8 @@ class Listening(DemoProvider):
 def world(tmp_path: Path, heard: list[Listening], resume: str | None = None) -> AgentParts:
     home, project = tmp_path / "home", tmp_path / "p"
     project.mkdir(exist_ok=True)
-    memory = MemoryFiles(home / "config", project, project)
-    workspace = Workspace(project, project, brought=[memory.blocks], watched=memory.candidates)
+    memory = MemoryFiles(home / "config", FileAccess([project]), project)
+    workspace = Workspace(FileAccess([project]), project, brought=[memory.blocks], watched=memory.candidates)
     settings = Settings(
         default_model="demo",
         models={name: ModelConfig(model="demo") for name in ("demo", "other")},

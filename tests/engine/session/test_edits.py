@@ -59,8 +59,12 @@ async def test_a_call_goes_with_its_results_and_comes_back_byte_for_byte(tmp_pat
         result = next(m for m in agent.conversation.path if m.role == "tool")
         plan = agent.edits.plan([recall_id(result.id)])
         assert result.id in plan.part_ids and len(plan.part_ids) == 2
+        assert "2 messages (1 more than chosen: an answer and the results of its calls go together)" in plan.line
+        assert "chosen" not in agent.edits.plan(list(plan.part_ids)).line
+        assert not agent.edits.refusal([result.id]) and not agent.edits.undoable
         line = await agent.edits.drop([result.id])
-        assert "2 messages" in line
+        assert "2 messages" in line and agent.edits.undoable
+        assert agent.edits.refusal([result.id]).startswith("Nothing to drop")
         assert result.id not in sent(agent)
         assert agent.context.usage().total == pytest.approx(total - plan.freed, abs=1)
         assert {d.message.id for d in agent.edits.dropped()} == set(plan.part_ids)

@@ -22,7 +22,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.requests import Failed, ModelRequest, StreamItem
 from agent_tui.models.session import SessionInfo
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.tools.permissions.reach import hosts_in
+from agent_tui.urls import hosts_in
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.failing_store import failing
 
@@ -85,7 +85,7 @@ async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_e
     (project / "notes.md").write_text("notes\n")
     async with running(parts_for(tmp_path / "home", project, script=SCRIPT)) as (agent, recorder):
         await talk(agent, RULE, "What about the store?")
-        agent.turns.submit("These are mine.", [attachment(project / "notes.md", project)])
+        agent.turns.submit("These are mine.", [attachment(project / "notes.md", project, agent.project.files)])
         await agent.turns.join()
         agent.context.pin("notes.md")
         before = agent.conversation.info.id

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent_tui.commands.mentions import expand_mentions
 from agent_tui.models.events import Notice, PermissionAsked, ToolStarted
+from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import results, running, say
 from tests.support.developer import CHECK, FIX, answering, parts
 from tests.support.git import git
@@ -96,11 +97,11 @@ async def test_a_file_named_with_an_at_sign_counts_as_read(tmp_path: Path, proje
     new = {"path": "src/calc.py", "content": "def add(a, b):\n    return b + a\n"}
     script = step(write=new) + step("one") + step(write=new, edit={**FIX, "path": "src/check.py"}) + step("two")
     async with running(parts(tmp_path, project, script, "auto")) as (agent, _):
-        attached, _ = expand_mentions("@src/calc.py", project, [project])
+        attached, _ = expand_mentions("@src/calc.py", project, FileAccess([project]))
         await say(agent, "@src/calc.py", tuple(attached))
         assert results(agent)[0].text == "Replaced src/calc.py: 2 lines."
         # What was attached is known as it was then: whatever happens to the file meanwhile is not overwritten.
-        attached, _ = expand_mentions("@src/calc.py @src/check.py:1-2", project, [project])
+        attached, _ = expand_mentions("@src/calc.py @src/check.py:1-2", project, FileAccess([project]))
         for name in ("calc.py", "check.py"):
             (project / "src" / name).write_text("# by the user, in their editor\n")
         await say(agent, "@src/calc.py @src/check.py:1-2", tuple(attached))

@@ -11,8 +11,8 @@ import pytest
 from agent_tui.acp_updates import _call as acp_call
 from agent_tui.commands.export.readable import Call as ExportedCall
 from agent_tui.commands.tool_words import call_summary
+from agent_tui.engine.transcript import called_as
 from agent_tui.errors import ToolError
-from agent_tui.headless.claude_lines import _told as claude_input
 from agent_tui.headless.output import _arguments as json_arguments
 from agent_tui.models.events import ToolOutput, ToolStarted
 from agent_tui.models.messages import ToolCallPart
@@ -102,7 +102,7 @@ async def test_calls_that_no_reader_takes_fail_and_the_turn_goes_on(tmp_path: Pa
 @pytest.mark.parametrize("raw", ARGUMENTS, ids=lambda raw: f"{raw!r:.30} {len(raw)}")
 def test_everybody_who_reads_arguments_reads_any(raw: str, tmp_path: Path) -> None:
     call = ToolCallPart("call_1", "todo", raw)
-    for told in (json_arguments(raw), claude_input("todo", raw, tmp_path)):
+    for told in (json_arguments(raw), called_as("todo", raw, tmp_path)):
         read_strictly(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
     acp_call(call, tmp_path)
     assert all(isinstance(one, str) for one in (call_summary("todo", raw), call_label(call), left_subject(call)))

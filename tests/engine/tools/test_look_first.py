@@ -13,7 +13,7 @@ import pytest
 
 from agent_tui.commands.tool_words import result_facts
 from agent_tui.config import PermissionsConfig, SandboxConfig
-from agent_tui.models.events import Event, MessageAdded, PermissionAsked, ToolOutput
+from agent_tui.models.events import Event, MessageAdded, PermissionAsked, RuleOffer, ToolOutput
 from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import LOOKS_ON
 from agent_tui.tools.permissions.permissions import Permissions
@@ -27,7 +27,8 @@ from tests.support.git import git
 from tests.support.scripts import step
 from tests.support.tool_context import permissions_of
 
-COUNTS = "echo ran >> $TMPDIR/runs; "
+# A clone of these tests below /tmp is in the commands' /tmp, too: no name here is one that somebody gives a folder.
+COUNTS = "echo ran >> $TMPDIR/look-first-runs; "
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +52,12 @@ def held(tmp_path: Path, project: Path, script: str, sandbox: Sandbox, **more: A
     made.permissions.holds = made.jail.holds
     made.jail.policy().prepare()
     # What is new there is gone before a command runs once more.
-    (made.jail.policy().temporary / "runs").touch()
+    (made.jail.policy().temporary / "look-first-runs").touch()
     return made
 
 
 def runs(made: Any) -> int:
-    return len((made.jail.policy().temporary / "runs").read_text().split())
+    return len((made.jail.policy().temporary / "look-first-runs").read_text().split())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def runs(made: Any) -> int:
             ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
             ("cd src && mv calc.py was.py", "wants to write src/"),
             ("rm -rf src", "wants to write src/"),
-            ("ln -s l $TMPDIR/l; : > $TMPDIR/l/a; touch new", "wants to write new"),
+            ("ln -s look-first-l $TMPDIR/look-first-l; : > $TMPDIR/look-first-l/a; touch new", "wants to write new"),
             (
                 "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new",
                 "wants to write new",
@@ -114,7 +115,10 @@ async def test_what_a_file_is_said_to_be_is_a_change_of_it(tmp_path: Path, proje
 async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:
-    command = COUNTS + "mkdir $TMPDIR/new && echo x > $TMPDIR/other && mkdir out && echo made > out/x && cat out/x"
+    command = (
+        COUNTS
+        + "mkdir $TMPDIR/look-first-new && echo x > $TMPDIR/look-first-x && mkdir out && echo made > out/x && cat out/x"
+    )
     made = held(tmp_path, project, step(bash={"command": command}) + step("ok"), sandbox)
     async with running(made) as (agent, seen):
         asked = answering(agent)
@@ -131,9 +135,12 @@ async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
             "cat src/calc.py",
             "python3 src/check.py",
             "git status --short; git log --oneline",
-            "mkdir -p src; rm -f nothing; echo x > $TMPDIR/x",
+            "mkdir -p src; rm -f nothing; echo x > $TMPDIR/look-first-x",
             "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
             "touch .pytest_cache 2>/dev/null; true",
+            "echo 1 passed; mkdir .benchmarks 2>/dev/null; true",
+            "echo 1 failed; python3 -c 'import os; os.mkdir(\".benchmarks\")' 2>/dev/null; exit 1",
+            "echo 3 passed; touch .coverage .testmondata 2>/dev/null; true",
             "mkdir .tool_cache 2>/dev/null; echo 'Warning: .tool_cache: Read-only file system'; exit 1",
             "grep -rn nothing src | tail -1; exit 3",
             "echo 'touch: cannot touch x: Read-only file system'",
@@ -261,7 +268,8 @@ async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
         assert asked[0].reason == (
             "wants the network (pypi.org) · runs again, with the network: any host, as hosts cannot be told apart here"
         )
-        assert asked[0].session == ["network(registries)"] and asked[0].patterns[0] == "network(registries)"
+        assert RuleOffer(("network(registries)",)) in asked[0].offers
+        assert asked[0].offers[-1] == RuleOffer(("network(registries)",), "session")
 
 
 def test_a_file_that_the_user_cannot_write_is_not_what_stopped_it(tmp_path: Path) -> None:
@@ -297,7 +305,7 @@ async def test_a_grant_for_the_session_is_listed_and_can_be_taken_back(
 
         def grant(event: Event) -> None:
             if isinstance(event, PermissionAsked):
-                agent.permissions.answer(event.request_id, True, event.session[0], "")
+                agent.permissions.answer(event.request_id, True, event.offers[-1], "")
 
         agent.subscribe(grant)
         await say(agent, "go")

@@ -8,6 +8,7 @@ from agent_tui.commands.mentions import expand_mentions
 from agent_tui.config import ToolsConfig
 from agent_tui.models.events import PermissionAsked, ToolOutput
 from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart
+from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import results, running, say
 from tests.support.developer import answering, once, parts, row, until
 from tests.support.pixel import PIXEL, PIXEL_BASE64
@@ -79,7 +80,9 @@ async def test_own_commands_and_mentioned_files_have_their_rows(tmp_path: Path, 
         await agent.shell("cat src/check.py")
         shell = agent.context.usage().total
         assert shell > before
-        found, problems = expand_mentions("what is @src/calc.py and @src/check.py:3 for?", project, [project])
+        found, problems = expand_mentions(
+            "what is @src/calc.py and @src/check.py:3 for?", project, FileAccess([project])
+        )
         assert [p.name for p in found] == ["src/calc.py", "src/check.py:3-3"] and problems == []
         await say(agent, "what is @src/calc.py for?", tuple(found))
         attached = row(agent, "attachments")

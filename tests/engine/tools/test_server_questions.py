@@ -234,7 +234,9 @@ async def test_a_tool_call_asks_in_the_midst_of_a_turn(tmp_path: Path, ends: str
     settings = Settings(permissions=PermissionsConfig(mode="auto", allow=["mcp(asks.*)"]))
     settings.mcp = {"asks": stdio(script=ASKING)}
     parts = parts_for(tmp_path / "home", tmp_path / "p", script=ASK, settings=settings)
-    extensions = Extensions(settings, parts.paths, parts.root, parts.cwd, parts.trust, home=tmp_path / "home")
+    extensions = Extensions(
+        settings, parts.paths, parts.permissions.files, parts.cwd, parts.trust, home=tmp_path / "home"
+    )
     parts.extensions, parts.extra_tools = extensions, extensions.tools
     async with asyncio.timeout(60), running(parts) as (agent, recorder):
         await extensions.mcp.settled()

@@ -41,7 +41,9 @@ def agent_parts(
         path = parts.paths.config / "agents" / f"{name}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    parts.extensions = Extensions(settings, parts.paths, parts.root, parts.cwd, parts.trust, home=tmp_path / "nobody")
+    parts.extensions = Extensions(
+        settings, parts.paths, parts.permissions.files, parts.cwd, parts.trust, home=tmp_path / "nobody"
+    )
     return parts
 
 

@@ -51,7 +51,7 @@ async def test_accepted_edits_still_ask_about_commands_and_rule_files(tmp_path: 
             "write .agent-tui/config.toml",
             f"write {tmp_path}/outside",
         ]
-        assert all(a.patterns == [] for a in asked[1:])
+        assert not any(offer.lasts == "project" for a in asked[1:] for offer in a.offers)
         assert "make does that" in results(agent)[2].text
         assert (project / "notes.md").exists() and not (project / "made").exists()
         assert not (tmp_path / "outside").exists() and not (project / ".agent-tui").exists()
@@ -65,9 +65,9 @@ async def test_what_is_always_allowed_stays_allowed_after_a_restart(tmp_path: Pa
     async with running(parts(tmp_path, project, step(**commands) + step("ok"))) as (agent, _):
         asked = answering(agent, always=True)
         await say(agent, "go")
-        assert [a.patterns for a in asked] == [["bash(touch *)", "bash(mkdir *)"], ["bash(rm made)"]]
-        # One was chosen, so one is remembered, not everything the command ran.
-        assert [rule for _, rule, _ in agent.project.permission_rules()] == ["bash(touch *)", "bash(rm made)"]
+        assert [a.offers[0].rules for a in asked] == [("bash(touch *)", "bash(mkdir *)"), ("bash(rm made)",)]
+        rules = ["bash(touch *)", "bash(mkdir *)", "bash(rm made)"]
+        assert [rule for _, rule, _ in agent.project.permission_rules()] == rules
         session = agent.conversation.info.id
     again = step(bash={"command": "touch made"}, bash1={"command": "touch x; rm -rf src"}) + step("ok")
     async with running(parts(tmp_path, project, again, resume=session)) as (agent, _):
@@ -75,7 +75,7 @@ async def test_what_is_always_allowed_stays_allowed_after_a_restart(tmp_path: Pa
         await say(agent, "go")
         assert [a.summary for a in asked] == ["touch x; rm -rf src"] and (project / "made").exists()
         assert agent.project.remove_permission_rule("bash(touch *)")
-        assert [rule for _, rule, _ in agent.project.permission_rules()] == ["bash(rm made)"]
+        assert [rule for _, rule, _ in agent.project.permission_rules()] == rules[1:]
 
 
 async def test_where_nobody_can_be_asked_the_refusal_names_the_way(tmp_path: Path, project: Path) -> None:

@@ -158,7 +158,7 @@ async def test_a_hook_asks_about_what_would_run_unasked(tmp_path: Path) -> None:
         agent.turns.submit("write it")
         await seen.until(lambda: seen.of(PermissionAsked))
         question = seen.of(PermissionAsked)[0]
-        assert "is this right" in question.reason and question.patterns == []
+        assert "is this right" in question.reason and not question.offers
         agent.permissions.answer(question.request_id, True)
         await agent.turns.join()
         assert (tmp_path / "project/new.txt").exists()

@@ -21,7 +21,7 @@ from agent_tui.providers.dialects.chat import WIRE as CHAT
 from agent_tui.providers.dialects.record import Dialect
 from agent_tui.providers.direct import Connections
 from agent_tui.providers.limits import describe
-from agent_tui.providers.net import is_loopback
+from agent_tui.urls import is_loopback
 from tests.support import recorded, wire
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.model_calls import Answer, environment, make_request

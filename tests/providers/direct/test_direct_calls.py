@@ -317,7 +317,7 @@ async def test_an_address_that_is_none_is_told_before_anything_is_sent(connectio
         ("http://0.0.0.0:11500/", "http://127.0.0.1:11500"),
         ("[::1]", "http://[::1]:11434"),
         ("https://ollama.example.com", "https://ollama.example.com"),
-        ("box:80/behind", "http://box:80/behind"),
+        ("box:80/behind", "http://box/behind"),
     ],
 )
 async def test_ollamas_own_variable_is_read_as_ollama_reads_it(given: str, root: str) -> None:

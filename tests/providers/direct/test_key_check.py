@@ -112,9 +112,9 @@ async def test_a_key_is_in_one_place_and_removed_from_all(tmp_path: Path, monkey
     kept["agent-tui", "openai"] = "old"
     assert await keys.get("openai") == "one" and (await keys.places())["openai"] == str(file)
     assert await keys.remove("openai") == [str(file), KEYRING] and await keys.remove("openai") == []
-    await KeyStore(tmp_path, "file").put("openai", "two")
+    await KeyStore(tmp_path, keyring=False).put("openai", "two")
     assert await keys.move() == ["openai"] and kept["agent-tui", "openai"] == "two" and file.read_text() == "{}"
-    await KeyStore(tmp_path, "file").put("openai", "three")
+    await KeyStore(tmp_path, keyring=False).put("openai", "three")
     assert await keys.put("openai", "four") == KEYRING and await keys.get("openai") == "four"
     file.write_text("damaged")
     assert await keys.get("openai") == "four"

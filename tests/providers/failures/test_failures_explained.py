@@ -11,8 +11,9 @@ from agent_tui.providers.direct import HttpError
 from agent_tui.providers.errors import StreamError, classify, unwrap
 from agent_tui.providers.limits import problem
 from agent_tui.providers.overflow import is_overflow
-from agent_tui.providers.secrets import MASK, Redactor, redact
+from agent_tui.providers.secrets import Redactor, redact
 from agent_tui.providers.waits import retry_after
+from agent_tui.text.secrets import MASK
 from tests.support.model_calls import environment
 
 OVERFLOWS = [

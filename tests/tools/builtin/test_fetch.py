@@ -14,7 +14,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin import markdown
 from agent_tui.tools.builtin.fetch import FetchTool
 from agent_tui.tools.builtin.markdown import to_markdown
-from agent_tui.tools.urls import is_local_name, parse_url
+from agent_tui.urls import is_local_name, parse_url
 from tests.support.tool_context import make_context
 
 PAGE = """<!doctype html><html><head><title>A  page</title><style>x{}</style><script>evil()</script></head><body>
@@ -157,7 +157,7 @@ def test_what_reads_a_foreign_page_is_a_python_with_nothing_else_in_it(monkeypat
         return run(command, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr(subprocess, "run", noted)
-    assert markdown.converted("<p>a <b>page</b>", "http://x.org/") == "a **page**"
+    assert markdown.read_page(b"<p>a <b>page</b>", "http://x.org/", "text/html") == "a **page**"
     ((python, options, *_),) = commands
     flags = "import sys; print(sys.flags.isolated, sys.flags.no_site)"
     assert run([python, options, "-c", flags], capture_output=True, check=True).stdout == b"1 1\n"

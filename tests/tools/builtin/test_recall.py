@@ -23,7 +23,7 @@ from agent_tui.models.messages import (
     recall_id,
 )
 from agent_tui.models.steps import CompactionRecord, FixedPart
-from agent_tui.providers.secrets import MASK
+from agent_tui.text.secrets import MASK
 from agent_tui.tools.base import Past, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.builtin.recall import HITS, TEXT_CHARS, RecallTool

@@ -16,6 +16,7 @@ import pytest
 from agent_tui.config.files import Layer
 from agent_tui.config.schema import check
 from agent_tui.errors import ConfigError, ToolError
+from agent_tui.models.events import RuleOffer
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.web_search import WebSearchTool, results
 from tests.support.tool_context import make_context, maker
@@ -162,6 +163,8 @@ def test_it_asks_once_and_again_after_something_outside_was_read(tmp_path: Path)
     assert asked.action == "ask" and asked.patterns == ["web_search"]
     assert asked.reason == "sends what is searched to search.example"
     permissions.passed("web_search", searching(), asked)
+    assert permissions.decide("web_search", searching()).action == "ask", "a yes is for once"
+    permissions.accept(RuleOffer(tuple(asked.session), "session"))
     assert permissions.decide("web_search", searching("https://search.example/?q=y")).action == "allow"
     outside = Intent("read", "read", [tmp_path.parent / "notes.txt"])
     permissions.passed("read", outside, permissions.decide("read", outside))

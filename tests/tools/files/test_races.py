@@ -1,5 +1,5 @@
-"""What a command in the background can do to the file tools: it swaps a folder of the project with a link that leads
-out, again and again, while they look and change."""
+"""What a command in the background can do to the file tools, and to what is read and written without a call: it swaps a
+folder of the project with a link that leads out, again and again, meanwhile."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.commands.mentions import expand_mentions
 from agent_tui.config import SandboxConfig
-from agent_tui.errors import ToolError
+from agent_tui.context.prompt import MemoryFiles
+from agent_tui.context.skills import Source, load_skills
+from agent_tui.engine.extensions import Workspace
+from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import Metadata
 from agent_tui.tools.base import Tool, ToolContext
 from agent_tui.tools.builtin.edit import ApplyPatchTool, EditTool, WriteTool
 from agent_tui.tools.builtin.find import GlobTool, GrepTool, ListTool
 from agent_tui.tools.builtin.read import ReadTool
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.beneath import inside
 from agent_tui.tools.files.snapshots import FileRestore, RestorePlan, apply_restore
 from agent_tui.tools.sandbox.jail import Jail
@@ -71,6 +76,7 @@ def context(tmp_path: Path) -> ToolContext:
         folder.mkdir()
         (folder / "f").write_text(text)
     (outside / f"{SECRET}-name").write_text("")
+    (outside / "SKILL.md").write_text(f"---\nname: d\ndescription: {SECRET}\n---\n{SECRET}")
     (made.root / "link").symlink_to(outside)
     return made
 
@@ -119,6 +125,26 @@ async def _edit(context: ToolContext) -> str:
     return "".join(done)
 
 
+async def _sent(context: ToolContext) -> str:
+    """What goes to a model without a call: a memory file's import, attachments, a pin, a skill."""
+    files, file = FileAccess([context.root]), context.root / "d" / "f"
+    (context.root / "AGENTS.md").write_text("@d/f")
+    parts, problems = expand_mentions("@d/f @d", context.root, files)
+    blocks = MemoryFiles(context.root / "none", files, context.root).blocks()
+    pinned, refused = Workspace(files, context.root).documents([str(file)])
+    skills = load_skills(files, [Source(context.root, "project")])
+    return "".join(map(str, [*parts, *problems, *blocks, *pinned, *refused, *skills]))
+
+
+async def _export(context: ToolContext) -> str:
+    for name, over in (("n", False), ("f", True)):
+        try:
+            FileAccess([context.root]).write(context.root / "d" / name, b"one\n", over=over)
+        except (AgentError, FileExistsError) as error:
+            return str(error)
+    return ""
+
+
 Try = Callable[[ToolContext], Awaitable[str]]
 TOOLS: dict[str, Try] = {
     "read": lambda context: call(ReadTool(), {"path": "d/f"}, context),
@@ -131,6 +157,8 @@ TOOLS: dict[str, Try] = {
     "edit": _edit,
     "apply_patch": _patch,
     "restore": _restore,
+    "sent": _sent,
+    "export": _export,
 }
 
 

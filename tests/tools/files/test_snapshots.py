@@ -118,3 +118,38 @@ async def test_git_is_not_touched(project: Project) -> None:
     apply_restore(project.plan("m1"))
     assert project.text("a") == "staged\n"
     assert {p: p.read_bytes() for p in (root / ".git").rglob("*") if p.is_file()} == before
+
+
+async def test_other_names_of_a_file_keep_what_they_have_and_that_is_said(project: Project, tmp_path: Path) -> None:
+    file, other = project.context.root / "a", tmp_path / "other"
+    file.write_text("0")
+    await project.write("m1", "a", "1")
+    other.hardlink_to(file)
+    (line,) = apply_restore(project.plan("m1"))
+    assert (file.read_text(), other.read_text()) == ("0", "1")
+    assert line == f"{file} was restored alone; another name keeps the newer content (hard links)"
+    assert project.plan("m1").restores == []
+
+
+@pytest.mark.parametrize(("given", "then"), [(None, 0o640), (0o600, 0o600), (0o755, 0o755)])
+async def test_the_mode_that_a_user_gave_since_stays(project: Project, given: int | None, then: int) -> None:
+    file = project.context.root / "a"
+    file.write_text("0")
+    file.chmod(0o640)
+    await project.write("m1", "a", "1")
+    if given is not None:
+        file.chmod(given)
+    assert apply_restore(project.plan("m1")) == []
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("0", then)
+
+
+def test_the_mode_that_a_command_gave_is_taken_back(project: Project) -> None:
+    file = project.context.root / "a"
+    file.write_text("0")
+    file.chmod(0o600)
+    project.snapshots.message_id = "m1"
+    project.snapshots.before_change(file)
+    file.chmod(0o666)
+    project.snapshots.after_change(file)
+    assert apply_restore(project.plan("m1")) == []
+    assert file.stat().st_mode & 0o777 == 0o600

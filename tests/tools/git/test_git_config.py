@@ -65,3 +65,12 @@ def test_a_bare_repository_in_a_folder_counts(repository: Path) -> None:
     git(bare, "init", "-q", "--bare", ".")
     git(bare, "config", "core.fsmonitor", "./evil")
     assert names_programs(bare) and not names_programs(repository)
+
+
+def test_edits_of_the_users_own_programs_ask_where_the_home_is_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    permissions = permissions_of(tmp_path, PermissionsConfig(mode="accept-edits"))
+    for name, action in ((".local/bin/tool", "ask"), (".nvm/x", "ask"), ("src/tool", "allow")):
+        assert permissions.decide("write", Intent("edit", name, paths=[tmp_path / name])).action == action

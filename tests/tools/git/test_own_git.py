@@ -15,9 +15,11 @@ from agent_tui.commands.mentions import project_files
 from agent_tui.config import PermissionsConfig
 from agent_tui.context.prompt import git_facts
 from agent_tui.engine.extensions import Workspace
+from agent_tui.pipes.programs import find_program
 from agent_tui.tools.base import Intent
+from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.git.outside import OutsideGit
-from agent_tui.tools.git.repository import PINNED, Repository, find_git, find_repository, own_git
+from agent_tui.tools.git.repository import PINNED, Repository, find_repository, own_git
 from tests.support.cli import REPOSITORY
 from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, make_hostile, ordinary
 from tests.support.tool_context import permissions_of
@@ -34,7 +36,7 @@ def look(root: Path) -> None:
     """Every use of git that the program makes for itself."""
     git_facts(root)
     project_files(root)
-    workspace = Workspace(root, root, today=lambda: date(2026, 1, 1))
+    workspace = Workspace(FileAccess([root]), root, today=lambda: date(2026, 1, 1))
     workspace.look()
     assert workspace.environment
     for command in ("git status", "git diff", "git log -p", "cat a"):
@@ -202,7 +204,7 @@ def test_only_the_users_git_is_started(template: Path, tmp_path: Path, monkeypat
     shutil.copy(evil, root / "git")
     monkeypatch.chdir(root)
     monkeypatch.setenv("PATH", f"{root}/bin:.::{os.environ['PATH']}")
-    found = find_git(root)
+    found = find_program("git")
     assert found is not None and not Path(found).is_relative_to(root)
     look(root)
     assert not mark.exists()
@@ -243,7 +245,7 @@ def test_the_environment_that_every_git_of_ours_gets(template: Path, tmp_path: P
     assert environment.items() >= fixed.items()
     places = {"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "GIT_DIR", "GIT_WORK_TREE"}
     assert environment.keys() - fixed.keys() == places | {"GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"}
-    outside = OutsideGit(tmp_path / "private", [], None)._env
+    outside = OutsideGit(tmp_path / "private", None)._env
     silent = {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
     same = ("GIT_NO_REPLACE_OBJECTS", "GIT_NO_LAZY_FETCH", "GIT_PAGER")
     assert outside.items() >= {**silent, **{name: fixed[name] for name in same}, "GIT_EDITOR": "true"}.items()

@@ -16,12 +16,14 @@ from agent_tui.config import ToolsConfig
 from agent_tui.errors import ToolError
 from agent_tui.models.usage import Limits
 from agent_tui.tools.base import ToolOutcome
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.patience import Patience
 from agent_tui.tools.mcp.protocol import Elicit, Elicited, Question, Sample, Sampled
 from tests.support import mcp_asking as asking
 from tests.support.mcp_managers import call, detail, running, serve_http, state, states
 from tests.support.mcp_servers import ASKING, HOSTILE, stdio
+from tests.support.starting import accepting
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
 
@@ -184,7 +186,11 @@ async def test_changed_roots_are_told(tmp_path: Path) -> None:
     added: list[Path] = []
     server = stdio(script=HOSTILE, timeout=PATIENCE)
     (tmp_path / "root").mkdir()
-    manager = McpManager({"asks": server}, ToolsConfig(), tmp_path / "root", True, added=added)
+    root = tmp_path / "root"
+    root.mkdir(exist_ok=True)
+    manager = McpManager(
+        {"asks": server}, ToolsConfig(), root, ProjectServers(), added=added, starter=lambda: accepting(root)
+    )
     manager.start(lambda: None)
     try:
         async with asyncio.timeout(PATIENCE):
@@ -192,7 +198,7 @@ async def test_changed_roots_are_told(tmp_path: Path) -> None:
             heard, task = begun(manager, tmp_path, "roots")
             await heard.wait()
             added.append(tmp_path / "more")
-            manager.reload({"asks": server}, True)
+            manager.reload({"asks": server}, ProjectServers())
             assert json.loads((await task).text) == [["root"], ["root", "more"]]
     finally:
         await manager.close()

@@ -14,6 +14,7 @@ from agent_tui.tools.mcp.protocol import ServerChange
 from tests.support.forms import one_of
 from tests.support.mcp_servers import stdio
 from tests.support.renamed import rename
+from tests.support.starting import may_start
 from tests.support.waiting import PATIENCE
 
 ROOM = Path(agent_tui.tools.mcp.__file__).parent
@@ -24,7 +25,7 @@ async def test_without_a_name_servers_connect_and_are_called(monkeypatch: pytest
     for library in ("mcp", "mcp_types"):
         rename(monkeypatch, library, name)
     told: asyncio.Queue[ServerChange] = asyncio.Queue()
-    connection = Connection("one", stdio(), told.put_nowait)
+    connection = Connection("one", stdio(), told.put_nowait, may_start(stdio(), Path.cwd()))
     try:
         async with asyncio.timeout(PATIENCE):
             while (change := await told.get()).state == "starting":

@@ -12,15 +12,19 @@ from hypothesis import strategies as st
 from agent_tui.config import McpServer
 from agent_tui.models.requests import ToolSchema
 from agent_tui.text.clean import plain
-from agent_tui.tools.mcp.config import Plan, plan_servers
-from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema, server_part, tool_name
+from agent_tui.tools.mcp.config import Plan, ProjectServers, plan_servers, servers_in
+from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema
 from agent_tui.tools.mcp.protocol import ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.tool import McpTool, rank
+from agent_tui.tools.mcp_names import server_part, tool_name
 
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:
     environ = {"TOKEN": "t0p", "EMPTY": ""}
-    return {plan.name: plan for plan in plan_servers(configured or {}, root, trusted, environ)}
+    file = root / ".mcp.json"
+    entries, problem = servers_in(file.read_text()) if file.exists() else ({}, "")
+    brought = ProjectServers(entries, {} if trusted else dict.fromkeys(entries, ""), problem)
+    return {plan.name: plan for plan in plan_servers(configured or {}, root, brought, environ)}
 
 
 def write(root: Path, servers: Any) -> None:
@@ -97,7 +101,8 @@ def test_the_configuration_wins_and_an_untrusted_file_is_only_named(tmp_path: Pa
         ({"type": ["sse"], "url": "http://x"}, "is not supported"),
         ({"type": "sse", "command": "x"}, "its type sse needs a url"),
         ({"type": "stdio", "url": "http://x"}, "its type stdio needs a command"),
-        ({"url": "file:///etc/passwd"}, "must begin with http"),
+        ({"url": "file:///etc/passwd"}, "Only http:// and https://"),
+        ({"url": "https://user:hunter2@x.org/"}, "user name or password"),
         ({"command": "x\0y"}, "NUL"),
     ],
 )

@@ -18,6 +18,8 @@ from mcp_types import CONNECTION_CLOSED
 from agent_tui.config import McpServer
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.usage import Limits
+from agent_tui.tools.mcp.asking import nobody
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.transport import CLOSED, Link, was_closed
 from tests.support.mcp_managers import call, detail, running, state, states
 from tests.support.mcp_servers import SERVER, stdio
@@ -147,11 +149,15 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from agent_tui.config import McpServer, ToolsConfig
+from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
+from agent_tui.tools.starter import Starter
 
 async def main():
+    folder = Path(sys.argv[-1]).parent
+    starter = Starter(folder, folder / "bytecode", lambda files: [], lambda: True)
     server = McpServer(command=sys.executable, args=sys.argv[1:])
-    manager = McpManager({"test": server}, ToolsConfig(), Path.cwd(), True)
+    manager = McpManager({"test": server}, ToolsConfig(), folder, ProjectServers(), starter=lambda: starter)
     manager.start(lambda: None)
     await manager.settled()
     heavy = {"mcp", "mcp_types", "litellm", "tiktoken", "openai", "httpx", "httpx2", "textual", "pydantic"}
@@ -186,7 +192,7 @@ def test_a_death_is_told_in_one_way_whatever_the_sdk_saw_first(words: str) -> No
     assert any(f'"{words}' in text for text in sources), "the SDK says it in other words now"
     error = MCPError(CONNECTION_CLOSED, f"{words}it broke" if words.endswith(" ") else words)
     assert was_closed(error) and not was_closed(MCPError(-32603, words))
-    link = Link("web", McpServer(url="http://127.0.0.1:1/mcp"), lambda: None, sse=False)
+    link = Link("web", McpServer(url="http://127.0.0.1:1/mcp"), lambda: None, sse=False, ask=nobody)
     assert link.reason(error) == "the connection ended"
 
 
@@ -200,9 +206,9 @@ async def test_a_server_that_hangs_while_it_starts_can_be_given_up(tmp_path: Pat
     begun, never = bell("begun"), bell("never")
     async with running(tmp_path, {"slow": stdio("--pid-file", str(begun), "--wait-for", str(never))}) as manager:
         await begun.rung()
-        manager.reload({}, True)
+        manager.reload({}, ProjectServers())
         await manager.settled()
         assert manager.servers() == []
-        manager.reload({"slow": stdio(), "other": stdio()}, True)
+        manager.reload({"slow": stdio(), "other": stdio()}, ProjectServers())
         await manager.settled()
         assert states(manager) == {"slow": "connected", "other": "connected"}

@@ -16,6 +16,7 @@ from agent_tui.tools.mcp.connection import CallFailed, Connection
 from agent_tui.tools.mcp.protocol import ServerChange
 from tests.support.mcp_faulty import RESULTS
 from tests.support.mcp_managers import call, detail, running, states
+from tests.support.starting import may_start
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
 
@@ -88,7 +89,7 @@ async def test_a_result_that_cannot_be_read_is_a_failure_of_the_server(
 ) -> None:
     told: asyncio.Queue[ServerChange] = asyncio.Queue()
     looked: list[object] = []
-    connection = Connection("one", server, told.put_nowait)
+    connection = Connection("one", server, told.put_nowait, may_start(server, Path.cwd()))
     try:
         async with asyncio.timeout(PATIENCE):
             while (await told.get()).state == "starting":

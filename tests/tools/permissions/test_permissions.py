@@ -8,6 +8,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig
 from agent_tui.errors import ConfigError
+from agent_tui.models.events import RuleOffer
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tool_context import Make, bash, edit, permissions_of, read
@@ -66,7 +67,7 @@ def test_fetching(make: Make, url: str, auto: str, rule: str) -> None:
 def test_mcp_and_internal_tools(make: Make) -> None:
     intent = Intent("mcp", "call", server=ServerTool("github", "push"))
     asked = make().decide("mcp__github__push", intent)
-    assert (asked.patterns, asked.session) == (["mcp(github.push)"], ["mcp__github__push"])
+    assert (asked.patterns, asked.session) == (["mcp(github.push)"], ["mcp(github.push)", "mcp(github)"])
     assert make(allow=["github__*"]).decide("github__push", intent).action == "allow"
     assert make("auto", deny=["github__*"]).decide("github__push", intent).action == "deny"
     assert make("plan").decide("todo", Intent("internal", "todo")).action == "allow"
@@ -94,12 +95,12 @@ def test_what_is_said_for_the_session_holds_for_edits_and_folders_and_is_not_sto
     permissions = make(save=saved.append, ask=["edit(src/deep/**)"])
     asked = edit(permissions, root / "src/a.py")
     assert asked.session == ["edit(./**)", "edit(./src/**)"]
-    permissions.allow_for_session("edit(./src/**)")
+    permissions.accept(RuleOffer(("edit(./src/**)",), "session"))
     assert edit(permissions, root / "src/b.py").action == "allow"
     assert permissions.decide("write", Intent("edit", "x", [root / "src/b.py"])).action == "allow"
     assert edit(permissions, root / "src/deep/b.py").action == "ask", "a rule of the user says to ask"
     assert edit(permissions, root / "b.py").action == "ask"
-    permissions.allow_for_session("edit(./**)")
+    permissions.accept(RuleOffer(("edit(./**)",), "session"))
     assert edit(permissions, root / "b.py").action == "allow"
     for path in (root / ".git/hooks/x", root / ".agent-tui/config.toml", root.parent / "outside/x", root / "link/x"):
         assert edit(permissions, path).action == "ask", path
@@ -114,7 +115,7 @@ def test_a_folder_outside_can_be_allowed_for_the_session(make: Make, root: Path)
     permissions = make(deny=[f"read({outside}/hidden)"])
     asked = read(permissions, outside / "secret")
     assert asked.action == "ask" and asked.session == [f"read({outside}/**)"]
-    permissions.allow_for_session(asked.session[0])
+    permissions.accept(RuleOffer((asked.session[0],), "session"))
     assert read(permissions, outside / "secret").action == read(permissions, outside / "inner/x").action == "allow"
     assert read(permissions, outside / "hidden").action == "deny"
     assert read(permissions, root.parent / "other").action == edit(permissions, outside / "x").action == "ask"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from agent_tui.config import PermissionMode
+from agent_tui.models.events import RuleOffer
 from agent_tui.models.session import SessionState
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
-from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach, hosts_in
+from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.rule import checked_rules
-from agent_tui.tools.urls import parse_url
+from agent_tui.urls import hosts_in, parse_url
 from tests.support.tool_context import Make
 
 LOOKS = ServerTool("docs", "search", only_looks=True)
@@ -37,15 +39,17 @@ def judged(permissions: Permissions, intent: Intent) -> Decision:
     return permissions.decide(tool, intent)
 
 
-def run(permissions: Permissions, intent: Intent, yes: str = "") -> bool:
-    """Whether a call was asked about; it runs after a yes, ``yes`` is the rule that was chosen with it."""
+def run(
+    permissions: Permissions, intent: Intent, yes: str | None = None, lasts: Literal["project", "session"] = "session"
+) -> bool:
+    """Whether a call was asked about; it runs after a yes, ``yes`` is the rule that was chosen with it: the first for
+    the session where nothing is said, none where that is empty."""
     decision = judged(permissions, intent)
     assert decision.action != "deny"
+    yes = next(iter(decision.session), "") if yes is None else yes
     if decision.action == "ask" and yes:
-        assert yes in decision.patterns + decision.session
-        (permissions.allow_for_session if yes in decision.session else lambda rule: permissions.rules.remember([rule]))(
-            yes
-        )
+        assert yes in (decision.patterns if lasts == "project" else decision.session)
+        permissions.accept(RuleOffer((yes,), lasts))
     permissions.passed("fetch", intent, decision)
     return decision.action == "ask"
 
@@ -167,7 +171,7 @@ def test_project_hosts_need_no_question_until_something_outside_was_read(make: M
 @pytest.mark.parametrize("mode", ["accept-edits", "auto"])
 def test_reading_tools_of_a_server_are_asked_about_once_a_server(make: Make, mode: PermissionMode) -> None:
     permissions = make(mode)
-    assert run(permissions, call(LOOKS)) and not run(permissions, call(LOOKS))
+    assert run(permissions, call(LOOKS), yes="mcp(docs)") and not run(permissions, call(LOOKS))
     assert not run(permissions, call(ServerTool("docs", "other", only_looks=True)))
     assert run(permissions, call(CLOSED)), "another server"
     # What one server said may now leave through another that reaches further; its own does not count.
@@ -185,9 +189,9 @@ def test_tools_that_change_something_are_asked_about_each_time_until_a_rule_name
 ) -> None:
     permissions = make(mode)
     for tool in (WRITES, SAVES):
-        assert run(permissions, call(tool)) and run(permissions, call(tool))
-    assert run(permissions, call(WRITES), yes="mcp__github__merge_pull_request")
-    assert run(permissions, call(SAVES), yes="mcp__memory__create_entities")
+        assert run(permissions, call(tool), yes="") and run(permissions, call(tool), yes="")
+    assert run(permissions, call(WRITES), yes="mcp(github.merge_pull_request)")
+    assert run(permissions, call(SAVES), yes="mcp(memory.create_entities)")
     assert not run(permissions, call(WRITES)) and not run(permissions, call(SAVES))
     assert run(permissions, call(ServerTool("github", "create_issue")))
     see(permissions, Path("/home/somebody/notes"))
@@ -196,7 +200,7 @@ def test_tools_that_change_something_are_asked_about_each_time_until_a_rule_name
 
 def test_in_ask_what_a_server_says_of_its_tool_makes_no_question_needless(make: Make) -> None:
     permissions = make("ask")
-    assert run(permissions, call(LOOKS)) and run(permissions, call(LOOKS))
+    assert run(permissions, call(LOOKS), yes="") and run(permissions, call(LOOKS), yes="")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +212,7 @@ def test_in_ask_what_a_server_says_of_its_tool_makes_no_question_needless(make: 
         ({"allow": ["mcp"]}, WRITES, "allow"),
         ({"allow": ["github__*"]}, WRITES, "allow"),
         ({"allow": ["mcp__github__merge_pull_request"]}, WRITES, "allow"),
-        ({"allow": ["mcp(github)"]}, WRITES, "deny"),
+        ({"allow": ["mcp(github)"]}, WRITES, "allow"),
         ({"allow": ["mcp(git.*)"]}, WRITES, "deny"),
         ({"allow": ["mcp(github.merge)"]}, WRITES, "deny"),
         ({"allow": ["mcp(docs)"]}, LOOKS, "allow"),
@@ -230,6 +234,6 @@ def test_rules_for_servers_where_nobody_can_be_asked(
 
 def test_always_for_a_tool_is_a_rule_that_holds_after_all_that_is_read(make: Make) -> None:
     permissions = make("auto")
-    assert run(permissions, call(WRITES), yes="mcp(github.merge_pull_request)")
+    assert run(permissions, call(WRITES), yes="mcp(github.merge_pull_request)", lasts="project")
     see(permissions, Path("/home/somebody/notes"))
     assert not run(permissions, call(WRITES))

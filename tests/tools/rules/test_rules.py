@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.builtin.conversation import SkillTool
-from agent_tui.tools.mcp.names import tool_name
-from agent_tui.tools.mcp.tool import CALL, READ, SEARCH
+from agent_tui.tools.mcp_names import CALL, READ, SEARCH, tool_name
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.rule import KNOWN, checked_rules
 from tests.support.cli import REPOSITORY
@@ -107,3 +107,74 @@ def test_the_examples_of_the_docs_do_what_they_say(tmp_path: Path) -> None:
         == "allow"
     )
     assert decide(tool_name("other", "search"), Intent("mcp", "x"), "plan") == "deny"
+
+
+TOOLS = {"github": {"push", "merge_pull_request"}, "my.docs": {"search"}, "late": None}
+PUSH, MERGE, SEARCH_DOCS = ("github", "push"), ("github", "merge_pull_request"), ("my.docs", "search")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("mcp", [PUSH, MERGE, SEARCH_DOCS]),
+        ("mcp(*)", [PUSH, MERGE, SEARCH_DOCS]),
+        ("mcp__*", [PUSH, MERGE, SEARCH_DOCS]),
+        ("mcp(github)", [PUSH, MERGE]),
+        ("mcp(git*)", [PUSH, MERGE]),
+        ("mcp(github.*)", [PUSH, MERGE]),
+        ("mcp__github", [PUSH, MERGE]),
+        ("mcp__github__*", [PUSH, MERGE]),
+        ("github__*", [PUSH, MERGE]),
+        ("mcp(github.push)", [PUSH]),
+        ("mcp__github__push", [PUSH]),
+        ("github__push", [PUSH]),
+        ("mcp(github.merge_*)", [MERGE]),
+        ("mcp(*.search)", [SEARCH_DOCS]),
+        ("mcp(my.docs)", [SEARCH_DOCS]),
+        ("mcp(my.docs.search)", [SEARCH_DOCS]),
+        ("mcp__my.docs__search", [SEARCH_DOCS]),
+        ("mcp(git)", []),
+        ("mcp(github.pus)", []),
+        ("mcp__github_push", []),
+        ("mcp__git", []),
+    ],
+)
+@pytest.mark.parametrize("which", ["allow", "ask", "deny"])
+def test_rules_on_servers_mean_what_they_say(
+    tmp_path: Path, written: str, meant: list[tuple[str, str]], which: str
+) -> None:
+    checked_rules([written], "permissions.allow")
+    given: dict[str, Any] = {"allow": ["mcp(*)"], which: [written]}
+    permissions = permissions_of(tmp_path, PermissionsConfig("auto", **given))
+    for server, tool in (PUSH, MERGE, SEARCH_DOCS):
+        intent = Intent("mcp", "call", server=ServerTool(server, tool))
+        found = permissions.decide(tool_name(server, tool), intent).action
+        named = (server, tool) in meant
+        assert found == (which if named else "ask" if which == "allow" else "allow"), (server, tool)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("mcp(githb)", "no MCP server: did you mean github?"),
+        ("mcp__githb__push", "no MCP server: did you mean github?"),
+        ("zzz__push", "no MCP server: there is github, my.docs, late"),
+        ("mcp(github.pusch)", "no tool of github: did you mean push?"),
+        ("mcp__github__zzz", "no tool of github"),
+        ("mcp(github)", ""),
+        ("mcp(github.*)", ""),
+        ("mcp__github", ""),
+        ("mcp(late.anything)", ""),
+        ("mcp(*)", ""),
+        ("mcp", ""),
+        ("mcp__*", ""),
+        ("bash(ls)", ""),
+    ],
+)
+def test_a_rule_about_nothing_that_exists_is_named(tmp_path: Path, written: str, said: str) -> None:
+    rules = permissions_of(tmp_path, PermissionsConfig("ask", deny=[written])).rules
+    lines = rules.idle(TOOLS)
+    assert (said in lines[0] and written in lines[0]) if said else not lines
+    assert rules.waiting(["late"]) == (
+        ["the rule mcp(late.anything) waits for late, which is not connected"] if "late" in written else []
+    ) or written in ("mcp(*)", "mcp", "mcp__*")

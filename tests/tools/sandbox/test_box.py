@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import SandboxConfig
+from agent_tui.config.files import file_layer
 from agent_tui.errors import ConfigError, ToolError
 from agent_tui.tools.sandbox import box, places, words
 from agent_tui.tools.sandbox.backends import Seatbelt, profile
@@ -165,17 +166,17 @@ def test_the_profile_for_macos_lists_what_it_must(tmp_path: Path) -> None:
 def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agent_tui.bootstrap import load_settings
     from agent_tui.options import Options
-    from agent_tui.paths import Paths
+    from agent_tui.paths import PROJECT_CONFIG, Paths
 
     (tmp_path / ".agent-tui").mkdir()
     (tmp_path / ".agent-tui" / "config.toml").write_text(text)
     paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
     with pytest.raises(ConfigError, match="only your own configuration"):
-        load_settings(Options(), paths, tmp_path, trusted=True)
-    assert load_settings(Options(), paths, tmp_path, trusted=False).sandbox.mode == "auto"
+        load_settings(Options(), paths, file_layer(tmp_path / PROJECT_CONFIG))
+    assert load_settings(Options(), paths, None).sandbox.mode == "auto"
     paths.config.mkdir()
     (paths.config / "config.toml").write_text('[permissions]\nmode = "bypass"\n')
-    assert load_settings(Options(), paths, tmp_path, trusted=False).permissions.mode == "bypass"
+    assert load_settings(Options(), paths, None).permissions.mode == "bypass"
 
 
 def test_a_link_in_a_private_folder_of_an_earlier_command_is_replaced(tmp_path: Path) -> None:

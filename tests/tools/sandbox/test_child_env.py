@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.pipes.programs import with_git_config
 from agent_tui.tools.sandbox.environment import cache_env, child_env, is_secret, missed
 from agent_tui.tools.sandbox.policy import Secrecy
 
@@ -167,3 +168,14 @@ def test_a_failed_command_that_speaks_of_a_variable_is_told_how_it_would_get_it(
     (line,) = missed("KeyError: 'APP_DATABASE' in PATH, PWD", environ, given)
     assert 'env_allow = ["APP_DATABASE"]' in line and "PATH" not in line and "PWD" not in line
     assert missed("KeyError: 'OTHER'", environ, given) == []
+
+
+def test_gits_configuration_in_variables_is_given_in_whole_pairs() -> None:
+    plain, secret = (
+        ("safe.directory", "*"),
+        ("http.https://x.org/.extraheader", "AUTHORIZATION: basic bWU6aHVudGVyMg=="),
+    )
+    environ = with_git_config({}, [secret, plain, ("a.token", "hunter2"), ("a.b", "c")])
+    given = child_env(environ)
+    assert {n: v for n, v in given.items() if n.startswith("GIT_CONFIG")} == with_git_config({}, [plain, ("a.b", "c")])
+    assert not any(name.startswith("GIT_CONFIG") for name in child_env(environ, closed=True))

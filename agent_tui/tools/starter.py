@@ -1,0 +1,224 @@
+"""Starts what a project or the user's configuration brings: hooks, the status command, MCP servers.
+
+It runs outside the sandbox, with what the user may do. So what it names in places that commands write is what the user
+saw, no bytecode comes from there, and in a folder nobody trusts git runs nothing that the folder's configuration names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent_tui.errors import ToolError
+from agent_tui.models.messages import Metadata
+from agent_tui.paths import private_dir, with_home
+from agent_tui.pipes.programs import find_program, program_environment, why_not_found
+from agent_tui.records import dataclass
+from agent_tui.text.clean import plain_line
+from agent_tui.text.numbers import duration, size
+from agent_tui.tools.children.process import ProcessGroup
+from agent_tui.tools.files.named_files import BEING_WRITTEN, SETTLED_SECONDS, fingerprint, named_files
+from agent_tui.tools.git.untrusted import harmless_git
+from agent_tui.tools.sandbox.policy import free
+from agent_tui.tools.sandbox.start import as_file, shell_program
+
+MOST_BYTES = 1_000_000
+"""Of what a command prints, and of its errors; one that prints more is ended."""
+_DRAIN_SECONDS = 0.5
+SETTLING = SETTLED_SECONDS + 0.05
+"""Seconds that a file which was written just now is waited for, once."""
+_NAMED = 4
+_FOR_SERVERS = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+"""What servers get of our environment."""
+
+
+@dataclass(slots=True, frozen=True)
+class Ran:
+    """How a command ended. ``problem`` says why it did not come to an end of its own, or was not started; ``said`` is
+    what a driver's callback answered in its place. ``changed``: it was not started, as what it runs is not what the
+    user accepted."""
+
+    code: int = 0
+    output: str = ""
+    errors: str = ""
+    problem: str = ""
+    said: Metadata | None = None
+    changed: bool = False
+
+
+class NotAccepted(ToolError):
+    """A command whose files are not what the user accepted in this folder."""
+
+
+class Starter:
+    """For one project. ``changed`` says which of some files, by what they are now, are not as the user accepted them;
+    ``bytecode`` is a private folder for what Python compiles."""
+
+    def __init__(
+        self,
+        root: Path,
+        bytecode: Path,
+        changed: Callable[[Mapping[str, str]], Sequence[str]],
+        trusted: Callable[[], bool],
+    ) -> None:
+        self.root, self._bytecode, self._changed, self._trusted = root, bytecode, changed, trusted
+
+    def environment(
+        self, command: str | Sequence[str], cwd: Path, environ: Mapping[str, str], given: Collection[str] = ()
+    ) -> dict[str, str]:
+        """What ``command``, a line of shell or a program with its arguments, is started with: of ``environ`` names in
+        ``given`` were configured for it. Reads files. Raises ToolError with the line that says why it may not be
+        started."""
+        named = named_files(command, cwd, self.root)
+        if named.problem:
+            raise ToolError(f"not started: {named.problem}")
+        found = fingerprint(named, self.root, settled=True)
+        changed = self._changed(found)
+        if changed and all(found[path] == BEING_WRITTEN for path in changed):
+            time.sleep(SETTLING)
+            changed = self._changed(fingerprint(named_files(command, cwd, self.root), self.root, settled=True))
+        if changed:
+            raise (NotAccepted if self._trusted() else ToolError)(not_accepted(changed, self._trusted()))
+        if isinstance(command, str) and (missing := _only_where_commands_write(command, environ)):
+            raise ToolError(missing)
+        variables = program_environment(environ, given)
+        with contextlib.suppress(OSError):
+            private_dir(self._bytecode)
+        variables["PYTHONPYCACHEPREFIX"] = str(self._bytecode)
+        if not named.imports:
+            variables["PYTHONSAFEPATH"] = "1"
+        return harmless_git(cwd, variables, trusted=self._trusted())
+
+    def server(
+        self, command: str, args: Sequence[str], env: Mapping[str, str], cwd: str | None
+    ) -> tuple[str, dict[str, str]]:
+        """The absolute program of a server and its environment: little of ours, and what its configuration says. Reads
+        files. Raises ToolError with why it may not be started."""
+        folder, program = Path(cwd or self.root), with_home(command)
+        if not folder.is_dir():
+            raise ToolError(f"{cwd}: no such program or folder")
+        given = {name: os.environ[name] for name in _FOR_SERVERS if name in os.environ} | dict(env)
+        if "/" in command:
+            program = folder / program
+        elif (found := find_program(command, given)) is not None:
+            program = Path(found)
+        elif "commands may write" in (why := why_not_found(command, given)):
+            raise ToolError(why)
+        if not program.is_file():
+            raise ToolError(f"{command}: no such program or folder")
+        if not os.access(program, os.X_OK):
+            raise ToolError(f"{command} is not executable")
+        return str(program), self.environment([str(program), *args, *env.values()], folder, given, env)
+
+    async def run(self, line: str, told: bytes, cwd: Path, environ: Mapping[str, str], seconds: float) -> Ran:
+        """Runs a line of shell, which is ``told`` something as its input, to its end, or to that of its time or room;
+        what it leaves running is ended with it. Whoever is cancelled meanwhile leaves nothing running."""
+        try:
+            env = await asyncio.to_thread(self.environment, line, cwd, environ)
+        except ToolError as error:
+            return Ran(problem=str(error), changed=isinstance(error, NotAccepted))
+        return await run_shell_line(line, told, cwd, env, seconds)
+
+
+def not_accepted(paths: Sequence[str], trusted: bool) -> str:
+    """The line for a command whose files the user did not see as they are."""
+    names = ", ".join(plain_line(path, 120) for path in sorted(paths)[:_NAMED])
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    why = "changed since you trusted this folder" if trusted else "in a folder that you have not trusted as it is"
+    return f"not started: {names}{more} {why}; /trust shows it and asks"
+
+
+_BEFORE = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time", "exec", "env", "nohup"})
+"""Words of a shell behind which a command begins."""
+
+
+def _only_where_commands_write(line: str, environ: Mapping[str, str]) -> str:
+    """Why a program that a line starts is not found; empty where all are, or are none."""
+    for name in _started(line):
+        why = "" if "/" in name or find_program(name, environ) else why_not_found(name, environ)
+        if "commands may write" in why:
+            return f"{why}. Name it by its path, or install it elsewhere"
+    return ""
+
+
+def _started(line: str) -> Iterator[str]:
+    """The first word of each command of a line, as far as it can be read."""
+    words = shlex.shlex(line.replace("\n", ";"), posix=True, punctuation_chars=True)
+    words.whitespace_split, words.commenters = True, ""
+    begins = True
+    with contextlib.suppress(ValueError):
+        for word in words:
+            if word.strip("();<>|&") == "":
+                begins = not word.startswith((">", "<"))
+            elif begins and word not in _BEFORE and not re.match(r"\w+=", word):
+                yield word
+                begins = False
+
+
+async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, str], seconds: float) -> Ran:
+    """``Starter.run`` behind its checks."""
+    given = as_file(told)
+    read_end, write_end = os.pipe()
+    try:
+        launch = free([shell_program(), "-c", line], env)
+        group = await ProcessGroup.start(launch, cwd, streams=(given, write_end))
+    except ToolError as error:
+        os.close(read_end)
+        return Ran(problem=str(error))
+    except BaseException:
+        os.close(read_end)
+        raise
+    finally:
+        os.close(given)
+        os.close(write_end)
+    reader = asyncio.StreamReader(limit=1 << 16)
+    loop = asyncio.get_running_loop()
+    too_much: asyncio.Future[None] = loop.create_future()
+    waiting = asyncio.ensure_future(group.wait())
+    kept = bytearray(), bytearray()
+    reading: set[asyncio.Task[None]] = set()
+    transport: asyncio.BaseTransport | None = None
+    try:
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read_end, "rb", buffering=0)
+        )
+        reading.add(asyncio.create_task(_keep(reader.read, kept[0], too_much), name="its output"))
+        reading.add(asyncio.create_task(_keep(lambda _: group.read(), kept[1], too_much), name="its errors"))
+        ends: set[asyncio.Future[Any]] = {waiting, too_much}
+        done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            return Ran(problem=f"took more than {duration(seconds)} and was ended")
+        if not too_much.done():
+            # What it left in the background may hold its pipes open for as long as it likes.
+            await asyncio.wait(reading, timeout=_DRAIN_SECONDS)
+        if too_much.done():
+            return Ran(problem=f"printed more than {size(MOST_BYTES)} and was ended")
+        output, errors = (data.decode("utf-8", "replace") for data in kept)
+        return Ran(waiting.result(), output, errors)
+    finally:
+        waiting.cancel()
+        too_much.cancel()
+        for task in reading:
+            task.cancel()
+        try:
+            await group.end()
+        finally:
+            group.close()
+            if transport is not None:
+                transport.close()
+
+
+async def _keep(read: Any, kept: bytearray, too_much: asyncio.Future[None]) -> None:
+    while data := await read(1 << 16):
+        kept += data
+        if len(kept) > MOST_BYTES:
+            with contextlib.suppress(asyncio.InvalidStateError):
+                too_much.set_result(None)
+            return

@@ -1,0 +1,53 @@
+"""Names of MCP servers' tools are built and taken apart in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import agent_tui
+from agent_tui.tools import mcp_names as owner
+from agent_tui.tools.mcp_names import (
+    is_mcp_name,
+    server_part,
+    short_name,
+    split_tool_name,
+    tool_name,
+    tool_prefix,
+    with_all_tools,
+)
+
+SERVERS = ["docs", "my-server", "a__b", "_x_", "mcp", "mcp__docs", "über", "s" * 60, "."]
+
+
+def test_no_other_file_of_the_program_knows_the_prefix() -> None:
+    root = Path(agent_tui.__file__).parent
+    knowing = [path for path in root.rglob("*.py") if "mcp__" in path.read_text("utf-8")]
+    assert knowing == [Path(owner.__file__)]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("tool", ["add", "a__b", "__x", "mcp__y", "get.it", "t" * 90])
+def test_what_was_built_is_taken_apart(server: str, tool: str) -> None:
+    name = tool_name(server, tool)
+    assert is_mcp_name(name) and name.startswith(tool_prefix(server))
+    part, called = split_tool_name(name)
+    assert part == server_part(server) and name == tool_prefix(server) + called
+    assert short_name(name) == f"{part}__{called}" and with_all_tools(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "whole"),
+    [
+        ("mcp__docs", ("docs", ""), "mcp__docs__*"),
+        ("mcp__docs__", ("docs", ""), "mcp__docs__*"),
+        ("mcp__docs__*", ("docs", "*"), "mcp__docs__*"),
+        ("mcp__mcp", ("mcp", ""), "mcp__mcp__*"),
+        ("docs__add", ("docs", "add"), "docs__add"),
+        ("mcp__", ("", ""), "mcp__*"),
+    ],
+)
+def test_names_that_users_write(name: str, parts: tuple[str, str], whole: str) -> None:
+    assert split_tool_name(name) == parts
+    assert with_all_tools(name) == whole
