@@ -41,10 +41,10 @@ from agent_tui.models.messages import (
     written_in,
 )
 from agent_tui.models.search import search_calls
-from agent_tui.text.clean import cut
+from agent_tui.text.clean import clean_line, cut
 from agent_tui.text.diff import read_diff
 from agent_tui.text.numbers import duration
-from agent_tui.tools.arguments import parse_arguments
+from agent_tui.tools.arguments import call_summary, parse_arguments
 
 COMMANDS = ("context", "compact", "usage", "trust")
 """Commands of the chat that an editor has too; they answer with text."""
@@ -297,7 +297,7 @@ def _call(call: ToolCallPart, folder: Path) -> list[Any]:
         place.line = line
     begun = helpers.start_tool_call(
         call.call_id,
-        call.name,
+        cut(clean_line(call_summary(call.name, call.arguments)), _TITLE),
         kind=_KINDS.get(call.name, "other"),
         status="pending",
         locations=[place] if place is not None else None,

@@ -37,10 +37,11 @@ from agent_tui.paths import (
     with_home,
 )
 from agent_tui.pipes.programs import keep_out_of
+from agent_tui.providers.catalog import KEY_VARIABLES
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.keys import key_in_keyring
 from agent_tui.providers.secrets import Redactor, names_value
 from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.store.keys import KeyStore
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
@@ -300,8 +301,10 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
     demo = DemoProvider(client, Path(script) if script else None)
 
+    keys = KeyStore(paths.data, keyring=not settings.agent.private_file)
+
     async def key(provider: str) -> str | None:
-        found = await key_in_keyring(provider)
+        found = await keys.get(provider)
         redactor.add(found)
         return found
 
@@ -422,7 +425,9 @@ async def _detect(catalogue: ModelCatalogue, settings: Settings, options: Option
     found = await detect_models()
     catalogue.add_detected(found.models)
     if not found.models:
-        return []
+        empty = [name for names in KEY_VARIABLES.values() for name in names if name in os.environ]
+        line = f"No API key: {', '.join(empty)} {'is' if len(empty) == 1 else 'are'} set, but empty."
+        return [Notice("warning", line, "model_problem")] if empty else []
     return [Notice("info", found.reason, "model_detected")]
 
 

@@ -84,6 +84,15 @@ def package_themes() -> Path:
     return inside if inside.is_dir() else package.parent / "themes"
 
 
+def home_as_tilde(folder: Path) -> str:
+    """A folder as people write it."""
+    try:
+        below = folder.relative_to(Path.home())
+    except (ValueError, RuntimeError):
+        return str(folder)
+    return f"~/{below}" if below.parts else "~"
+
+
 def private_dir(path: Path) -> Path:
     """Creates a folder only its owner may enter, and returns it. Raises ``OSError`` when that is impossible."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

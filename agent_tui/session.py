@@ -101,7 +101,7 @@ class Session:
             if not (
                 self._options.editor and (self._options.resume or self._options.session)
             ):  # there the session's own model shows
-                need_model(agent, self._options)
+                await need_model(agent, self._options)
         except BaseException:
             await agent.close()
             raise

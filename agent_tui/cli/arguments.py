@@ -111,7 +111,7 @@ commands:
   sessions       list, search, delete, check and repair sessions
   export ID      export a session as JSON, Markdown or HTML
   models         list the models you can use
-  auth           set, list or remove keys in the system's keyring
+  auth           set, list, move or remove your keys
   doctor         check this installation
   config         show or create the configuration file
   import         copy what you wrote for Claude Code or Codex

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,6 +13,7 @@ from typing import Any
 
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import Parser, add_command, add_flag, subparsers_of, takes_values
+from agent_tui.cli.auth import add_auth
 from agent_tui.cli.importing import add_import
 from agent_tui.cli.mcp import add_mcp
 from agent_tui.cli.serve import add_serve
@@ -68,15 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     models.add_argument("--json", action="store_true", help="print JSON")
     models.set_defaults(run=_models)
 
-    auth = add_command(
-        commands, "auth", "set, list or remove keys in the system's keyring", "set anthropic", "list", "remove openai"
-    )
-    auth_actions = auth.add_subparsers(required=True)
-    for name, text in (("set", "store a key: type it when asked, or pipe it in"), ("remove", "remove a key")):
-        action = add_command(auth_actions, name, text, "anthropic")
-        action.add_argument("provider", metavar="PROVIDER", help="LiteLLM's name, e.g. anthropic")
-        action.set_defaults(run=_auth_set if name == "set" else _auth_remove)
-    add_command(auth_actions, "list", "list the providers with a stored key", "").set_defaults(run=_auth_list)
+    add_auth(commands)
 
     doctor = add_command(commands, "doctor", "check this installation", "", "--forget")
     doctor.add_argument("--forget", action="store_true", help="forget limits of models learned from their servers")
@@ -278,28 +270,6 @@ def _models(values: argparse.Namespace) -> None:
             terminal_output.tell("Run `agent-tui models WORDS` to search all models, even those without a key.")
 
     asyncio.run(show())
-
-
-def _auth_set(values: argparse.Namespace) -> None:
-    from agent_tui.providers.keys import set_key
-
-    key = terminal_output.ask_secret(f"Key for {values.provider}: ") if sys.stdin.isatty() else sys.stdin.readline()
-    set_key(values.provider, key)
-    terminal_output.tell(f"Stored a key for {values.provider}.")
-
-
-def _auth_remove(values: argparse.Namespace) -> None:
-    from agent_tui.providers.keys import remove_key
-
-    remove_key(values.provider)
-    terminal_output.tell(f"Removed the key for {values.provider}.")
-
-
-def _auth_list(values: argparse.Namespace) -> None:
-    from agent_tui.providers.keys import list_providers
-
-    for name in list_providers():
-        terminal_output.say(clean_line(name))
 
 
 def _doctor(values: argparse.Namespace) -> int:

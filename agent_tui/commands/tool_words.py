@@ -16,10 +16,6 @@ from agent_tui.text.strict_json import read_json
 if TYPE_CHECKING:
     from agent_tui.models.messages import ToolResultPart
 
-_SUBJECTS = (
-    *("command", "pattern", "path", "file_path", "url", "query", "description", "task", "prompt", "question", "name"),
-)
-"""Arguments that say what a call is about, the most telling first."""
 _OF_A_PATH = frozenset({"read", "edit", "write", "list"})
 """Tools that are about one file or folder: of it, the end says most."""
 _COMMANDS = frozenset({"bash", "jobs"})
@@ -34,19 +30,6 @@ LONG_FACT = 60
 ITEM_STATES = ("completed", "in_progress", "pending")
 Item = tuple[str, str]
 """Text and status, one of ``ITEM_STATES``."""
-
-
-def call_summary(name: str, arguments: str) -> str:
-    """A call in one line, before the tool has said what it will do: its name and what it is about."""
-    data = argument_data(arguments)
-    for subject in _SUBJECTS if isinstance(data, dict) else ():
-        value = data.get(subject)
-        if isinstance(value, str) and value:
-            path = data.get("path")
-            where = f" in {path}" if subject == "pattern" and isinstance(path, str) and path not in ("", ".") else ""
-            return f"{name} {value}{where}"
-    text = arguments.strip()
-    return name if text in ("", "{}") else f"{name} {text[:200]}"
 
 
 def call_label(name: str, summary: str) -> str:

@@ -220,7 +220,8 @@ class AgentConfig:
     ``content_timeout`` seconds in which it sends something but nothing of the answer, ``answer_timeout`` seconds for
     all of one answer where nobody watches it come (0: as long as it takes); ``retries`` attempts. Subagents start
     others ``subagent_depth`` deep (1: none of them does), at most ``subagents_at_once`` run at a time, and each may
-    spend ``subagent_usd`` dollars (None: what the other budgets leave)."""
+    spend ``subagent_usd`` dollars (None: what the other budgets leave). ``private_file``: keys that are entered go to
+    a file that only the user can read, and not to the system's keyring."""
 
     step_limit: int = 100
     timeout: float = 120.0
@@ -231,6 +232,7 @@ class AgentConfig:
     subagents_at_once: int = 8
     subagent_usd: float | None = None
     development: bool = False
+    private_file: bool = False
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.pipes.programs import find_program, why_not_found
 from agent_tui.providers.catalog import shown_address
+from agent_tui.store.keys import KEYRING, KeyStore
 from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
 from agent_tui.text.clean import one_line
@@ -313,7 +314,23 @@ class Project:
         if self._drawing:
             at = next(n for n, row in enumerate(rows) if row[1] == "textual")
             rows[at] = ("warn", "textual", f"{rows[at][2]}: {self._drawing}")
-        return [*rows, *hook_line([state for _, state, _, _ in self.hooks()]), *learned_rows(parts.store)]
+        return [
+            *rows,
+            await _keys(self._state.keys),
+            *hook_line([state for _, state, _, _ in self.hooks()]),
+            *learned_rows(parts.store),
+        ]
+
+
+async def _keys(keys: KeyStore) -> Row:
+    try:
+        new, kept = await keys.place(), await keys.places()
+    except AgentError as error:
+        return "warn", "keys", str(error)
+    movable = new == KEYRING and any(place != KEYRING for place in kept.values())
+    stored = "".join(f"; {name}: {place}" for name, place in kept.items())
+    way = "; agent-tui auth move puts them into the keyring" if movable else ""
+    return "warn" if movable else "ok", "keys", f"kept in {new}{stored}{way}"
 
 
 def hook_line(states: Sequence[HookState]) -> list[Row]:
@@ -377,8 +394,7 @@ def doctor(parts: AgentParts, info: ModelInfo, pictures: str = "") -> list[Row]:
         rows.append(("ok", program, found) if found else ("warn", program, missing))
     rows += [_sandbox(parts), _terminal(), *(("ok", what, detail) for what, detail in new_line_keys(os.environ))]
     rows.append(("ok", "pictures", pictures or graphics(parts.settings.ui.images, os.environ).detail))
-    no_keyring = ("warn", "keyring", "not installed; keys come from the environment")
-    return [*rows, ("ok", "keyring", "installed") if _version("keyring") else no_keyring]
+    return rows
 
 
 def _folder(trust: FolderTrust) -> Row:

@@ -27,7 +27,7 @@ from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers.catalog import dialect_of, resolve_target, shown_address, variable_base
+from agent_tui.providers.catalog import dialect_of, resolve_key, resolve_target, shown_address, variable_base
 
 log = logging.getLogger(__name__)
 
@@ -204,7 +204,9 @@ class Binder:
     def tell_problems(self, info: ModelInfo) -> None:
         """Tells the user what they should know of a model whose limits have just become known."""
         if info.problem:
-            self._state.events.publish(Notice("warning", info.problem, "model_problem"))
+            lacks = resolve_key(info.spec, info.target.provider).missing and self._parts.is_chat
+            way = f" /model {info.spec.key} asks for one." if lacks else ""
+            self._state.events.publish(Notice("warning", f"{info.problem}{way}", "model_problem"))
         elif info.doubt and info.spec.key not in self._parts.catalogue.accepted:
             self._parts.catalogue.accepted.add(info.spec.key)
             self._state.events.publish(Notice("warning", info.doubt, "model_unlisted"))

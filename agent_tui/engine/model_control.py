@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import replace
 
 from agent_tui.config import PermissionMode
@@ -18,11 +17,21 @@ from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.events import Notice, SessionChanged
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, ReplayRule
-from agent_tui.providers.catalog import Called, Key, dialect_of, images_of, resolve_key, resolve_target
+from agent_tui.providers.catalog import (
+    Called,
+    Key,
+    dialect_of,
+    images_of,
+    missing_key_line,
+    resolve_key,
+    resolve_target,
+    variable_base,
+)
 from agent_tui.providers.images import not_taken
-from agent_tui.providers.keys import checked_key, keep_key, keyring_ready
+from agent_tui.providers.keys import pasted_key
 from agent_tui.providers.listing import listed_models, unlisted
 from agent_tui.records import dataclass
+from agent_tui.store.keys import winning_variable
 from agent_tui.text.numbers import plural
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
@@ -49,6 +58,7 @@ class ModelControl:
             catalogue.configured,
             catalogue.near,
             catalogue.has_given,
+            kept=state.keys.places,
             current=lambda: self.spec if state.opened else None,
         )
         """What there is to choose from."""
@@ -131,48 +141,55 @@ class ModelControl:
             raise AgentError(f"Interrupted; the session stays on {self._state.runtime.info.spec.key}.")
         return switched
 
-    async def give_key(self, spec: ModelSpec, key: str, *, keep: bool) -> str:
-        """Calls the model's server with this key from its next binding on: ``keep`` puts it into the system's keyring
-        for the provider, too; else it is gone with the program. Returns a sentence on a variable that wins at the next
-        start, empty where none does. Raises ConfigError for what is no key, and AgentError where the keyring does
-        not take it."""
-        key, provider = checked_key(key), resolve_target(spec).provider
+    async def give_key(self, spec: ModelSpec, typed: str, *, keep: bool = True, check: bool = True) -> str:
+        """Calls the model's server with this key from its next binding on, once the server was asked whether it takes
+        it (``check``), and keeps it where keys are kept (``keep``) if it is the provider's own. Returns what was said
+        of it, and where it is. Raises ConfigError for what is no key, and for one that is refused."""
+        from agent_tui.providers.key_check import check_key
+
+        provider = resolve_target(spec).provider
+        dialect, called = dialect_of(provider), Called(provider, spec.api_base or variable_base(dialect_of(provider)))
+        key = pasted_key(typed, provider, elsewhere=called.own)
         self._state.parts.secrets.add(key)
-        if keep:
-            await keep_key(provider, key)
+        said = ["The key is not checked."]
+        if check:
+            found = await check_key(spec, key)
+            if found.result == "refused":
+                raise ConfigError(f"{found.words} Nothing was stored.")
+            said = [found.words]
+        if Called(provider, spec.api_base).own or (spec.api_key_env and spec.api_key_env not in dialect.keys):
+            variable = spec.api_key_env or "a variable, and name that in api_key_env of the model"
+            said.append(f"It is used until you quit. To keep it, set {variable}.")
+        elif not keep:
+            said.append(f"It is used until you quit. To keep it, set {dialect.key_name}.")
+        else:
+            said.append(await self._kept(provider, key))
         self._catalogue.use_key(spec, key)
-        variables = dialect_of(provider).keys if keep else ()
-        first = next((variable for variable in variables if os.environ.get(variable, "").strip()), None)
-        return "" if first is None else f"{first} is also set and takes precedence at the next start."
+        return " ".join(said)
+
+    async def _kept(self, provider: str, key: str) -> str:
+        try:
+            where = await self._state.keys.put(provider, key)
+        except AgentError as error:
+            return f"It is used until you quit. {error}"
+        wins = winning_variable(provider)
+        return f"It is kept in {where}." + (
+            f" {wins} is also set and takes precedence at the next start." if wins else ""
+        )
+
+    async def take_key(self, name: str, typed: str, *, keep: bool = True) -> str:
+        """The same for a model by its name; where it is not to be kept, nothing is waited for."""
+        return await self.give_key(self._catalogue.find(name), typed, keep=keep, check=keep)
+
+    async def key_problem(self) -> str | None:
+        """Says that the model in use has no key, and what to do; None where it has one, or needs none."""
+        spec, key = self.spec, await self.key_of(self.spec)
+        return None if key.missing is None else missing_key_line(spec, resolve_target(spec).provider, key.missing)
 
     @property
     def known_keys(self) -> frozenset[str]:
         """The user's keys that stand in no variable, as far as they were used."""
         return self._state.parts.secrets.known()
-
-    async def take_key(self, name: str, typed: str, *, keep: bool = True) -> str:
-        """Uses a key for a model and whatever shares it from now on, and keeps it in the system's keyring where that
-        is wanted and it takes it. Returns a sentence that says where it is. Raises ConfigError for what can be no
-        key."""
-        spec = self._catalogue.find(name)
-        provider = resolve_target(spec).provider
-        dialect = dialect_of(provider)
-        if Called(provider, spec.api_base).own or (spec.api_key_env and spec.api_key_env not in dialect.keys):
-            await self.give_key(spec, typed, keep=False)
-            variable = spec.api_key_env or "a variable, and name that in api_key_env of the model"
-            return f"The key is used until you quit. To keep it, set {variable}."
-        if not keep or not await keyring_ready():
-            await self.give_key(spec, typed, keep=False)
-            which = "No keyring here: the" if keep else "The"
-            return f"{which} key is used until you quit. To keep it, set {dialect.key_name}."
-        try:
-            first = await self.give_key(spec, typed, keep=True)
-        except ConfigError:
-            raise
-        except AgentError as error:
-            await self.give_key(spec, typed, keep=False)
-            return f"The key is used until you quit. {error}"
-        return f"Stored the key for {provider} in the system keyring. {first}".rstrip()
 
     def lost_by(self, info: ModelInfo) -> LostReasoning | None:
         """The reasoning that would no longer be sent if this model went on."""

@@ -4,18 +4,21 @@ of the providers most people have a key of. One source for the dialog, the lines
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 
+from agent_tui.errors import AgentError
 from agent_tui.models.requests import ModelSpec
 from agent_tui.models.usage import Prices
 from agent_tui.providers.catalog import DEMO, dialect_of, resolve_target
-from agent_tui.providers.keys import providers_with_keys
 from agent_tui.providers.listing import WELL_KNOWN, ListedModel, listed_models, nearest, newest, unknown, unlisted
 from agent_tui.records import dataclass
 from agent_tui.text.search import match
+
+log = logging.getLogger(__name__)
 
 WITH_KEY, WITHOUT_KEY = 10, 4
 """Models of a provider that are shown before anything is searched for."""
@@ -69,20 +72,27 @@ class ModelList:
         given: Callable[[str], bool],
         *,
         listed: Callable[[], Mapping[str, ListedModel]] = listed_models,
-        kept: Callable[[], Awaitable[frozenset[str]]] = providers_with_keys,
+        kept: Callable[[], Awaitable[Mapping[str, str]]],
         today: Callable[[], date] = date.today,
         current: Callable[[], ModelSpec | None] = lambda: None,
     ) -> None:
         self._own, self._near, self._given = own, near, given
         self._find_listed, self._find_kept, self._today = listed, kept, today
         self._current = current
-        self._kept: frozenset[str] = frozenset()
+        self._kept: Mapping[str, str] = {}
         self._first: dict[str, list[ListedModel]] = {name: [] for name in WELL_KNOWN}
         self._later: list[ListedModel] = []
 
     async def look(self) -> None:
-        """Reads the list, and asks the keyring for which providers it has keys; at most a few seconds."""
-        self._kept, (self._first, self._later) = await asyncio.gather(self._find_kept(), asyncio.to_thread(self._read))
+        """Reads the list, and finds out for which providers keys are kept; at most a few seconds."""
+        self._kept, (self._first, self._later) = await asyncio.gather(self._places(), asyncio.to_thread(self._read))
+
+    async def _places(self) -> Mapping[str, str]:
+        try:
+            return await self._find_kept()
+        except AgentError as error:
+            log.info("Not known for whom there are keys: %s", error)
+            return {}
 
     def _read(self) -> tuple[dict[str, list[ListedModel]], list[ListedModel]]:
         """The models of each provider that are shown first, and all others."""
@@ -104,7 +114,7 @@ class ModelList:
             return "key given in this session"
         if (variable := next((name for name in dialect.keys if os.environ.get(name, "").strip()), None)) is not None:
             return f"key in {variable}"
-        return "key in the keyring" if provider in self._kept else None
+        return f"key in {self._kept[provider]}" if provider in self._kept else None
 
     def groups(self) -> list[ModelGroup]:
         """The models to choose from before anything is searched for."""

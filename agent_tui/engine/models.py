@@ -129,7 +129,11 @@ class ModelCatalogue:
             return replace(spec, api_key=given)
         provider = resolve_target(spec).provider
         names = (spec.api_key_env,) if spec.api_key_env else dialect_of(provider).keys
-        if spec.model == DEMO or needs_no_key(spec, provider) or any(os.environ.get(name) for name in names):
+        if (
+            spec.model == DEMO
+            or needs_no_key(spec, provider)
+            or any(os.environ.get(name, "").strip() for name in names)
+        ):
             return spec
         async with self._asking:
             key = self._stored.get(provider) or await self._keyring(provider)

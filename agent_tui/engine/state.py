@@ -32,6 +32,7 @@ from agent_tui.providers.catalog import images_of
 from agent_tui.providers.dialects.record import USUAL_IMAGES, ImageLimits
 from agent_tui.providers.secrets import Redactor
 from agent_tui.records import dataclass
+from agent_tui.store.keys import KeyStore
 from agent_tui.store.store import Store
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.foreign import ForeignRules
@@ -251,6 +252,8 @@ class AgentState:
         self.parts = parts
         self.events = Hub(parts.secrets.mask)
         self.run = RunStates()
+        self.keys = KeyStore(parts.paths.data, keyring=not parts.settings.agent.private_file)
+        """Where the user's keys are."""
         self._binding: Binding | None = None
         self._hooks_transcript: HookTranscript | None = None
         self.hooks = Hooks(parts.hooks, self.events.publish, self.events.keep, self.events.subscribe, self._facts)

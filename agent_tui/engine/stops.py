@@ -43,7 +43,6 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Message, new_id
 from agent_tui.providers.catalog import Called
 from agent_tui.providers.failure_lines import unpaid
-from agent_tui.providers.keys import keyring_ready
 from agent_tui.providers.listing import nearest
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
@@ -246,8 +245,9 @@ class Stops:
         if takes and not no_credit:
             asks = f"The key for {called.name}"
             # What is stored for a provider is not meant for a server of one's own.
-            if not called.own and await keyring_ready():
-                acts[Way("k", "Enter a key and store it in the system keyring", asks=asks, secret=True)] = keep
+            if not called.own:
+                place = await self._state.keys.place()
+                acts[Way("k", f"Enter a key and keep it in {place}", asks=asks, secret=True)] = keep
             acts[Way("s", "Enter a key for this run only", asks=asks, secret=True)] = use
         acts[Way("t", "Try again")] = self._again
         acts[OTHER_MODEL] = acts[STOP] = None
@@ -260,9 +260,8 @@ class Stops:
 
     async def _use(self, text: str, *, keep: bool) -> bool:
         asked, spec = self._asked, self._models.spec
-        first = await self._models.give_key(spec, text, keep=keep)
-        if first:
-            self._state.events.publish(Notice("info", f"The key is stored. {first}", "key_stored"))
+        said = await self._models.give_key(spec, text, keep=keep)
+        self._state.events.publish(Notice("info", said, "key_taken"))
         if self._asked is not asked:
             return False
         await self._models.switch(spec.key)

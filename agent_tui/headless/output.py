@@ -50,7 +50,7 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.failure import BEGINS_AGAIN, Failure
+from agent_tui.models.failure import BEGINS_AGAIN, Failure, in_a_shell
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.search import search_calls
 from agent_tui.models.steps import CompactionRecord, Step
@@ -211,10 +211,11 @@ class Printer:
                 self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:
-                    if not any(told["text"] == failure.message for told in self._notices[self._turn_notices :]):
-                        self._notices.append({"level": "error", "text": failure.message, "code": failure.kind})
-                        self._tell(failure.message)
-                    self._line({"type": "error", "kind": failure.kind, "message": failure.message})
+                    line = in_a_shell(failure.message)
+                    if not any(told["text"] in (line, failure.message) for told in self._notices[self._turn_notices :]):
+                        self._notices.append({"level": "error", "text": line, "code": failure.kind})
+                        self._tell(line)
+                    self._line({"type": "error", "kind": failure.kind, "message": line})
             case (
                 SessionChanged()
                 | TurnStarted()

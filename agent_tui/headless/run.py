@@ -130,9 +130,9 @@ async def prepared(
     return PreparedMessage(prompt, await agent.project.fitted(found), own)
 
 
-def need_model(agent: Agent, options: Options) -> None:
-    """Raises ConfigError where the demo model would answer without having been asked for: a script that lost its key
-    must not go on with made-up text."""
+async def need_model(agent: Agent, options: Options) -> None:
+    """Raises ConfigError where the model has no key, and where the demo model would answer without having been asked
+    for: a script that lost its key must not go on with made-up text."""
     settings = agent.settings
     named = options.model is not None or settings.default_model is not None or DEMO in settings.models
     if agent.models.spec.model == DEMO and not named:
@@ -141,6 +141,8 @@ def need_model(agent: Agent, options: Options) -> None:
             f"name a model in {agent.paths.config_file} (agent-tui config init writes an example); -m demo tries the "
             "demo model."
         )
+    if (problem := await agent.models.key_problem()) is not None:
+        raise ConfigError(problem)
 
 
 log = logging.getLogger(__name__)
@@ -481,7 +483,7 @@ async def run_headless(
         if agent.conversation.read_only:
             run.code = EXIT_ERROR
         else:
-            need_model(agent, options)
+            await need_model(agent, options)
             await (run.many() if options.input_format == "stream-json" else run.one(piped))
         run.write(partial(printer.finish, run.code))
     except (ConfigError, RequiredServerError) as error:

@@ -56,6 +56,18 @@ ARRIVED_KEPT = "What arrived is kept."
 TEXT_KEPT = "Your text is kept."
 """Said of every failure that leaves the user's message unanswered: it need not be typed again."""
 
+GO_ON = "Send “continue” to go on, or /rewind to ask again."
+"""What can be done where an answer ended in its middle."""
+
+_IN_A_SHELL = {
+    GO_ON: "agent-tui -c -p continue goes on from there.",
+    f" {TEXT_KEPT}": "",
+    "with /model": "with -m",
+    "Run /compact, or choose": "Begin a new session, or choose",
+    "/context shows it": "agent-tui context --rows shows it",
+}
+"""What is said of ways on to who has no chat."""
+
 RETRYABLE: frozenset[str] = frozenset(
     {"rate_limit", "overloaded", "timeout", "connection", "interrupted_stream", "empty_answer", "worker"}
 )
@@ -134,6 +146,13 @@ def without_ways(failure: Failure) -> Failure:
     """The same of a call that is made again by itself: nothing is kept, and nothing to be done."""
     said = failure.message.partition(TEXT_KEPT)[0].partition(ARRIVED_KEPT)[0].strip()
     return replace(failure, message=said or failure.message)
+
+
+def in_a_shell(message: str) -> str:
+    """The line of a failure for a run without a chat."""
+    for chat, shell in _IN_A_SHELL.items():
+        message = message.replace(chat, shell)
+    return message
 
 
 def inner_failure(error: Exception, unsent: bool = False) -> Failure:

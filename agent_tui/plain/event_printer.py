@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands.tool_words import (
     call_label,
-    call_summary,
     change_lines,
     changed_lines,
     excerpt,
@@ -70,6 +69,7 @@ from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
 from agent_tui.text.numbers import age, duration, interval, money, plural, tokens
+from agent_tui.tools.arguments import call_summary
 
 if TYPE_CHECKING:
     from agent_tui.config import OutputForm

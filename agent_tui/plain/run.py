@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_tui import terminal_output
 from agent_tui.completion import FileIndex, propose, query_at, shell_lines
-from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError
+from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError, ConfigError
 from agent_tui.history import History
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.text.clean import one_line
@@ -176,6 +176,8 @@ class Session:
         chat = Chat(agent, self.writer, self.reads, self.history, self._edited, live=self._live, echo=not self._screen)
         agent.subscribe(chat.printer.dispatch)
         await agent.start()
+        if not self._live and (problem := await agent.models.key_problem()) is not None:
+            raise ConfigError(problem)  # nobody is there to give one
         self._chat = chat
         if self._ended:
             chat.leave()

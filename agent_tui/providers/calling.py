@@ -362,7 +362,7 @@ class Answer:
             self._emit(Failed(bound_failure(bound, self._called, self._started)))
         elif silent:
             detail = f"{self._request.timeout:g} s without data"
-            self._emit(Failed(failure("timeout", self._called, self._info.target.model, detail)))
+            self._emit(Failed(failure("timeout", self._called, self._info.target.model, detail, started=self._started)))
         else:
             said = self.accumulator.raw_error
             self._emit_failure(StreamError(said) if said is not None else odd or error)

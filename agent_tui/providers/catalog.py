@@ -382,6 +382,8 @@ def missing_key_line(spec: ModelSpec, provider: str, variable: str) -> str:
         other = "the variable in api_key_env of the model"
     else:
         other = "or set api_key_env of the model to the variable that holds it"
+    if variable in os.environ:
+        return f"No API key for {called.name}: {variable} is set, but empty. Give it a value, {other}."
     return f"No API key for {called.name}: set {variable}, {other}."
 
 

@@ -177,7 +177,7 @@ def classify(error: BaseException, called: Called, model: str, started: bool, se
     wait = _wait(kind, headers, text)
     again = next((said for one in headers if (said := wants_retry(one)) is not None), None)
     again = None if kind == "context_overflow" else again
-    return replace(failure(kind, called, model, detail, status, wait, names, told), again=again)
+    return replace(failure(kind, called, model, detail, status, wait, names, told, started), again=again)
 
 
 def _wait(kind: FailureKind, headers: Sequence[Mapping[str, str]], text: str) -> float | None:
@@ -206,7 +206,8 @@ def bad_end_failure(end: BadEnd, called: Called, model: str, started: bool) -> F
     if started and end.ending in ("broken", "unknown"):
         kind = "interrupted_stream"
     overflow = Overflow(text=end.words, answering=True) if kind == "context_overflow" else None
-    return failure(kind, called, model, f"it ended with “{end.words}”", names={"BadEnd"}, overflow=overflow)
+    said = f"it ended with “{end.words}”"
+    return failure(kind, called, model, said, names={"BadEnd"}, overflow=overflow, started=started)
 
 
 def _names(*errors: BaseException) -> set[str]:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from agent_tui.models.failure import ARRIVED_KEPT, TEXT_KEPT, Failure, FailureKind, Overflow
+from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, TEXT_KEPT, Failure, FailureKind, Overflow
 from agent_tui.providers.catalog import Called, dialect_of
 from agent_tui.providers.net import BoundError, RedirectError
 from agent_tui.providers.secrets import redact
@@ -46,13 +46,13 @@ def failure(
     wait: float | None = None,
     names: Collection[str] = (),
     overflow: Overflow | None = None,
+    started: bool = False,
 ) -> Failure:
     """A failure with its line for the user: what happened, whether their text is safe, what to do. ``names`` are the
-    classes of the exceptions behind it."""
+    classes of the exceptions behind it; ``started``: a part of the answer had arrived."""
     http = f" (HTTP {status})" if status else ""
     said = http + ("." if detail == f"HTTP {status}" else _said(detail))
     other = "choose another model with /model"
-    kept = TEXT_KEPT
     match kind:
         case "auth":
             broke = _no_credit(detail, status)
@@ -94,8 +94,7 @@ def failure(
             advice = "Check that the server runs, api_base and the network, then try again."
         case "interrupted_stream":
             why = said if "BadEnd" in names else "."
-            what, kept = f"The answer of {called.name} was cut off{why}", ARRIVED_KEPT
-            advice = "Try again, or ask it to continue."
+            what, advice, started = f"The answer of {called.name} was cut off{why}", GO_ON, True
         case "empty_answer" if "BadEnd" in names:
             what, advice = f"{called.first_place} sent an empty answer{said}", f"Try again, or {other}."
         case "empty_answer":
@@ -112,7 +111,10 @@ def failure(
             what, advice = f"{called.first} refused the content{said}", f"Rephrase it, or {other}."
         case _:
             what, advice = "The provider worker failed.", "It restarts automatically; try again."
-    return Failure(kind, f"{what} {kept} {advice}", detail, status, wait, overflow)
+    if started:
+        # The message was answered, in part: to send it again would be another one.
+        advice = GO_ON if re.match(r"Try again|It restarts", advice) else advice
+    return Failure(kind, f"{what} {ARRIVED_KEPT if started else TEXT_KEPT} {advice}", detail, status, wait, overflow)
 
 
 def _answer_too_long(overflow: Overflow) -> bool:

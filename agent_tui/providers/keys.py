@@ -1,18 +1,20 @@
-"""Keys in the operating system's keyring: what may be one, and storing, finding and removing it. The sign-ins of MCP
-servers lie beside them."""
+"""Keys: what may be one, and those in the operating system's keyring. The sign-ins of MCP servers lie beside them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import re
 import threading
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.providers.catalog import dialect_of
+from agent_tui.providers.catalog import DIALECTS, KEY_VARIABLES, dialect_of
+from agent_tui.text.secrets import names_secret
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +47,58 @@ async def key_in_keyring(provider: str) -> str | None:
         return None
 
 
-def checked_key(text: str) -> str:
-    """Returns the key that was typed or pasted, without the blanks around it. Raises ConfigError for what no key can
-    be."""
-    key = text.strip()
+_ASSIGNED = re.compile(
+    r"""(?:export\s+|setx?\s+(?:-\w+\s+)*|\$env:|-H\s+)?["']?([A-Za-z][\w-]*)["']?(?:\s*[=:]\s*|\s+)(.*)"""
+)
+"""A line of a shell, of a file with variables, or of a header, that gives something a value."""
+_FIELDS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "api_key", "apikey")
+_BEHIND = re.compile(r"\s+#.*|[\s;,]+$")
+
+
+def pasted_key(text: str, provider: str, *, elsewhere: bool = False) -> str:
+    """Returns the key in what was typed or pasted for a provider: without quotes, blanks and the name of its variable
+    or header. Raises ConfigError for what can be no key, and for that of another provider; a server ``elsewhere``, at
+    an address of its own, may take any."""
+    text = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    lines = list(filter(None, map(str.strip, text.splitlines())))
+    named = {name: value for name, value in map(_value, lines) if name}
+    own = dialect_of(provider)
+    name, key = next(
+        ((name, named[name]) for name in own.keys if name in named),
+        _value(lines[0]) if len(lines) == 1 else ("", " ".join(lines)),
+    )
     if not key:
         raise ConfigError("The key is empty; nothing was stored.")
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError("That is not a key: it contains spaces, line breaks or non-ASCII characters.")
+    if "***" in key or "..." in key:
+        raise ConfigError("That is not all of the key: its middle is hidden. Copy it where it is shown whole.")
+    owners = [other for other, names in KEY_VARIABLES.items() if name in names] or _owners(key)
+    if owners and provider not in owners and not elsewhere:
+        raise ConfigError(
+            f"That is a key of {' or '.join(owners)}, not of {provider}; nothing was stored or sent. For {owners[0]}: "
+            f"choose one of its models, or run `agent-tui auth set {owners[0]}`."
+        )
     return key
+
+
+def _value(line: str) -> tuple[str, str]:
+    """Returns the name of what a line gives a value, empty where it names nothing, and the value."""
+    line = _BEHIND.sub("", line).strip("\"'` ")
+    found = _ASSIGNED.fullmatch(line)
+    named = found is not None and (found[1].lower() in _FIELDS or (found[1].isupper() and names_secret(found[1])))
+    name, value = (found[1], found[2]) if found is not None and named else ("", line)
+    return name, re.sub(r"(?i)^bearer\s+", "", value.strip("\"'` ")).strip("\"'` ")
+
+
+def _owners(key: str) -> list[str]:
+    """Returns the providers whose keys begin so, by the longest beginning."""
+    begins = {
+        name: max((b for b in one.key_begins if key.startswith(b)), key=len, default="")
+        for name, one in DIALECTS.items()
+    }
+    longest = max(begins.values(), key=len)
+    return [name for name, begin in begins.items() if longest and begin == longest]
 
 
 async def keyring_ready() -> bool:
@@ -75,59 +120,60 @@ def _is_there() -> bool:
         return False
 
 
-def set_key(provider: str, key: str) -> None:
-    """Stores a key. Raises ConfigError for what is no key, AgentError when there is no keyring to store it in."""
-    keyring, key = _required(provider), checked_key(key)
-    _try(lambda: keyring.set_password(SERVICE, provider, key))
-    names = ",".join(sorted({*list_providers(), provider}))
-    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, names))
+async def keep_key(provider: str, key: str) -> None:
+    """Stores a key while other things go on: a keyring that is locked asks its owner first. Raises AgentError where the
+    keyring does not take it."""
+
+    def keep() -> None:
+        keyring = _required()
+        _try(lambda: keyring.set_password(SERVICE, provider, key))
+        _name({*_names(), provider})
+
+    await _aside(keep, UNLOCKED)
 
 
-def remove_key(provider: str) -> None:
-    """Removes a key. Raises AgentError when there is none."""
-    keyring = _required(provider)
-    if _try(lambda: keyring.get_password(SERVICE, provider)) is None:
-        raise AgentError(f"No key is stored for {provider}. Stored: {', '.join(list_providers()) or 'none'}.")
-    _try(lambda: keyring.delete_password(SERVICE, provider))
-    names = ",".join(name for name in list_providers() if name != provider)
-    _try(lambda: keyring.set_password(SERVICE, PROVIDERS, names))
+async def remove_key(provider: str) -> bool:
+    """Removes a key; False where there is none. Raises AgentError where the keyring does not let go of it."""
+
+    def remove() -> bool:
+        keyring = _required()
+        if _try(lambda: keyring.get_password(SERVICE, provider)) is None:
+            return False
+        _try(lambda: keyring.delete_password(SERVICE, provider))
+        _name({*_names()} - {provider})
+        return True
+
+    return await _aside(remove, UNLOCKED)
 
 
-def list_providers() -> list[str]:
-    """Providers with a stored key. Raises AgentError when there is no keyring."""
-    keyring = _required("openai")
-    names = _try(lambda: keyring.get_password(SERVICE, PROVIDERS)) or ""
+def _names() -> list[str]:
+    """The providers with a stored key. Raises AgentError where the keyring does not say."""
+    names = _try(lambda: _required().get_password(SERVICE, PROVIDERS)) or ""
     return [name for name in names.split(",") if name]
 
 
-async def keep_key(provider: str, key: str) -> None:
-    """Stores a key while other things go on: a keyring that is locked asks its owner first. Raises ConfigError for what
-    is no key, AgentError where the keyring does not take it."""
-    await _aside(lambda: set_key(provider, key), UNLOCKED)
+def _name(providers: Iterable[str]) -> None:
+    _try(lambda: _required().set_password(SERVICE, PROVIDERS, ",".join(sorted(providers))))
 
 
 async def providers_with_keys() -> frozenset[str]:
-    """The providers that the keyring has keys for; none where it does not say so soon."""
-    try:
-        return frozenset(await _aside(list_providers, SAID))
-    except AgentError as error:
-        log.info("The keyring does not say for whom it has keys: %s", error)
-        return frozenset()
+    """The providers that the keyring has keys for. Raises AgentError where it does not say so soon."""
+    return frozenset(await _aside(_names, SAID))
 
 
 async def sign_in_kept(server: str) -> str | None:
     """What the keyring has of a server's sign-in. Raises AgentError where it does not say."""
-    return await _aside(lambda: _try(lambda: _required().get_password(SIGN_INS, server), ""), UNLOCKED)
+    return await _aside(lambda: _try(lambda: _required().get_password(SIGN_INS, server)), UNLOCKED)
 
 
 async def keep_sign_in(server: str, text: str) -> None:
     """Raises AgentError where the keyring does not take it."""
-    await _aside(lambda: _try(lambda: _required().set_password(SIGN_INS, server, text), ""), UNLOCKED)
+    await _aside(lambda: _try(lambda: _required().set_password(SIGN_INS, server, text)), UNLOCKED)
 
 
 async def remove_sign_in(server: str) -> None:
     """Raises AgentError where the keyring does not let go of it."""
-    await _aside(lambda: _try(lambda: _required().delete_password(SIGN_INS, server), ""), UNLOCKED)
+    await _aside(lambda: _try(lambda: _required().delete_password(SIGN_INS, server)), UNLOCKED)
 
 
 async def _aside(work: Callable[[], T], seconds: float) -> T:
@@ -159,19 +205,15 @@ def _keyring() -> Any:
     return keyring
 
 
-def _required(provider: str = "") -> Any:
-    keyring = _keyring()
-    if keyring is None:
-        instead = f" Or set the environment variable {dialect_of(provider).key_name}." if provider else ""
-        raise AgentError(f"Storing keys needs the keyring package: pip install keyring.{instead}")
+def _required() -> Any:
+    if (keyring := _keyring()) is None:
+        raise AgentError("There is no keyring: it needs the keyring package (pip install keyring).")
     return keyring
 
 
-def _try(
-    action: Callable[[], str | None], instead: str = " Set the key as an environment variable instead."
-) -> str | None:
+def _try(action: Callable[[], str | None]) -> str | None:
     try:
         return action()
     except Exception as error:
         why = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
-        raise AgentError(f"The system's keyring refused: {why}.{instead}") from error
+        raise AgentError(f"The system's keyring refused: {why}.") from error

@@ -112,7 +112,7 @@ async def detect_models(limit: float = PATIENCE) -> Detected:
     models: list[ModelSpec] = []
     reasons: list[str] = []
     for name, dialect in DIALECTS.items():
-        variable = next((v for v in dialect.keys if os.environ.get(v)), None)
+        variable = next((v for v in dialect.keys if os.environ.get(v, "").strip()), None)
         if variable is not None and dialect.default_model is not None:
             model = f"{name}/{dialect.default_model}"
             models.append(ModelSpec(model, model, api_key_env=variable))

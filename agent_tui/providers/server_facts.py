@@ -74,6 +74,18 @@ def is_looked_up(info: ModelInfo) -> bool:
     return info.problem is None and named and not is_asked(info) and is_direct(info.spec, info.target)
 
 
+def api_root(spec: ModelSpec, target: Target) -> str:
+    """What the paths of a model's API come behind; empty where there is no address, or none that can be called."""
+    try:
+        url = read_address(url_of(spec, target))
+    except NoAddressError:
+        # If there is one, the call says what is wrong with it.
+        url = read_address(spec.api_base)
+    return (
+        "" if url is None else replace(url, path=_CALL_PATH.sub("", url.path).rstrip("/"), query="", fragment="").text
+    )
+
+
 class Server:
     """A server that is asked for facts. Keys go where calls go, and nowhere else: no redirect is followed."""
 
@@ -82,23 +94,17 @@ class Server:
         self._headers = headers_of(
             target, resolve_key(spec, target.provider).value, fields_of(dict(spec.extra)).extra_headers
         )
-        try:
-            url = read_address(url_of(spec, target))
-        except NoAddressError:
-            # If there is one, the call says what is wrong with it.
-            url = read_address(spec.api_base)
-        self.answered = url is None
+        self.base = api_root(spec, target)
+        """What the paths of the API come behind."""
+        self.root = self.base.removesuffix("/v1")
+        """The same without the API's version."""
+        self.answered = not self.base
         """It said something, be it that it does not know; not that it is not ready yet."""
         self.unreachable = False
         """No connection came about."""
         self.late = False
         """Its time was over before it had said all."""
         self._until = asyncio.get_running_loop().time() + TIMEOUT
-        path = _CALL_PATH.sub("", url.path).rstrip("/") if url is not None else ""
-        self.base = replace(url, path=path, query="", fragment="").text if url is not None else ""
-        """What the paths of the API come behind."""
-        self.root = self.base.removesuffix("/v1")
-        """The same without the API's version."""
 
     async def json(self, url: str, body: Metadata | None = None) -> Any:
         """The JSON at a URL, or None; a POST where there is a body."""

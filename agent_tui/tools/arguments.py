@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -192,12 +193,48 @@ def _kind(value: object) -> str:
 LABEL_CHARS = 60
 
 
-def call_label(call: ToolCallPart) -> str:
-    """``read app.py``: the tool and the first text among its arguments."""
+_SUBJECTS = (
+    *("command", "cmd", "pattern", "path", "file_path", "filePath", "target_file", "file", "filename", "uri", "url"),
+    *("query", "description", "task", "prompt", "question", "name"),
+)
+"""Arguments that say what a call is about, by all agents' names, the most telling first."""
+_NAMED = re.compile(rf'"({"|".join(_SUBJECTS)})"\s*:\s*"((?:[^"\\]|\\.)*)')
+_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: ([^\n\\]+)")
+_READ = 4_000
+"""Characters of arguments that are no object, or have it deeper, in which it is looked for."""
+
+
+def call_summary(name: str, arguments: str) -> str:
+    """A call in one line, before the tool has said what it will do, or where it never does: its name and what it is
+    about, also where the arguments are cut off, wrong or for a tool that nobody knows."""
     try:
-        arguments = read_json(call.arguments) if len(call.arguments) < 4_096 else None
+        data = read_json(arguments)
     except ValueError:
-        arguments = None
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    first = next((v for v in values if isinstance(v, str) and v), "")
-    return printable_line(f"{call.name} {first}", LABEL_CHARS)
+        data = None
+    given = data if isinstance(data, dict) else {}
+    for subject in _SUBJECTS:
+        value = given.get(subject)
+        if isinstance(value, str) and value:
+            path = given.get("path")
+            where = f" in {path}" if subject == "pattern" and isinstance(path, str) and path not in ("", ".") else ""
+            return f"{name} {value}{where}"
+    begin = arguments[:_READ]
+    if (patched := _PATCHED.search(begin)) is not None:
+        return f"{name} {patched[1].strip()}"
+    found = dict(reversed([(match[1], match[2]) for match in _NAMED.finditer(begin) if match[2]]))
+    if (best := next((one for one in _SUBJECTS if one in found), None)) is not None:
+        return f"{name} {_unescaped(found[best])}"
+    text = arguments.strip()
+    return name if text in ("", "{}") else f"{name} {text[:200]}"
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return str(json.loads(f'"{text}"'))
+    except ValueError:
+        return text
+
+
+def call_label(call: ToolCallPart) -> str:
+    """The same within a row."""
+    return printable_line(call_summary(call.name, call.arguments), LABEL_CHARS)

@@ -226,10 +226,3 @@ def test_looking_needs_no_home_that_can_be_written(cli: Cli) -> None:
 def test_deleting_asks(cli: Cli) -> None:
     cli.run("-p", "hi", "-m", "demo")
     refused(cli, 2, "sessions", "delete", cli.newest(), words="--yes")
-
-
-def test_keys_need_a_keyring(cli: Cli) -> None:
-    for arguments in (("auth", "set", "anthropic"), ("auth", "list"), ("auth", "remove", "anthropic")):
-        outcome = cli.run(*arguments, stdin=b"sk-x\n")
-        assert outcome.code == 1
-        assert "pip install keyring" in outcome.error

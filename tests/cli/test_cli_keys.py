@@ -1,68 +1,87 @@
-"""Keys: kept in the keyring, used where the environment has none, found nowhere else."""
+"""Keys: checked when they are entered, kept in one place, used where the environment has none, found nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
-from types import SimpleNamespace
+import stat
+from collections.abc import Iterator
 
 import pytest
 
 from agent_tui.config import ModelConfig, Settings
 from agent_tui.engine.models import ModelCatalogue
-from agent_tui.providers.keys import stored_key
 from tests.support.cli import Cli
+from tests.support.keyrings import use_keyring
+from tests.support.loopback import Loopback, json_reply
+
+LISTED = json_reply({"data": [{"id": "gpt-5"}]})
+REFUSED = json_reply({"error": {"message": "Incorrect API key: sk-wrong-***"}}, 401)
 
 
 @pytest.fixture
-def keyring(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], str]:
-    """A keyring in memory."""
-    kept: dict[tuple[str, str], str] = {}
-    monkeypatch.delenv("PYTHON_KEYRING_BACKEND")
-    monkeypatch.setitem(
-        sys.modules,
-        "keyring",
-        SimpleNamespace(
-            get_password=lambda service, name: kept.get((service, name)),
-            set_password=lambda service, name, key: kept.__setitem__((service, name), key),
-            delete_password=lambda service, name: kept.__delitem__((service, name)),
-        ),
-    )
-    return kept
+def provider(cli: Cli) -> Iterator[Loopback]:
+    """A provider that takes a key and lists nothing without one."""
+    with Loopback() as server:
+        server.serve("/v1/models", LISTED, REFUSED)
+        cli.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        yield server
 
 
 @pytest.mark.quick
-def test_a_key_is_stored_listed_and_removed(cli: Cli, keyring: dict[tuple[str, str], str]) -> None:
-    stored = cli.run("auth", "set", "anthropic", stdin=b"sk-secret\n")
-    assert (stored.code, stored.out) == (0, "")
-    assert "sk-secret" not in stored.err
-    assert stored_key("anthropic") == "sk-secret"
-    assert cli.run("auth", "list").out == "anthropic\n"
-    assert cli.run("auth", "remove", "anthropic").code == 0
-    assert cli.run("auth", "list").out == ""
-    again = cli.run("auth", "remove", "anthropic")
-    assert again.code == 1
-    assert "No key is stored for anthropic" in again.error
+def test_a_key_is_checked_kept_listed_moved_and_removed(
+    cli: Cli, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = cli.home / "data" / "keys.json"
+    stored = cli.run("auth", "set", "openai", stdin=b"export OPENAI_API_KEY='sk-secret-1234'\n")
+    assert (stored.code, stored.out) == (0, "") and "sk-secret" not in stored.err
+    assert stored.error.startswith("openai accepted the key. It is kept in ") and str(file) in stored.error
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert cli.run("auth", "list").out == f"openai  {file}\n"
+    assert cli.run("auth", "move").code == 1, "there is no keyring yet"
+    kept = use_keyring(monkeypatch)
+    assert "Moved to the system's keyring: openai." in cli.run("auth", "move").error
+    assert kept["agent-tui", "openai"] == "sk-secret-1234" and "sk-secret" not in file.read_text()
+    assert cli.run("auth", "list").out == "openai  the system's keyring\n"
+    assert cli.run("auth", "remove", "openai").code == 0
+    assert cli.run("auth", "list").out == "" and ("agent-tui", "openai") not in kept
+    again = cli.run("auth", "remove", "openai")
+    assert again.code == 1 and "No key is stored for openai" in again.error
 
 
-@pytest.mark.parametrize("typed", [b"\n", b"sk-one two\n", "sk-schl\u00fcssel\n".encode(), b"sk-\x1b[31m\n"])
-def test_what_is_no_key_is_refused(cli: Cli, keyring: dict[tuple[str, str], str], typed: bytes) -> None:
-    outcome = cli.run("auth", "set", "anthropic", stdin=typed)
-    assert outcome.code == 2
-    assert keyring == {}
+def test_a_key_that_is_refused_is_not_kept(cli: Cli, provider: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = use_keyring(monkeypatch)
+    provider.serve("/v1/models", REFUSED)
+    outcome = cli.run("auth", "set", "openai", stdin=b"sk-wrong-1234\n")
+    assert outcome.code == 2 and "Incorrect API key" in outcome.error and "Nothing was stored." in outcome.error
+    assert not kept and "sk-wrong" not in outcome.err
+    assert provider.requests[0].header("authorization") == "Bearer sk-wrong-1234"
+    provider.serve("/v1/models", LISTED, REFUSED)
+    cli.config("[agent]\nprivate_file = true\n")
+    assert "keys.json" in cli.run("auth", "set", "openai", stdin=b"sk-secret-1234\n").error and not kept
 
 
-def test_a_keyring_that_fails_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("set_to", "words"), [(None, "No API key for openai: set OPENAI_API_KEY, or"), (" ", "OPENAI_API_KEY is set, but")]
+)
+def test_a_run_without_a_key_sends_nothing(cli: Cli, provider: Loopback, set_to: str | None, words: str) -> None:
+    if set_to is not None:
+        cli.setenv("OPENAI_API_KEY", set_to)
+    for flags in (("-p", "hi"), ("-p", "hi", "--output-format", "json")):
+        outcome = cli.run(*flags, "-m", "openai/gpt-5")
+        assert outcome.code == 2 and words in outcome.err + outcome.out
+    assert provider.requests == []
+
+
+def test_a_keyring_that_fails_leaves_it_to_the_file(
+    cli: Cli, provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: str) -> str:
         raise RuntimeError("No backend. See\nthe manual.")
 
-    monkeypatch.delenv("PYTHON_KEYRING_BACKEND")
-    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=fail, set_password=fail))
-    for arguments in (("auth", "list"), ("auth", "set", "openai")):
-        outcome = cli.run(*arguments, stdin=b"sk-secret\n")
-        assert outcome.code == 1
-        assert "The system's keyring refused: No backend." in outcome.error
-    assert stored_key("openai") is None
+    use_keyring(monkeypatch, get_password=fail, set_password=fail)
+    assert "keys.json" in cli.run("auth", "set", "openai", stdin=b"sk-secret-1234\n").error
+    outcome = cli.run("auth", "list")
+    assert outcome.code == 1 and "The system's keyring refused: No backend." in outcome.error
 
 
 def catalogue(asked: list[str], **models: ModelConfig) -> ModelCatalogue:

@@ -52,7 +52,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Cost, Limits, Prices
 from agent_tui.paths import Paths, in_project
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
-from agent_tui.providers.keys import checked_key
+from agent_tui.providers.keys import pasted_key
 from agent_tui.providers.listing import ListedModel
 from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.files.pictures import fit_attachments
@@ -113,8 +113,8 @@ LISTED = {
 """What the list of models would say; the real one changes with each version of LiteLLM."""
 
 
-async def _no_keyring() -> frozenset[str]:
-    return frozenset()
+async def no_keyring() -> dict[str, str]:
+    return {}
 
 
 def _info(key: str) -> ModelInfo:
@@ -546,7 +546,7 @@ class FakeModels(ModelControl):
         self.keys: set[str] = {"anthropic"}
         own = self.all()
         self.list = ModelList(
-            lambda: own[:2], lambda: own[2:3], lambda name: name in self.keys, listed=lambda: LISTED, kept=_no_keyring
+            lambda: own[:2], lambda: own[2:3], lambda name: name in self.keys, listed=lambda: LISTED, kept=no_keyring
         )
 
     def all(self) -> list[ModelSpec]:
@@ -573,11 +573,11 @@ class FakeModels(ModelControl):
         return MissingKey(provider, f"{provider.upper()}_API_KEY") if lacks else None
 
     async def take_key(self, name: str, typed: str, *, keep: bool = True) -> str:
-        checked_key(typed)
         provider = name.partition("/")[0]
+        pasted_key(typed, provider)
         self.keys.add(provider)
         self._agent.calls.append(("take_key", typed))
-        return f"Stored the key for {provider} in the system keyring."
+        return f"{provider} accepted the key. It is kept in the system's keyring."
 
     async def describe(self, key: str) -> ModelInfo:
         return _info(key)

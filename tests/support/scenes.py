@@ -286,7 +286,7 @@ SCENES: dict[str, Scene] = {
     ),
     "stopped-key": stopped(
         "Anthropic refused the key",
-        Way("k", "Enter a key and store it in the system keyring", asks="The key for Anthropic", secret=True),
+        Way("k", "Enter a key and keep it in the system's keyring", asks="The key for Anthropic", secret=True),
         Way("s", "Enter a key for this run only", asks="The key for Anthropic", secret=True),
         Way("t", "Try again"),
     ),

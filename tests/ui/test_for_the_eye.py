@@ -15,11 +15,12 @@ from rich.style import Style
 from textual.pilot import Pilot
 
 from agent_tui.commands.questions import LONG
-from agent_tui.commands.tool_words import call_label, call_summary
+from agent_tui.commands.tool_words import call_label
 from agent_tui.models.events import QuestionAsked
 from agent_tui.models.messages import NO_OUTPUT, OWN_OUTPUT, AttachmentPart, user_message
 from agent_tui.text.cells import shorten_path, whole_parts, wrapped
 from agent_tui.text.numbers import lines_in
+from agent_tui.tools.arguments import call_summary
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.ui.app import AgentApp
 from agent_tui.ui.flow.layout import Flow, wrap

@@ -14,7 +14,7 @@ from agent_tui.ui.screens.key import KeyScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.widgets.question import WholeInput
 from tests.support.app import running
-from tests.support.fake_agent import FakeAgent
+from tests.support.fake_agent import FakeAgent, no_keyring
 
 HOSTILE = ModelSpec("llama\x1b]0;x\x07[red]🦊\u202eevil\n", "ollama/x\x1b[31m", api_base="http://127.0.0.1:11434")
 
@@ -73,7 +73,7 @@ async def test_a_key_is_asked_for_where_there_is_none_and_used_at_once(tmp_path:
         await run.pilot.press("enter")
         await run.until(lambda: run.agent.called("set_model") == ["openai/gpt-6-sol"])
         assert run.agent.called("take_key") == ["sk-very-secret"]
-        await run.until(lambda: "Stored the key for openai in the system keyring." in run.shown())
+        await run.until(lambda: "It is kept in the system's keyring." in run.shown())
         assert "sk-very" not in run.shown() + run.app.prompt.text
 
 
@@ -96,7 +96,7 @@ async def test_escape_uses_the_key_without_a_keyring_that_is_locked(
         await run.until(lambda: isinstance(run.app.screen, KeyScreen) and run.app.screen.query(WholeInput))
         await run.type("sk-one")
         await run.pilot.press("enter")
-        await run.until(lambda: "Esc use it without the keyring" in run.shown())
+        await run.until(lambda: "Esc use it now, unchecked and not kept" in run.shown())
         await run.type("more")
         await run.pilot.press("escape")
         await run.until(lambda: "sk-one is used until you quit." in run.shown())
@@ -120,7 +120,7 @@ async def test_a_name_that_is_not_on_the_list_is_confirmed_once(tmp_path: Path) 
 
 async def test_names_are_drawn_as_text_and_what_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
-    agent.models.list = type(agent.models.list)(lambda: [HOSTILE], list, lambda name: False)
+    agent.models.list = type(agent.models.list)(lambda: [HOSTILE], list, lambda name: False, kept=no_keyring)
 
     async def hangs() -> None:
         await asyncio.Event().wait()

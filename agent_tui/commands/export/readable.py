@@ -16,7 +16,6 @@ from typing import Any
 from agent_tui.commands.tool_words import (
     argument_data,
     call_label,
-    call_summary,
     changed_lines,
     items_of,
     result_facts,
@@ -52,6 +51,7 @@ from agent_tui.store.export_data import own_steps, session_cost
 from agent_tui.store.salvage import Content, lacks
 from agent_tui.text.clean import clean, cut, program_output
 from agent_tui.text.numbers import lines_in, money, plural, share_in, tokens
+from agent_tui.tools.arguments import call_summary
 
 MOST_OUTPUT = 40_000
 """Characters of one tool's output, one file or one call's arguments; the JSON export has the rest."""

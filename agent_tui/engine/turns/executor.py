@@ -21,7 +21,7 @@ from agent_tui.engine.turns.step import MOST_CALLS, StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
-from agent_tui.models.failure import ARRIVED_KEPT, Failure, inner_failure
+from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, inner_failure
 from agent_tui.models.messages import (
     Message,
     ToolCallPart,
@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 MORE_CALLS = (
     f"[Your answer was ended at its {MOST_CALLS}th call; all up to it were run. Make what is left in further answers.]"
 )
-GO_ON = "Send a message to continue."
 TOLD_SHARE = 9
 NOT_RUN = "It was not run; with `[tools] text_calls = true` such calls are."
 
@@ -46,7 +45,7 @@ def unknown_end(result: StepResult) -> Failure:
         if result.finish_words
         else " without saying why"
     )
-    text = f"The answer ended{words}: it may not be complete. {ARRIVED_KEPT} Send a message to continue."
+    text = f"The answer ended{words}: it may not be complete. {ARRIVED_KEPT} {GO_ON}"
     return Failure("interrupted_stream", text)
 
 

@@ -24,7 +24,7 @@ from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import AnswerInterrupted, ContextChanged, Notice, PartDelta, StepEnded, StepStarted
-from agent_tui.models.failure import ARRIVED_KEPT, Failure, without_text_kept
+from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
     WITHOUT_CALL,
@@ -151,7 +151,7 @@ class StepRunner:
                 await self._ask_again(request, processor, result)
             if self._is_empty(processor, result) and message.text.strip():
                 text = f"{runtime.info.spec.key} broke off its answer, and gave an empty one when it was asked again."
-                result.failure = Failure("interrupted_stream", f"{text} {ARRIVED_KEPT} Send a message to continue.")
+                result.failure = Failure("interrupted_stream", f"{text} {ARRIVED_KEPT} {GO_ON}")
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")
@@ -356,7 +356,7 @@ class StepRunner:
             message.note = result.failure.message
         elif status == "complete" and self._is_empty(processor, result):
             twice = " twice" if self._asked_twice else ""
-            message.note = f"{self._runtime.info.spec.key} gave an empty answer{twice}. Send a message to continue."
+            message.note = f"{self._runtime.info.spec.key} gave an empty answer{twice}. {GO_ON}"
         try:
             if status == "complete":
                 self._judge_usage(processor, result)

@@ -33,7 +33,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import cut, pictured, pictured_line
 from agent_tui.text.secrets import MASK
 from agent_tui.tools.aliases import read_call, understood
-from agent_tui.tools.arguments import read_arguments, unknown_arguments
+from agent_tui.tools.arguments import call_summary, read_arguments, unknown_arguments
 from agent_tui.tools.base import Intent, Tool, ToolContext, ToolOutcome
 from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.pictures import fit_attachments, needs_fitting
@@ -181,7 +181,7 @@ class ToolRunner:
             job, said = await self._before(job, self._hooks)
         outcome, allowed = ToolOutcome(job.error or "", is_error=True), False
         if job.error is not None:
-            emit(ToolStarted(call.call_id, call.name, call.name))
+            emit(ToolStarted(call.call_id, call.name, call_summary(call.name, call.arguments)))
         elif job.tool is not None and job.intent is not None:
             verdict = await self._verdict(job, job.tool, job.intent)
             emit(ToolStarted(call.call_id, call.name, job.intent.summary))

@@ -495,6 +495,7 @@ RECORDS = (
         counts=True,
         compacts=True,
         keys=("ANTHROPIC_API_KEY",),
+        key_begins=("sk-ant-",),
         default_model="claude-sonnet-4-6",
         call_ids="plain",
         cache="markers",

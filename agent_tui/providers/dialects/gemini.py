@@ -413,6 +413,7 @@ RECORDS = (
         auth="x-goog-api-key",
         counts=True,
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        key_begins=("AIza",),
         default_model="gemini-2.5-pro",
         tool_names="google",
         cache="markers",

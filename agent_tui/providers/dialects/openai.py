@@ -99,6 +99,7 @@ RECORDS = (
         compacts=True,
         think_tags=True,
         keys=("OPENAI_API_KEY",),
+        key_begins=("sk-proj-", "sk-svcacct-", "sk-admin-"),
         default_model="gpt-5",
         search=WebSearch(
             MappingProxyType({"type": "web_search"}),

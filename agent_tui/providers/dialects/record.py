@@ -324,6 +324,8 @@ class Dialect:
 
     keys: tuple[str, ...] = ()
     """Environment variables with its key, the usual one first."""
+    key_begins: tuple[str, ...] = ()
+    """How its keys begin, where that tells them from all others'."""
     default_model: str | None = None
     """A capable model, for a user of whom only the key is known."""
     title: str | None = None

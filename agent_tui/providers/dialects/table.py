@@ -88,14 +88,15 @@ def _hosted(
     return replace(record, default_model=default_model, thinking=thinking)
 
 
-def _litellm(name: str, *keys: str, default_model: str | None = None) -> Dialect:
-    return Dialect(name, keys=keys, default_model=default_model)
+def _litellm(name: str, *keys: str, default_model: str | None = None, begins: str = "") -> Dialect:
+    return Dialect(name, keys=keys, key_begins=(begins,) if begins else (), default_model=default_model)
 
 
 RECORDS = (
     replace(
         _hosted("openrouter", "https://openrouter.ai/api/v1", "/api/v1", "anthropic/claude-sonnet-4.5", "object"),
         headers={"x-title": "agent-tui"},
+        key_begins=("sk-or-",),
         # Its report says what all of a call has cost.
         search=WebSearch(
             MappingProxyType({"type": "openrouter:web_search"}),
@@ -140,6 +141,7 @@ RECORDS = (
     ),
     replace(
         _hosted("xai", "https://api.x.ai/v1", "/v1", "grok-4", "grok"),
+        key_begins=("xai-",),
         search=WebSearch(
             MappingProxyType({"type": "web_search"}),
             price=0.005,
@@ -164,6 +166,7 @@ RECORDS = (
     ),
     replace(
         _hosted("groq", "https://api.groq.com/openai/v1", "/openai/v1", "openai/gpt-oss-120b", "levels", True),
+        key_begins=("gsk_",),
         # Not with tool use.
         schemas=Schemas(
             "without tools",
@@ -193,6 +196,7 @@ RECORDS = (
         no_usage_option=True,
         no_tools=True,
         keys=("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+        key_begins=("pplx-",),
         schemas=Schemas(
             "without tools", OPEN, source=Source("docs.perplexity.ai/guides/structured-outputs", "2026-11-21")
         ),
@@ -227,17 +231,17 @@ RECORDS = (
     Dialect("docker_model_runner", local=True, batches=False),
     Dialect("lemonade", local=True, batches=False),
     _litellm("together_ai", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY"),
-    _litellm("fireworks_ai", "FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY"),
-    _litellm("cerebras", "CEREBRAS_API_KEY", default_model="gpt-oss-120b"),
+    _litellm("fireworks_ai", "FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", begins="fw_"),
+    _litellm("cerebras", "CEREBRAS_API_KEY", default_model="gpt-oss-120b", begins="csk-"),
     _litellm("deepinfra", "DEEPINFRA_API_KEY"),
-    _litellm("nvidia_nim", "NVIDIA_NIM_API_KEY"),
+    _litellm("nvidia_nim", "NVIDIA_NIM_API_KEY", begins="nvapi-"),
     _litellm("sambanova", "SAMBANOVA_API_KEY"),
-    _litellm("huggingface", "HF_TOKEN", "HUGGINGFACE_API_KEY"),
+    _litellm("huggingface", "HF_TOKEN", "HUGGINGFACE_API_KEY", begins="hf_"),
     _litellm("vercel_ai_gateway", "VERCEL_AI_GATEWAY_API_KEY"),
     _litellm("novita", "NOVITA_API_KEY"),
     _litellm("nebius", "NEBIUS_API_KEY"),
     _litellm("meta_llama", "LLAMA_API_KEY"),
     _litellm("ai21", "AI21_API_KEY"),
-    _litellm("replicate", "REPLICATE_API_KEY"),
+    _litellm("replicate", "REPLICATE_API_KEY", begins="r8_"),
     _litellm("wandb", "WANDB_API_KEY"),
 )

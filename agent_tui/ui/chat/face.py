@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.errors import AgentError
+from agent_tui.paths import home_as_tilde
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import age
@@ -137,12 +137,3 @@ def _way_back(info: SessionInfo) -> str:
     title = shorten(one_line(info.title or info.preview, 200) or "untitled", 48)
     ago = age(info.updated)
     return f"resume “{title}” · {ago if ago == 'now' else f'{ago} ago'}"
-
-
-def home_as_tilde(folder: Path) -> str:
-    """A folder as people write it."""
-    try:
-        below = folder.relative_to(Path.home())
-    except (ValueError, RuntimeError):
-        return str(folder)
-    return f"~/{below}" if below.parts else "~"

@@ -60,15 +60,15 @@ class KeyScreen(Guarded, ModalScreen[str]):
     @property
     def _where(self) -> str:
         return (
-            "It is stored in the system's keyring; without one, it is used until you quit. "
-            f"You can also set {self.missing.variable}."
+            f"{one_line(self.missing.owner, 40)} is asked whether it takes the key. It is then kept in the system's "
+            f"keyring, else in a file that only you can read. You can also set {self.missing.variable}."
         )
 
     def on_mount(self) -> None:
         self.query_one(WholeInput).focus()
 
     def action_close(self) -> None:
-        """Esc: no key; while the keyring keeps one waiting, the key without the keyring."""
+        """Esc: no key; while provider or keyring keep one waiting, the key as it is."""
         if self._storing is None:
             self.dismiss(None)
         else:
@@ -84,8 +84,8 @@ class KeyScreen(Guarded, ModalScreen[str]):
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if self._storing is None:
-            self._say("Storing the key… The keyring may ask you to unlock it.")
-            self._tell_keys("Esc use it without the keyring")
+            self._say("Checking and storing the key… The keyring may ask you to unlock it.")
+            self._tell_keys("Esc use it now, unchecked and not kept")
             self._take(keep=True)
 
     def _take(self, *, keep: bool) -> None:

@@ -12,7 +12,6 @@ from agent_tui.commands.tool_words import (
     about_a_path,
     argument_data,
     call_label,
-    call_summary,
     excerpt,
     items_of,
     result_facts,
@@ -21,6 +20,7 @@ from agent_tui.commands.tool_words import (
 from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
 from agent_tui.text.clean import drawable, drawable_output, visible
 from agent_tui.text.numbers import plural
+from agent_tui.tools.arguments import call_summary
 from agent_tui.ui.flow.diff import ROWS, beginning, diff_flows, shown_diff
 from agent_tui.ui.flow.layout import Action, Decoration, Flow, shown_line
 from agent_tui.ui.flow.paint import Piece

@@ -7,7 +7,6 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -17,33 +16,26 @@ from agent_tui.engine.models import ModelCatalogue
 from agent_tui.errors import ConfigError
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers import keys
+from agent_tui.store.keys import KeyStore
 from tests.support.agents import parts_for, running
 from tests.support.fake_agent import LISTED
+from tests.support.keyrings import Kept, use_keyring
 
 NEW = "anthropic/claude-opus-4-5"
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A keyring in memory."""
-    found: dict[str, str] = {}
-    monkeypatch.delenv("PYTHON_KEYRING_BACKEND", raising=False)
-    monkeypatch.setitem(
-        sys.modules,
-        "keyring",
-        SimpleNamespace(
-            get_keyring=lambda: SimpleNamespace(priority=5),
-            get_password=lambda service, name: found.get(name),
-            set_password=lambda service, name, key: found.__setitem__(name, key),
-        ),
-    )
-    return found
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    """A keyring in memory, and providers that cannot be reached."""
+    for name in ("ANTHROPIC", "GEMINI"):
+        monkeypatch.setenv(f"{name}_API_BASE", "http://127.0.0.1:9")
+    return use_keyring(monkeypatch)
 
 
 async def test_a_key_is_kept_and_used_or_used_until_one_leaves(
-    tmp_path: Path, kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = ModelConfig("openai/x", api_base="https://llm.example/v1")
+    own = ModelConfig("openai/x", api_base="http://127.0.0.1:9/v1", api_key_env="OWN_KEY")
     settings = Settings(default_model="demo", models={"own": own})
     async with running(parts_for(tmp_path / "home", tmp_path, settings=settings)) as (agent, _):
         models = agent.models
@@ -55,27 +47,29 @@ async def test_a_key_is_kept_and_used_or_used_until_one_leaves(
             with pytest.raises(ConfigError):
                 await models.take_key(NEW, typed)
         assert await models.missing_key(NEW) is not None and not kept
-        assert await models.take_key(NEW, " sk-mine\n") == "Stored the key for anthropic in the system keyring."
-        assert kept == {"anthropic": "sk-mine", "providers": "anthropic"} and await models.missing_key(NEW) is None
+        said = await models.take_key(NEW, " sk-mine\n")
+        assert said.startswith("The key could not be checked. No connection to anthropic")
+        assert said.endswith("It is kept in the system's keyring.")
+        assert kept["agent-tui", "anthropic"] == "sk-mine" and await models.missing_key(NEW) is None
         assert models.list.key_of("anthropic") == "key given in this session"
-        assert "until you quit" in await models.take_key("own", "sk-other") and "openai" not in kept
+        assert "until you quit" in await models.take_key("own", "sk-other") and ("agent-tui", "openai") not in kept
         monkeypatch.setattr(keys, "UNLOCKED", 0.01)
         locked = threading.Event()
         monkeypatch.setattr(sys.modules["keyring"], "set_password", lambda *_: locked.wait())
         said = await models.take_key("gemini/gemini-2.5-pro", "sk-third")
         locked.set()
-        assert "until you quit" in said and "does not answer" in said
+        assert f"{tmp_path}/home/data/keys.json, which only you can read" in said
         assert await models.missing_key("gemini/gemini-2.5-pro") is None
 
 
 async def test_a_locked_keyring_and_an_empty_list_hold_nothing_up(
-    kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = threading.Event()
     monkeypatch.setattr(sys.modules["keyring"], "get_password", lambda *_: locked.wait())
     monkeypatch.setattr(keys, "SAID", 0.01)
     own = [ModelSpec("mine", "openai/gpt-5")]
-    listed = ModelList(lambda: own, list, lambda name: False, listed=dict)
+    listed = ModelList(lambda: own, list, lambda name: False, listed=dict, kept=KeyStore(tmp_path).places)
     await listed.look()
     locked.set()
     assert listed.groups()[0].title == "Configured"
@@ -84,10 +78,10 @@ async def test_a_locked_keyring_and_an_empty_list_hold_nothing_up(
 
 
 async def test_what_can_be_called_comes_before_what_lacks_a_key_and_what_is_gone_last(
-    kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GROQ_API_KEY", "gsk-x")
-    listed = ModelList(list, list, lambda name: False, listed=lambda: LISTED)
+    listed = ModelList(list, list, lambda name: False, listed=lambda: LISTED, kept=_nothing)
     await listed.look()
     found = [choice.name for choice in listed.search("opus")]
     assert found == ["groq/opus-on-chips-1", "anthropic/claude-opus-5-5", "anthropic/claude-opus-3"]
@@ -110,12 +104,12 @@ async def test_a_name_finds_its_provider_first_also_without_signs_and_the_model_
     assert models.groups()[0].choices[0].name == models.search("tiny")[0].name == mine.key
 
 
-async def _nothing() -> frozenset[str]:
-    return frozenset()
+async def _nothing() -> dict[str, str]:
+    return {}
 
 
 async def test_a_locked_keyring_keeps_nothing_else_from_going_on(
-    tmp_path: Path, kept: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = threading.Event()
 

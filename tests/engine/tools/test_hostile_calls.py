@@ -10,13 +10,12 @@ import pytest
 
 from agent_tui.acp_updates import _call as acp_call
 from agent_tui.commands.export.readable import Call as ExportedCall
-from agent_tui.commands.tool_words import call_summary
 from agent_tui.engine.transcript import called_as
 from agent_tui.errors import ToolError
 from agent_tui.headless.output import _arguments as json_arguments
 from agent_tui.models.events import ToolOutput, ToolStarted
 from agent_tui.models.messages import ToolCallPart
-from agent_tui.tools.arguments import call_label, parse_arguments
+from agent_tui.tools.arguments import call_label, call_summary, parse_arguments
 from agent_tui.ui.chat.leaving import _subject as left_subject
 from tests.support.agents import results, running, say
 from tests.support.api_rules import read_strictly

@@ -281,7 +281,7 @@ async def test_an_answer_that_is_empty_twice_ends_with_one_line(tmp_path: Path) 
     async with running(parts_for(tmp_path / "home", tmp_path / "p", provider=provider)) as (agent, seen):
         await asked(agent)
         said = [notice.text for notice in seen.of(Notice) if notice.code == "empty_answer"]
-        assert said == ["demo gave an empty answer twice. Send a message to continue."]
+        assert said == ["demo gave an empty answer twice. Send “continue” to go on, or /rewind to ask again."]
         await asked(agent, "and now?")
         assert len(made[0].requests) == 3
         assert [sent.message.role for sent in made[0].requests[-1].messages] == ["user", "user"]

@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -24,6 +22,7 @@ from agent_tui.models.requests import Counter, Failed, ModelRequest, StreamItem
 from agent_tui.providers import keys as keys_of_providers
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.keyrings import Kept, use_keyring
 from tests.support.scripts import step
 
 GOOD = "sk-good-0123456789"
@@ -154,22 +153,15 @@ async def test_nobody_is_asked_where_nobody_can_answer(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def keyring(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A keyring in memory, beside a variable with a key that is refused."""
-    kept: dict[str, str] = {}
-    backend: dict[str, Any] = {
-        "get_keyring": lambda: SimpleNamespace(priority=5),
-        "get_password": lambda service, name: kept.get(name),
-        "set_password": lambda service, name, key: kept.__setitem__(name, key),
-    }
-    monkeypatch.delenv("PYTHON_KEYRING_BACKEND", raising=False)
-    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(**backend))
+def keyring(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    """A keyring in memory, beside a variable with a key that is refused; the provider cannot be reached."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-refused")
-    return kept
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    return use_keyring(monkeypatch)
 
 
 @pytest.mark.parametrize("key", ["k", "s"])
-async def test_a_refused_key_is_asked_for_and_used_at_once(key: str, keyring: dict[str, str], tmp_path: Path) -> None:
+async def test_a_refused_key_is_asked_for_and_used_at_once(key: str, keyring: Kept, tmp_path: Path) -> None:
     async with opened(tmp_path, model="locked") as (agent, seen):
         question = await asked(agent, seen, "hello")
         assert question.question == "Openai refused the key" or question.question == "openai refused the key"
@@ -179,12 +171,13 @@ async def test_a_refused_key_is_asked_for_and_used_at_once(key: str, keyring: di
                 await agent.stops.answer(question.request_id, key, bad)
         await answered(agent, question, key, f"  {GOOD}\n")
         assert reasons(seen) == ["error", "end"] and said(agent) == ["hello"]
-        assert keyring.get("openai") == (GOOD if key == "k" else None)
-        assert [n.code for n in seen.of(Notice) if n.code == "key_stored"] == ["key_stored"] * (key == "k")
+        assert keyring.get(("agent-tui", "openai")) == (GOOD if key == "k" else None)
+        told = next(notice.text for notice in seen.of(Notice) if notice.code == "key_taken")
+        assert "could not be checked" in told and ("the system's keyring" if key == "k" else "until you quit") in told
         assert GOOD not in agent.parts.secrets(f"the key is {GOOD}")
 
 
-async def test_a_key_that_was_entered_is_in_no_export_for_people(keyring: dict[str, str], tmp_path: Path) -> None:
+async def test_a_key_that_was_entered_is_in_no_export_for_people(keyring: Kept, tmp_path: Path) -> None:
     key = "hunter2-of-my-own-gateway"
     async with opened(tmp_path, model="free") as (agent, _):
         await agent.models.take_key("openai/x", key)
@@ -198,14 +191,14 @@ async def test_a_key_that_was_entered_is_in_no_export_for_people(keyring: dict[s
 
 @pytest.mark.parametrize("meanwhile", ["stop", "message", "session"])
 async def test_an_answer_that_takes_long_goes_on_nowhere_else(
-    meanwhile: str, keyring: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    meanwhile: str, keyring: Kept, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asks, unlocked = Event(), Event()
 
     def set_password(service: str, name: str, key: str) -> None:
         asks.set()
         unlocked.wait()
-        keyring[name] = key
+        keyring[service, name] = key
 
     monkeypatch.setattr(sys.modules["keyring"], "set_password", set_password)
     async with opened(tmp_path, model="locked") as (agent, seen):
@@ -229,20 +222,21 @@ async def test_an_answer_that_takes_long_goes_on_nowhere_else(
 
 
 async def test_a_keyring_that_does_not_answer_holds_nothing_up(
-    keyring: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    keyring: Kept, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     never = Event()
     monkeypatch.setattr(keys_of_providers, "SAID", 0.01)
     monkeypatch.setattr(sys.modules["keyring"], "get_keyring", never.wait)
     async with opened(tmp_path, model="locked") as (agent, seen):
-        assert keys(await asked(agent, seen, "hello")) == ["s", "t", "m", "n"]
-        assert "until you quit" in await agent.models.take_key("locked", GOOD)
+        assert keys(await asked(agent, seen, "hello")) == ["k", "s", "t", "m", "n"]
+        assert "keys.json, which only you can read" in await agent.models.take_key("locked", GOOD)
     never.set()
 
 
 async def test_without_a_keyring_or_credit_only_what_helps_is_offered(tmp_path: Path) -> None:
     async with opened(tmp_path, model="locked") as (agent, seen):
-        assert keys(await asked(agent, seen, "hello")) == ["s", "t", "m", "n"]
+        question = await asked(agent, seen, "hello")
+        assert keys(question) == ["k", "s", "t", "m", "n"] and "keys.json" in question.ways[0].label
     broke = '[[step]]\nerror = { kind = "auth", message = "No credit left.", status = 402 }\n'
     async with opened(tmp_path / "broke", broke) as (agent, seen):
         question = await asked(agent, seen, "hello")

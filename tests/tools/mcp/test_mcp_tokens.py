@@ -5,31 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from agent_tui.errors import AgentError
-from agent_tui.tools.mcp.tokens import ENTRY, FILE, MOST, Tokens
+from agent_tui.store.private_file import MOST
+from agent_tui.tools.mcp.tokens import ENTRY, FILE, Tokens
+from tests.support.keyrings import no_keyring, use_keyring
 
 KEPT = {"tokens": {"access_token": "very-secret"}}
-
-
-def use_keyring(monkeypatch: pytest.MonkeyPatch, **functions: Callable[..., object]) -> dict[tuple[str, str], str]:
-    """A keyring in memory, with some of its functions replaced."""
-    kept: dict[tuple[str, str], str] = {}
-    monkeypatch.delenv("PYTHON_KEYRING_BACKEND", raising=False)
-    own = {
-        "get_keyring": lambda: SimpleNamespace(priority=5),
-        "get_password": lambda service, name: kept.get((service, name)),
-        "set_password": lambda service, name, key: kept.__setitem__((service, name), key),
-        "delete_password": lambda service, name: kept.__delitem__((service, name)),
-    }
-    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(**{**own, **functions}))
-    return kept
 
 
 async def test_the_keyring_has_the_token_and_the_file_only_says_so(
@@ -92,14 +77,14 @@ async def test_a_file_that_is_damaged_is_told_and_left_as_it_is(
 
 
 async def test_a_file_that_cannot_be_read_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    no_keyring(monkeypatch)
     (tmp_path / FILE).mkdir()
     with pytest.raises(AgentError, match="cannot be read: Is a directory"):
         await Tokens(tmp_path).put("docs https://a", KEPT)
 
 
 async def test_an_entry_that_is_damaged_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    no_keyring(monkeypatch)
     (tmp_path / FILE).write_text(json.dumps({"docs https://a": 7, "other https://b": KEPT}))
     tokens = Tokens(tmp_path)
     assert await tokens.get("docs https://a") == {}
@@ -108,7 +93,7 @@ async def test_an_entry_that_is_damaged_leaves_the_others(tmp_path: Path, monkey
 
 
 async def test_no_server_makes_the_file_longer_than_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    no_keyring(monkeypatch)
     tokens = Tokens(tmp_path)
     with pytest.raises(AgentError, match="too long to be kept"):
         await tokens.put("long https://a", {"tokens": "x" * ENTRY})
@@ -120,7 +105,7 @@ async def test_no_server_makes_the_file_longer_than_is_read(tmp_path: Path, monk
 
 
 async def test_a_file_that_others_could_read_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    no_keyring(monkeypatch)
     (tmp_path / FILE).write_text("{}")
     (tmp_path / FILE).chmod(0o644)
     await Tokens(tmp_path).put("docs https://a", KEPT)
@@ -128,7 +113,7 @@ async def test_a_file_that_others_could_read_is_replaced(tmp_path: Path, monkeyp
 
 
 async def test_a_folder_that_takes_nothing_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    no_keyring(monkeypatch)
     (tmp_path / "data").write_text("a file")
     tokens = Tokens(tmp_path / "data")
     async with tokens.alone():
@@ -137,7 +122,7 @@ async def test_a_folder_that_takes_nothing_is_one_line(tmp_path: Path, monkeypat
 
 
 async def test_who_changes_a_sign_in_is_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    no_keyring(monkeypatch)
 
     async def add(name: str) -> None:
         tokens = Tokens(tmp_path)

@@ -1,0 +1,48 @@
+"""Every failure says in a line what happened, whether what was written is safe, and what can be done next."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from agent_tui.cli.arguments import subparsers_of
+from agent_tui.cli.subcommands import build_parser
+from agent_tui.commands.registry import load
+from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, TEXT_KEPT, FailureKind, Overflow, in_a_shell
+from agent_tui.providers.catalog import Called
+from agent_tui.providers.failure_lines import failure
+
+OURS = {"store", "budget", "hook"}
+"""Kinds whose lines are written where they happen."""
+FORMS = [
+    *((kind, "", None) for kind in get_args(FailureKind) if kind not in OURS),
+    *(("auth", "insufficient_quota", 402), ("auth", "", 403), ("invalid_request", "No module named 'boto3'", None)),
+    *(("connection", "[SSL: CERTIFICATE_VERIFY_FAILED]", None), ("bad_answer", "request was sent to HTTPS", None)),
+]
+
+
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("answering", [False, True])
+def test_each_failure_has_a_next_step_that_there_is(started: bool, answering: bool) -> None:
+    commands, subcommands = load(), {one.prog.split()[1] for one in subparsers_of(build_parser())}
+    for called in (Called("openai"), Called("openai", "http://127.0.0.1:9/v1"), Called("openai", key_env="MY_KEY")):
+        for kind, detail, status in FORMS:
+            found = failure(kind, called, "m", detail, status, overflow=Overflow(answering=answering), started=started)
+            kept = ARRIVED_KEPT if started or kind == "interrupted_stream" else TEXT_KEPT
+            what, said, way = found.message.partition(kept)
+            assert "\n" not in found.message and what.strip() and said and len(way.split()) > 2, found.message
+            assert set(re.findall(r"(?<!\S)/(\w+)", way)) <= commands.keys(), found.message
+            assert set(re.findall(r"`agent-tui (\w+)", way)) <= subcommands, found.message
+            if started:
+                assert not re.search(r"(?i)^ *try again", way), "the message was answered, in part"
+            shell = in_a_shell(found.message)
+            assert not re.search(r"(?<!\S)/\w+(?!\S*/)", shell.partition("http")[0]), shell
+            assert TEXT_KEPT not in shell and "  " not in shell, shell
+
+
+def test_a_cut_answer_goes_on() -> None:
+    message = failure("interrupted_stream", Called("openai"), "m").message
+    assert message == f"The answer of openai was cut off. {ARRIVED_KEPT} {GO_ON}"
+    assert in_a_shell(message).endswith(f"{ARRIVED_KEPT} agent-tui -c -p continue goes on from there.")
