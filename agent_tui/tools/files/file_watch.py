@@ -6,7 +6,6 @@ time, and a folder has a new time whenever anything is made in it.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 import sys
@@ -25,6 +24,8 @@ class FileWatch:
     def __init__(self, paths: Iterable[str], top: str) -> None:
         self.touched = False
         self._names: dict[int, set[bytes]] = {}
+        import ctypes
+
         libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         self._fd = -1 if libc is None else libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if libc is None or self._fd < 0:
