@@ -32,6 +32,7 @@ from tests.support.nursery import (
     forked,
     nursery,
 )
+from tests.support.room_report import RoomReport
 from tests.support.surroundings import settle
 from tests.support.waiting import Bell
 
@@ -54,8 +55,11 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(_number, lambda *_: None)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """PYTHONWARNINGS was read when Python started; what pytest is told of warnings holds."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RoomReport(terminal))
     if sys.warnoptions:
         sys.warnoptions.clear()
         warnings.resetwarnings()
@@ -105,6 +109,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             first = crc32(test.encode()) % len(here) if here else 0
             means = one_of(here[first:] + here[:first], every) if whole else sandbox_world.in_turn(test)
             metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """To import files without a quick test takes longer than the quick tests."""
+    if config.option.markexpr == "quick" and collection_path.match("test_*.py"):
+        return "mark.quick" not in collection_path.read_text("utf-8") or None
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
