@@ -131,9 +131,8 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the slow forms of a test, each is run by one of the means that hold commands, in turn (a single form by all);
-    in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one. With ``AGENT_TUI_TEST_FORMS=some`` only one
-    of four slow forms is run."""
-    if LONG:
+    in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one."""
+    if LONG or os.environ.get("AGENT_TUI_TEST_MEANS") == "all":
         return
     by_test: dict[str, list[pytest.Function]] = {}
     for item in items:
@@ -141,11 +140,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             by_test.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out: set[int] = set()
     for tests in by_test.values():
-        if os.environ.get("AGENT_TUI_TEST_MEANS") != "all":
-            left_out |= {id(test) for name in HOLDING for test in _means_in_turn(tests, name)}
-        if os.environ.get("AGENT_TUI_TEST_FORMS") == "some":
-            slow = [test for test in tests if test.get_closest_marker("slow") and id(test) not in left_out]
-            left_out |= {id(test) for number, test in enumerate(slow) if number % 4}
+        left_out |= {id(test) for name in HOLDING for test in _means_in_turn(tests, name)}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
     items[:] = [item for item in items if id(item) not in left_out]
 

@@ -105,7 +105,7 @@ def test_what_is_said_to_the_tests_is_no_setting() -> None:
         path.read_text("utf-8") for path in [root / "CONTRIBUTING.md", *(root / ".ci").iterdir()] if path.is_file()
     ]
     named = set(re.findall(r"\bAGENT_TUI_[A-Z_]+", "\n".join(texts)))
-    assert {"AGENT_TUI_TEST_FORMS", "AGENT_TUI_LONG_TESTS", "AGENT_TUI_HOME"} <= named
+    assert {"AGENT_TUI_TEST_MEANS", "AGENT_TUI_LONG_TESTS", "AGENT_TUI_HOME"} <= named
     assert env_layer(dict.fromkeys(named, "some")).values == {}
 
 
