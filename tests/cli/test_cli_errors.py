@@ -136,16 +136,6 @@ def test_a_data_folder_that_cannot_be_made(cli: Cli) -> None:
     refused(cli, 1, "sessions", words="cannot store sessions")
 
 
-def test_a_missing_key_names_both_ways(cli: Cli) -> None:
-    cli.config("[agent]\nretries = 1\n")
-    outcome = cli.run("-p", "hi", "-m", "openai/gpt-5", "--output-format", "json")
-    assert outcome.code == 1
-    assert outcome.json["stop_reason"] == "error"
-    assert outcome.err.count("OPENAI_API_KEY") == 1
-    assert outcome.err.count("auth set openai") == 1
-    assert [n["code"] for n in outcome.json["notices"]] == ["auth"]
-
-
 def test_a_session_whose_model_is_gone(cli: Cli) -> None:
     cli.config('[models.mine]\nmodel = "demo"\n')
     assert cli.run("-p", "hi", "-m", "mine").code == 0
