@@ -46,7 +46,7 @@ text = "Done."
 async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
     cli.script(WRITE + WRITE)
     client: Any = Client("reject_once", "allow_once")
-    async with started(cli, client) as agent:
+    async with started(client) as agent:
         told = await agent.initialize(protocol_version=PROTOCOL_VERSION)
         assert told.agent_capabilities is not None and told.agent_capabilities.load_session
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
@@ -122,7 +122,7 @@ async def test_modes_models_and_sessions_are_listed_and_changed(cli: Cli) -> Non
             await editor.agent.set_config_option(config_id="model", session_id=editor.id, value="no such/model")
         await editor.say(text_block("one"))
     listed: Any = Client()
-    async with started(cli, listed) as agent:
+    async with started(listed) as agent:
         (session,) = (await agent.list_sessions(cwd=str(cli.project))).sessions
         assert (session.session_id, session.title) == (editor.id, "one")
         loaded = await agent.load_session(cwd=session.cwd, session_id=session.session_id, mcp_servers=[])
@@ -177,7 +177,7 @@ async def test_what_a_server_asks_is_put_where_the_editor_has_a_place_for_it(cli
         form=schema.ElicitationFormCapabilities(), url=schema.ElicitationUrlCapabilities()
     )
     can = schema.ClientCapabilities(elicitation=places if able else None)
-    async with started(cli, client, can=can) as agent:
+    async with started(client, can=can) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
         await agent.prompt(session_id=session.session_id, prompt=[text_block("plan")])
     results = [update.content[0].content.text for update in client.of("tool_call_update") if update.content]

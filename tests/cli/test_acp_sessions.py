@@ -37,7 +37,7 @@ async def test_a_session_without_a_word_and_a_copy_are_opened_again(cli: Cli) ->
     async with opened(cli) as editor:
         quiet = editor.id
     client: Any = Client()
-    async with started(cli, client) as agent:
+    async with started(client) as agent:
         await agent.load_session(cwd=str(below), session_id=quiet, mcp_servers=[])
         await agent.prompt(session_id=quiet, prompt=[text_block("one")])
         copy = (await agent.fork_session(cwd=str(below), session_id=quiet, mcp_servers=[])).session_id
@@ -105,7 +105,7 @@ async def test_a_wrong_answer_is_a_no_and_the_turn_goes_on(cli: Cli, answer: str
 
     cli.script(WRITE)
     client: Any = Wrong()
-    async with started(cli, client) as agent:
+    async with started(client) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
         done = await agent.prompt(session_id=session.session_id, prompt=[text_block("write")])
     assert (done.stop_reason, client.text()) == ("end_turn", "Done.")
@@ -148,7 +148,7 @@ async def test_what_a_session_shows_when_it_is_loaded(cli: Cli) -> None:
         link = resource_link_block("a.py", f"file://{cli.project}/a%20b.py")
         await editor.say(text_block("Look at "), link, text_block("and this"), image_block(PIXEL_BASE64, "image/png"))
     loaded: Any = Client()
-    async with started(cli, loaded) as agent:
+    async with started(loaded) as agent:
         await agent.load_session(cwd=str(cli.project), session_id=editor.id, mcp_servers=[])
     text, image = (each.content for each in loaded.of("user_message_chunk"))
     assert text.text == f"Look at {cli.project}/a b.py and this"
@@ -193,7 +193,7 @@ async def test_output_of_a_command_comes_while_it_runs(cli: Cli) -> None:
                 (cli.project / "go").touch()
 
     client: Any = Watching("allow_once")
-    async with started(cli, client) as agent:
+    async with started(client) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
         await agent.prompt(session_id=session.session_id, prompt=[text_block("run")])
     assert client.text() == "Ran."
@@ -252,7 +252,7 @@ async def test_a_question_of_the_model_is_a_form_where_the_editor_has_those(
     can = schema.ClientCapabilities(
         elicitation=schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
     )
-    async with started(cli, client, can=can) as agent:
+    async with started(client, can=can) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
         await agent.prompt(session_id=session.session_id, prompt=[text_block("ask")])
     assert client.text() == "Good." and told in client.of("tool_call_update")[-1].content[0].content.text
@@ -282,7 +282,7 @@ async def test_a_session_that_is_open_elsewhere_says_so(cli: Cli) -> None:
     async with opened(cli) as editor:
         await editor.say(text_block("one"))
         other: Any = Client()
-        async with started(cli, other) as agent:
+        async with started(other) as agent:
             await agent.load_session(cwd=str(cli.project), session_id=editor.id, mcp_servers=[])
             with pytest.raises(RequestError, match="open in another window"):
                 await agent.prompt(session_id=editor.id, prompt=[text_block("two")])
