@@ -278,29 +278,14 @@ def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:
     in_order(done.out, "You: /init\n", "Agent: I looked around.", "You: thanks\n", "Agent: Bye.")
 
 
-LONG = "".join(f"line {number}\n" for number in range(200))
-
-
-@pytest.mark.parametrize(
-    ("answers", "written"),
-    [
-        (("y", "n"), False),
-        (("y", "2", "n"), False),
-        (("y", "1"), True),
-        (("a", "a"), False),
-        (("a", "a", "y"), True),
-        (("m", "y"), True),
-        (("y", "m", "2", "y"), True),
-    ],
-)
-def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
-    cli: Cli, answers: tuple[str, ...], written: bool
-) -> None:
-    cli.script(step("", write={"path": "a.txt", "content": LONG}) + step("Done."))
-    done = piped(cli, "go", *answers)
-    assert ("you have not seen the end: m shows it, " in done.out) == (answers[0] != "m")
-    assert ("line 199" in done.out) == ("m" in answers)
-    assert (cli.project / "a.txt").exists() == written, done.out
+def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(cli: Cli) -> None:
+    long = "".join(f"line {number}\n" for number in range(200))
+    cli.script(step("", write={"path": "a.txt", "content": long}) * 2 + step("Done."))
+    done = piped(cli, "go", "y", "n", "a", "y", "y")
+    in_order(
+        done.out, "Answer, 1 to 5: y\nNote: you have not seen the end: m shows it, y again allows.", "a.txt: refused",
+        "Answer, 1 to 5: a\n", "Note: you have not seen the end of the call, y again allows.", "200 lines added",
+    )  # fmt: skip
 
 
 def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:
