@@ -94,6 +94,7 @@ async def test_a_mode_that_an_answer_changes_is_told(cli: Cli) -> None:
         assert all(one != other for one, other in pairwise(told)), "the same is not told twice"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("answer", ["error", "nonsense", "unknown"])
 async def test_a_wrong_answer_is_a_no_and_the_turn_goes_on(cli: Cli, answer: str) -> None:
     class Wrong(Client):
@@ -112,10 +113,9 @@ async def test_a_wrong_answer_is_a_no_and_the_turn_goes_on(cli: Cli, answer: str
     assert list(cli.project.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_an_editor_that_cancels_and_answers_later_and_twice(cli: Cli) -> None:
     cli.script(WRITE + answers("On."))
-    client = Raw(cli)
+    client = Raw(cli.fork)
     client.ask("initialize", protocolVersion=1)
     client.ask("session/new", cwd=str(cli.project), mcpServers=[])
     session = client.until("id", "session/new")["result"]["sessionId"]
@@ -129,17 +129,6 @@ def test_an_editor_that_cancels_and_answers_later_and_twice(cli: Cli) -> None:
     assert client.until("id", "session/prompt")["result"]["stopReason"] == "end_turn"
     assert client.end() == 0
     assert list(cli.project.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_updates_come_once_the_session_is_known(cli: Cli) -> None:
-    client = Raw(cli)
-    client.ask("initialize", protocolVersion=1)
-    client.until("id", "initialize")
-    client.ask("session/new", cwd=str(cli.project), mcpServers=[])
-    assert client.next().get("id") == "session/new"
-    assert client.next()["params"]["update"]["sessionUpdate"] == "available_commands_update"
-    assert client.end() == 0
 
 
 async def test_what_a_session_shows_when_it_is_loaded(cli: Cli) -> None:
@@ -156,6 +145,7 @@ async def test_what_a_session_shows_when_it_is_loaded(cli: Cli) -> None:
     assert [each.content.text for each in loaded.of("agent_message_chunk")] == ["Seen."]
 
 
+@pytest.mark.quick
 async def test_each_place_of_a_change_is_a_diff_of_its_own(cli: Cli) -> None:
     lines = [f"{number}\n" for number in range(40)]
     (cli.project / "a.txt").write_text("".join(lines))

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.cli import Cli
 
+pytestmark = pytest.mark.quick
+
 
 def refused(cli: Cli, code: int, *arguments: str, words: str) -> None:
     outcome = cli.run(*arguments)

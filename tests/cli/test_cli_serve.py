@@ -47,6 +47,7 @@ def test_a_port_that_is_taken_is_one_line(cli: Cli) -> None:
     assert "cannot listen on 127.0.0.1" in err
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("host", "address"),
     [

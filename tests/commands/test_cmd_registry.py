@@ -18,6 +18,8 @@ from agent_tui.text import clean, numbers
 from agent_tui.tools.files.access import FileAccess
 from tests.support.fake_agent import FakeAgent, UserCommand
 
+pytestmark = pytest.mark.quick
+
 
 async def run(agent: FakeAgent, line: str) -> registry.CommandResult:
     return await registry.run(agent, line)

@@ -19,6 +19,8 @@ from agent_tui.providers.worker.serve import item_lines, merge
 from agent_tui.tools.mcp import protocol as host_protocol
 from tests.support.filled import every_field, filled, local_fields, without_local
 
+pytestmark = pytest.mark.quick
+
 LANGUAGES = {
     "to worker": protocol.TO_WORKER,
     "from worker": protocol.FROM_WORKER,

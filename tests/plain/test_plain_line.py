@@ -13,6 +13,8 @@ from rich.cells import cell_len
 from agent_tui.plain.line import Line, Row, meaning_of
 from tests.support.forms import examples
 
+pytestmark = pytest.mark.quick
+
 
 class Paper:
     """A terminal that can do nothing but letters, \\b and \\n; a letter in two cells is followed by an empty one."""

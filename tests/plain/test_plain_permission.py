@@ -12,6 +12,8 @@ from agent_tui.models.events import PermissionAsked, RuleOffer
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.questions import Asking, PermissionQuestion
 
+pytestmark = pytest.mark.quick
+
 RULES = RuleOffer(("bash(touch *)", "bash(rm -rf tests)"))
 SESSION = RuleOffer(("network(a.org)", "network(b.org)"), "session")
 ASKED = PermissionAsked("r", "c", "bash", "touch a && rm -rf tests", {"kind": "command", "text": "x"}, [RULES, SESSION])

@@ -17,6 +17,8 @@ from agent_tui.plain.reading import Listener, Want
 from agent_tui.plain.typed import Typed
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.quick
+
 
 @dataclass
 class Desk:

@@ -18,6 +18,8 @@ from agent_tui.plain.event_printer import tell_searches
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 from agent_tui.text.clean import clean
 
+pytestmark = pytest.mark.quick
+
 
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
     dumb = {"TERM": "dumb"}

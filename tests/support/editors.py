@@ -7,7 +7,7 @@ import json
 import socket
 import subprocess
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -65,9 +65,7 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(
-    client: Any, model: str = "demo", can: schema.ClientCapabilities | None = None
-) -> AsyncIterator[Any]:
+async def started(client: Any, model: str = "demo", can: schema.ClientCapabilities | None = None) -> AsyncIterator[Any]:
     """The editor's side of a connection to the program, which runs in this process."""
     ours, theirs = socket.socketpair()
     async with asyncio.timeout(60):
@@ -95,10 +93,10 @@ async def opened(cli: Cli, *kinds: str, model: str = "demo", servers: Any = ()) 
 
 
 class Raw:
-    """A client that writes lines by hand to a program of its own."""
+    """A client that writes lines by hand to a program of its own, begun by ``start``."""
 
-    def __init__(self, cli: Cli) -> None:
-        self.process = cli.start("acp", "-m", "demo", stdin=subprocess.PIPE)
+    def __init__(self, start: Callable[..., subprocess.Popen[str]]) -> None:
+        self.process = start("acp", "-m", "demo", stdin=subprocess.PIPE)
         self.watchdog = threading.Timer(60, self.process.kill)
         self.watchdog.start()
 

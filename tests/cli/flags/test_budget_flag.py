@@ -9,6 +9,7 @@ from tests.support.cli import LOOKING, Cli, answers
 PAID = '[models.paid]\nmodel = "demo"\nprices = { input = 3.0, output = 15.0, cache_read = 0.3 }\n'
 
 
+@pytest.mark.quick
 def test_a_run_that_would_break_its_budget_ends_before_the_call(cli: Cli) -> None:
     cli.config(PAID)
     cli.script(LOOKING)

@@ -13,6 +13,7 @@ from agent_tui.store.sessions import SessionRows
 from tests.support.cli import Cli, answers, came
 
 
+@pytest.mark.quick
 def test_a_session_is_begun_and_gone_on_with_by_name(cli: Cli) -> None:
     cli.script(came("one") + came("two"))
     first = cli.run("-p", "one", "-m", "demo", "--session", "ci-42", "--output-format", "json").json
@@ -68,6 +69,7 @@ def test_continuing_where_nothing_was_said_tells_that_it_begins(cli: Cli) -> Non
     assert cli.run("-p", "two", "-m", "demo", "-c").err == ""
 
 
+@pytest.mark.quick
 def test_an_ephemeral_session_leaves_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
