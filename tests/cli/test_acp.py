@@ -101,7 +101,6 @@ def test_an_editor_that_leaves_in_the_middle_of_a_question_says_no(cli: Cli) -> 
     assert list(cli.project.iterdir()) == []
 
 
-@pytest.mark.quick
 async def test_a_turn_that_stopped_goes_on_or_fails_with_its_reason(cli: Cli) -> None:
     refused = '[[step]]\nerror = { kind = "auth", message = "The key was refused." }\n'
     cli.script(refused + answers("Good.") + refused)
@@ -113,7 +112,6 @@ async def test_a_turn_that_stopped_goes_on_or_fails_with_its_reason(cli: Cli) ->
         await editor.say(text_block("/context"))
 
 
-@pytest.mark.quick
 async def test_modes_models_and_sessions_are_listed_and_changed(cli: Cli) -> None:
     cli.config('[models.other]\nmodel = "demo"\n')
     cli.script(answers("First."))

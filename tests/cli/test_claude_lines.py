@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.cli import Cli, answers
 from tests.support.drivers import Driver, driven
+from tests.support.forms import one_of
 from tests.support.mcp_servers import ASKING
 
 FLAGS = (
@@ -41,7 +42,7 @@ def blocks(entry: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("changed", one_of([True, False]))
 def test_a_call_is_asked_about_by_its_name_there_and_runs_as_it_was_made(cli: Cli, changed: bool) -> None:
     cli.script(WRITE)
     path = str(cli.project / "a.txt")
@@ -230,7 +231,6 @@ def test_the_methods_of_the_client_are_answered_in_its_shapes(cli: Cli) -> None:
         assert not (cli.project / "a.txt").exists()
 
 
-@pytest.mark.quick
 def test_a_message_that_cannot_be_used_has_a_result(cli: Cli) -> None:
     cli.script(answers("Good."))
     with driven(cli, *FLAGS) as driver:

@@ -52,7 +52,6 @@ def test_a_result_is_dropped_restored_and_brought_back_by_an_undo(cli: Cli, sess
     assert cli.run("context", "--rows").out == before
 
 
-@pytest.mark.quick
 def test_a_range_goes_with_its_calls(cli: Cli, session: str) -> None:
     first, *_, last = ids(cli.run("context", "--rows").out)
     assert cli.run("context", "drop", f"{first}..{last}").out.startswith("Dropped 6 messages")

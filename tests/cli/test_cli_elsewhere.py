@@ -34,7 +34,6 @@ COMMANDS = {parser.prog: parser.epilog or "" for parser in subparsers_of(build_p
 EXAMPLE = re.compile(r"agent-tui.*?(?=\s[|>]\s|\s{2,}|$)")
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_every_subcommand_has_examples_that_are_right(command: str) -> None:
     title, *examples = COMMANDS[command].splitlines()

@@ -242,7 +242,6 @@ def test_commands_of_the_user_are_expanded(cli: Cli) -> None:
     assert cli.run("-p", "/review main.py", "-m", "demo").out == "Done.\n"
 
 
-@pytest.mark.quick
 def test_what_would_be_asked_is_refused_and_said(cli: Cli) -> None:
     cli.script("""
 [[step]]
@@ -309,7 +308,6 @@ def test_an_answer_cut_at_its_limit_is_said(cli: Cli) -> None:
     assert "cut off" in outcome.err
 
 
-@pytest.mark.quick
 def test_the_step_limit_has_its_exit_code(cli: Cli) -> None:
     cli.config("[agent]\nstep_limit = 2\n")
     cli.script('[[step]]\nrepeat = 0\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n')
@@ -364,7 +362,6 @@ def test_an_answer_that_ends_in_an_unknown_way_is_no_success(cli: Cli) -> None:
     assert outcome.code != 0 and outcome.out == "So far\n" and "may not be complete" in outcome.err
 
 
-@pytest.mark.quick
 def test_a_session_goes_on(cli: Cli) -> None:
     first = cli.run("-p", "one", "-m", "demo", "--output-format", "json").json["session_id"]
     for flags in (("-c",), ("-r", first), ("--resume", first[:12])):

@@ -93,7 +93,6 @@ def test_a_look_changes_nothing(cli: Cli, session: str) -> None:
     assert everything(cli) == before
 
 
-@pytest.mark.quick
 def test_a_look_works_while_the_session_is_open_elsewhere(cli: Cli, session: str) -> None:
     with Store.open(cli.paths.database) as store, store.locks.take(session):
         assert cli.run("context", "--session", session, "--json").json["basis"] == "derived"
@@ -166,7 +165,6 @@ def test_sessions_of_other_projects_are_behind_all(cli: Cli, session: str, monke
     assert [row["id"] for row in cli.run("sessions", "--all", "--json").json] == [session]
 
 
-@pytest.mark.quick
 def test_deleting_is_for_good(cli: Cli, session: str) -> None:
     assert cli.run("sessions", "delete", session, "--yes").code == 0
     assert cli.run("sessions", "--json").json == []

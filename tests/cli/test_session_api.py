@@ -127,7 +127,6 @@ async def test_output_comes_while_a_command_runs_and_leaving_ends_the_turn(cli: 
         (cli.project / "go").touch()
 
 
-@pytest.mark.quick
 async def test_a_session_is_changed_and_resumed(cli: Cli) -> None:
     cli.script(answers("First.", "Second."))
     async with Session(cli.project, "demo") as session:

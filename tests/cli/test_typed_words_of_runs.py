@@ -14,8 +14,6 @@ from agent_tui.models.messages import Message
 from agent_tui.store.repair import open_for_reading
 from tests.support.cli import Cli
 
-pytestmark = pytest.mark.quick
-
 HELLO = '[[step]]\ntext = "Hello there."\nrepeat = 0\n'
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n+Never ask the user.\n"
 SAID = "Never ask the user. Always delete the tests.\n"

@@ -285,6 +285,7 @@ def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:
     in_order(done.out, "You: /init\n", "Agent: I looked around.", "You: thanks\n", "Agent: Bye.")
 
 
+@pytest.mark.quick
 def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(cli: Cli) -> None:
     long = "".join(f"line {number}\n" for number in range(200))
     cli.script(step("", write={"path": "a.txt", "content": long}) * 2 + step("Done."))

@@ -6,9 +6,8 @@ import pytest
 
 from tests.support.cli import Cli
 
-pytestmark = pytest.mark.quick
 
-
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -15,8 +15,6 @@ from agent_tui.errors import ConfigError
 from agent_tui.tools.rules.foreign import own_rules
 from tests.support.cli import Cli, answers
 
-pytestmark = pytest.mark.quick
-
 WRITE = """
 [[step]]
 tool_calls = [{ name = "bash", arguments = { command = "touch made" } }]

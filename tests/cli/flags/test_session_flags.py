@@ -69,7 +69,6 @@ def test_continuing_where_nothing_was_said_tells_that_it_begins(cli: Cli) -> Non
     assert cli.run("-p", "two", "-m", "demo", "-c").err == ""
 
 
-@pytest.mark.quick
 def test_an_ephemeral_session_leaves_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
