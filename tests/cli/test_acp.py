@@ -24,6 +24,7 @@ from agent_tui.acp_updates import asked, told_again, updates
 from agent_tui.control.control import Question
 from agent_tui.models.events import AnswerInterrupted
 from agent_tui.models.messages import Message, SearchPart, TextPart
+from agent_tui.store.store import Store
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.cli import Cli, answers
@@ -67,6 +68,8 @@ async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
         await agent.load_session(cwd=str(cli.project), session_id=session.session_id, mcp_servers=[])
         assert client.text() == "I write it.Done." * 2
         assert client.text("user_message_chunk") == "writewrite after all"
+    with Store.open(cli.paths.database) as store, store.locks.take(session.session_id):
+        pass  # who left holds no session
 
 
 @pytest.mark.quick

@@ -96,22 +96,22 @@ async def test_a_mode_that_an_answer_changes_is_told(cli: Cli) -> None:
 
 @pytest.mark.quick
 async def test_a_wrong_answer_is_a_no_and_the_turn_goes_on(cli: Cli) -> None:
-    answers_given: list[Any] = [[7], {"outcome": 7}, {"outcome": "selected", "optionId": "?"}]
+    wrong: list[Any] = [[7], {"outcome": 7}, {"outcome": "selected", "optionId": "?"}, {"outcome": "cancelled"}]
 
     class Wrong(Client):
         async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **more: Any) -> Any:
-            if not answers_given:
+            if not wrong:
                 raise RequestError(-32603, "no dialog here")
-            return {"outcome": answers_given.pop()}
+            return {"outcome": wrong.pop()}
 
-    cli.script(WRITE * 4)
+    cli.script(WRITE * 5)
     client: Any = Wrong()
     async with started(client) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
-        for _ in range(4):
+        for _ in range(5):
             done = await agent.prompt(session_id=session.session_id, prompt=[text_block("write")])
             assert done.stop_reason == "end_turn"
-    assert client.text() == "Done." * 4 and list(cli.project.iterdir()) == []
+    assert client.text() == "Done." * 5 and list(cli.project.iterdir()) == []
 
 
 def test_an_editor_that_cancels_and_answers_later_and_twice(cli: Cli) -> None:

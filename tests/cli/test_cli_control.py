@@ -199,6 +199,7 @@ def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
         assert driver.end() == 2
 
 
+@pytest.mark.slow
 def test_output_of_a_command_comes_while_it_runs(cli: Cli) -> None:
     command = "echo early; until test -e go; do :; done; echo late"
     cli.script(
