@@ -132,6 +132,8 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the slow forms of a test, each is run by one of the means that hold commands, in turn (a single form by all);
     in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one."""
+    if config.option.markexpr == "quick":  # a whole file may be marked so
+        _leave_out(config, items, {id(item) for item in items if item.get_closest_marker("slow")})
     if LONG or os.environ.get("AGENT_TUI_TEST_MEANS") == "all":
         return
     by_test: dict[str, list[pytest.Function]] = {}
@@ -141,6 +143,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out: set[int] = set()
     for tests in by_test.values():
         left_out |= {id(test) for name in HOLDING for test in _means_in_turn(tests, name)}
+    _leave_out(config, items, left_out)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], left_out: set[int]) -> None:
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
     items[:] = [item for item in items if id(item) not in left_out]
 

@@ -10,6 +10,8 @@ from agent_tui.context.agents import DESCRIPTION, TEXT_LIMIT, AgentType, AgentTy
 from agent_tui.tools.files.access import FileAccess
 from tests.support.accepting import Accepting
 
+pytestmark = pytest.mark.quick
+
 
 def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,8 @@ from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.text.numbers import duration
 
+pytestmark = pytest.mark.quick
+
 CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")
 GPT = Target("azure", "chat", "gpt-5-mini", "gpt")
 LATER_GPT = Target("openai", "responses", "gpt-5.6-sol", "gpt")

@@ -28,6 +28,8 @@ from agent_tui.models.messages import (
 )
 from tests.support.compaction_world import World, sections, words
 
+pytestmark = pytest.mark.quick
+
 
 def answer(text: str = "", *calls: ToolCallPart) -> Message:
     return Message(new_id("msg"), "assistant", [TextPart(text), *calls])

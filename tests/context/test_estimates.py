@@ -49,6 +49,8 @@ from agent_tui.providers.dialects.conversation import attachment_block
 from agent_tui.text.numbers import largest_remainder
 from tests.support.tokens import count_tokens
 
+pytestmark = pytest.mark.quick
+
 PLAIN = Family("plain", O200K, 0, 0, 0, assistant=0, call=0)
 
 

@@ -22,6 +22,8 @@ from agent_tui.store.export_data import step_row
 from agent_tui.store.rows import dump_step, load_step
 from tests.support.usages import sample_usage
 
+pytestmark = pytest.mark.quick
+
 NUMBERS: dict[str, Any] = {name: 700_001 + 1_000 * at for at, name in enumerate(COUNTS)}
 FULL = TokenUsage(
     **NUMBERS,

@@ -16,6 +16,8 @@ from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, row
 
+pytestmark = pytest.mark.quick
+
 
 def measured(factor: float, raw: int = 2_000, words: int = 13) -> Conversation:
     """A session whose first question was answered by a provider that counts ``factor`` times as many tokens."""

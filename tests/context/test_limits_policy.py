@@ -22,6 +22,8 @@ from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
 
+pytestmark = pytest.mark.quick
+
 DEFAULT = CompactionSettings()
 
 

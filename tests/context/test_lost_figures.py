@@ -13,6 +13,8 @@ from agent_tui.models.requests import Target
 from agent_tui.models.usage import Cost, Prices, PriceTier, Rates, TokenUsage
 from tests.support.contexts import BOUND, CLAUDE, Conversation, model
 
+pytestmark = pytest.mark.quick
+
 THOUGHT = 4_000
 PRICES = Prices(3e-6, 15e-6, 3e-7)
 OPUS = Target("anthropic", "chat", "claude-opus-4-6", "claude")

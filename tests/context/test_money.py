@@ -18,6 +18,8 @@ from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage, cost_fields, counts_json
 
+pytestmark = pytest.mark.quick
+
 STEP = Step("stp", "turn", "m", "openai", "chat", "m", status="complete", usage=TokenUsage(10, 5), finish_reason="stop")
 
 

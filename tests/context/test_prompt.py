@@ -17,6 +17,8 @@ from agent_tui.tools.sandbox.jail import Jail
 from tests.benchmarks.tool_tokens import encoding
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 MOST = 700
 MOST_OF_A_MODE = 120
 

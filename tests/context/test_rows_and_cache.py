@@ -15,6 +15,8 @@ from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import CLAUDE, Conversation, assert_identities, calibrated, fixed_part, leaves, row, usual
 
+pytestmark = pytest.mark.quick
+
 IDS = ["system", "environment", "memory", "skills", "tools", "documents", "messages"]
 
 

@@ -13,6 +13,8 @@ from agent_tui.tools.files.access import FileAccess
 from tests.support.accepting import Accepting
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)

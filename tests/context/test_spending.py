@@ -26,6 +26,8 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import Cost, Prices, PriceTier, Rates, TokenUsage
 from tests.support.usages import sample_usage
 
+pytestmark = pytest.mark.quick
+
 PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
 
 

@@ -8,6 +8,8 @@ from agent_tui.context.compaction.answers import parse_sections, read_answer, wh
 from agent_tui.context.compaction.judge import Replaced, judge_summary
 from agent_tui.context.compaction.summary import MODEL_SECTIONS, USER_MESSAGES, assemble
 
+pytestmark = pytest.mark.quick
+
 FACTS = {name: f"fact number {n} of this work" for n, name in enumerate(MODEL_SECTIONS)}
 GERMAN = ("Ziel", "Vorgaben", "Entscheidungen", "Erledigt", "In Arbeit", "Nächste Schritte", "Offene Fragen")
 

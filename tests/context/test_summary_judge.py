@@ -21,6 +21,8 @@ from agent_tui.context.compaction.summary import MODEL_SECTIONS, question_text, 
 from agent_tui.models.requests import FinishReason
 from tests.support.compaction_world import long_sections, sections
 
+pytestmark = pytest.mark.quick
+
 MUCH = Replaced(20_000, "The user and the assistant talk about the ledger, `src/app.py` and 1,200 orders. " * 20)
 RNG = random.Random("rubbish")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from agent_tui.models.rows import STACKED
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
 from tests.support.usages import sample_usage
+
+pytestmark = pytest.mark.quick
 
 
 def step(number: int, rows: dict[str, int], **more: object) -> Step:

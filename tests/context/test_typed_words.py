@@ -18,6 +18,8 @@ from agent_tui.context.tokens import UNKNOWN
 from agent_tui.models.codec import dumps, part_from_dict
 from agent_tui.models.messages import Message, TextPart, first_paragraph, range_of, user_message
 
+pytestmark = pytest.mark.quick
+
 RNG = random.Random("data")
 DIFF = """\
 diff --git a/README.md b/README.md

@@ -19,6 +19,8 @@ from tests.support.contexts import (
     weather,
 )
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("status", ["stopped", "failed", "running"])
 def test_unfinished_steps_do_not_anchor(status: str) -> None:

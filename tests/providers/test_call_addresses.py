@@ -8,6 +8,8 @@ from agent_tui.providers.catalog import DUMMY_KEY, Key, resolve_key, resolve_tar
 from agent_tui.providers.litellm import prepare_environment
 from tests.support.model_calls import environment, make_request
 
+pytestmark = pytest.mark.quick
+
 HOST = "http://127.0.0.1:9000"
 
 

@@ -7,6 +7,8 @@ import pytest
 from agent_tui.models.requests import Target
 from agent_tui.providers.catalog import model_family, patches_files
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("model", "patches"),

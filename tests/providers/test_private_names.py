@@ -15,6 +15,8 @@ from agent_tui.providers import net
 from tests.support.loopback import Loopback, Reply
 from tests.support.recorded import litellm
 
+pytestmark = pytest.mark.quick
+
 _LITELLM = {
     "finish reasons of its stream": "believing an answer's end",
     "chunks of its stream": "telling real usage from invented usage",

@@ -9,6 +9,8 @@ import pytest
 
 from agent_tui.providers.net import unreached
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("cause", "said"),

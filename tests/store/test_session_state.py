@@ -9,6 +9,8 @@ from agent_tui.models.messages import JSON
 from agent_tui.models.session import SessionState
 from agent_tui.store.rows import dump_state, load_state
 
+pytestmark = pytest.mark.quick
+
 FULL = SessionState(
     pinned=("/p/notes.md", "/p/\ud800"),
     pinned_messages=("msg_1", "msg_2"),

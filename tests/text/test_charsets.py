@@ -8,6 +8,8 @@ import pytest
 
 from agent_tui.text.charsets import codec_of, decoded_page
 
+pytestmark = pytest.mark.quick
+
 PAGES = {
     "shift_jis": "日本語",
     "Shift-JIS": "日本語",

@@ -22,6 +22,8 @@ from agent_tui.providers.dialects.conversation import attachment_block
 from agent_tui.text.frames import attribute, framed, without_tags
 from agent_tui.tools.files.access import FileAccess
 
+pytestmark = pytest.mark.quick
+
 OURS = (
     "instructions",
     "document",

@@ -7,6 +7,8 @@ import pytest
 from agent_tui.models.forms import fields_of
 from agent_tui.text.clean import asked_words, clean, clean_line, one_line, spelled
 
+pytestmark = pytest.mark.quick
+
 HIDDEN = [*"\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069"]
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from agent_tui.text.search import match, match_paths
 
+pytestmark = pytest.mark.quick
+
 NAMES = [
     "openai/gpt-5-plus",
     "anthropic/claude-sonnet-5",

@@ -27,6 +27,8 @@ from agent_tui.text.numbers import (
     whole_percent,
 )
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("count", "spread", "text"),

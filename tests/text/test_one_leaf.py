@@ -13,6 +13,8 @@ import pytest
 import agent_tui
 from agent_tui.text import cells, clean, numbers
 
+pytestmark = pytest.mark.quick
+
 PACKAGE = Path(agent_tui.__file__).parent
 LEAF = PACKAGE / "text"
 

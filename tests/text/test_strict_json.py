@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from agent_tui.text.strict_json import DEEPEST, DEEPEST_WHOLE, is_strict, names_twice, read_json, strict, write_json
 
+pytestmark = pytest.mark.quick
+
 
 def nested(depth: int) -> Any:
     value: Any = 1

@@ -16,6 +16,8 @@ from agent_tui.providers.waits import retry_after
 from agent_tui.text.secrets import MASK
 from tests.support.model_calls import environment
 
+pytestmark = pytest.mark.quick
+
 OVERFLOWS = [
     "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
     "Error code: 400 - {'error': {'code': 'context_length_exceeded'}}",

@@ -14,6 +14,8 @@ from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, TEXT_KEPT, FailureKind
 from agent_tui.providers.catalog import Called
 from agent_tui.providers.failure_lines import failure
 
+pytestmark = pytest.mark.quick
+
 OURS = {"store", "budget", "hook"}
 """Kinds whose lines are written where they happen."""
 FORMS = [

@@ -14,6 +14,8 @@ from agent_tui.providers.overflow import is_overflow, sizes
 from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.serve import item_lines
 
+pytestmark = pytest.mark.quick
+
 IN, OUT, ALL, WINDOW, MAX_IN, MAX_OUT = "input", "output", "total", "window", "max_input", "max_output"
 
 WORDINGS: list[tuple[str, str, dict[str, int]]] = [

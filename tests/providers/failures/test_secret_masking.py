@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from agent_tui.providers.secrets import MaskedStream, Redactor, configured_secrets, mask
 from agent_tui.text.secrets import MASK
 
+pytestmark = pytest.mark.quick
+
 KEY = 'sk-a/b+c=D9 ü"\\x'
 KEYS = ["sk-proj-Abc123xyz+/789=", KEY, "a1b2c3d4", "AKIA/9x+0123456789abcdefghij"]
 

@@ -13,7 +13,7 @@ from tests.support import anthropic_stream as anthropic
 from tests.support.loopback import Loopback, sse
 from tests.support.stream_answers import ask
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 CLAUDE = "anthropic/claude-sonnet-4-6"
 
 

@@ -16,6 +16,8 @@ from agent_tui.providers.request import ChatForm, chat_messages
 from tests.support import recorded, wire
 from tests.support.loopback import CHAT_USAGE, chat_events, sse
 
+pytestmark = pytest.mark.quick
+
 LOCAL = ModelSpec("m", "openai/qwen3", api_base="http://127.0.0.1:8000/v1")
 texts = st.lists(
     st.sampled_from(["<think>", "</think>", "<thi", "nk>", "</", "\n", " ", "a", "Answer", "<"]), max_size=12

@@ -20,6 +20,8 @@ from tests.support import recorded, wire
 from tests.support.hostile_histories import IDS, NAMES, called
 from tests.support.loopback import Reply, sse
 
+pytestmark = pytest.mark.quick
+
 FORMS: list[NameForm] = ["plain", "google", "cohere"]
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 

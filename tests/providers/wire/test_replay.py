@@ -22,6 +22,8 @@ from agent_tui.providers.catalog import model_family
 from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import plan_replay, prefix_fingerprint
 
+pytestmark = pytest.mark.quick
+
 SIGNED = {"type": "thinking", "signature": "sig"}
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
 NEW_CLAUDE = Target("anthropic", "chat", "claude-opus-4-7", "claude")

@@ -12,6 +12,8 @@ from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.dialects.shared import budget_below
 from agent_tui.providers.reasoning import thinking_for
 
+pytestmark = pytest.mark.quick
+
 
 def thinking(model: str, effort: Effort, *, max_output: int | None = 32_000, reasoning: bool | None = True) -> Any:
     spec = ModelSpec("m", model)

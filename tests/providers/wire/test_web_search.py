@@ -20,6 +20,8 @@ from tests.support import recorded, vendor_schemas, wire
 from tests.support.loopback import sse
 from tests.support.real_talks import body_of
 
+pytestmark = pytest.mark.quick
+
 CLAUDE = wire.spec("anthropic/claude-sonnet-4-6")
 OTHER_CLAUDE = wire.spec("anthropic/claude-opus-4-7")
 GPT = wire.spec("openai/gpt-5", api="responses")

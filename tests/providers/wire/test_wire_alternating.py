@@ -17,6 +17,8 @@ from agent_tui.models.messages import (
 )
 from tests.support.wire import answer, body, spec, user
 
+pytestmark = pytest.mark.quick
+
 STRICT = ("mistral/devstral-medium", "openai/mistral-small", "openai/gemma-3-27b-it", "openai/local-model")
 LENIENT = ("openai/gpt-4o", "deepseek/deepseek-chat")
 
