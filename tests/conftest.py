@@ -55,6 +55,7 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(_number, lambda *_: None)
 
 
+@pytest.hookimpl(trylast=True)  # the terminal's own reporter is made there, too
 def pytest_configure(config: pytest.Config) -> None:
     """PYTHONWARNINGS was read when Python started; what pytest is told of warnings holds."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
