@@ -176,7 +176,7 @@ def _commands_of(own: Settings) -> list[str | list[str]]:
     """The commands of the user's ``own`` configuration that run by themselves."""
     found: list[str | list[str]] = [own.ui.status_command] if own.ui.status_command else []
     found += [hook.command for hooks in own.hooks.values() for hook in hooks]
-    return found + [[one.command, *one.args, *one.env.values()] for one in own.mcp.values() if one.command]
+    return found + [[*(f"{name}={value}" for name, value in one.env.items()), one.command, *one.args] for one in own.mcp.values() if one.command]
 
 
 def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:

@@ -166,7 +166,7 @@ class Starter:
             raise ToolError(f"{command}: no such program or folder")
         if not os.access(program, os.X_OK):
             raise ToolError(f"{command} is not executable")
-        return str(program), self.environment([str(program), *args, *env.values()], folder, given, env)
+        return str(program), self.environment([*(f"{name}={value}" for name, value in env.items()), str(program), *args], folder, given, env)
 
     async def run(self, line: str, told: bytes, cwd: Path, environ: Mapping[str, str], seconds: float) -> Ran:
         """Runs a line of shell, which is ``told`` something as its input, to its end, or to that of its time or room;

@@ -121,7 +121,7 @@ def started_by(entry: Any, root: Path) -> tuple[list[str], Path]:
         server = _expanded(_parse(entry), os.environ)
     except BadServer:
         return [], root
-    words = [server.command, *server.args, *server.env.values()] if server.command else []
+    words = [*(f"{name}={value}" for name, value in server.env.items()), server.command, *server.args] if server.command else []
     return words, root / with_home(server.cwd) if server.cwd else root
 
 
