@@ -24,7 +24,8 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import spelled, visible_form
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.text.numbers import size
-from agent_tui.tools.files.named_files import NamedFiles, fingerprint, named_files
+from agent_tui.tools.files.fingerprints import NamedFiles, fingerprint
+from agent_tui.tools.files.named_files import named_files
 
 MCP_FILE = Path(".mcp.json")
 PLACES = (PROJECT_CONFIG, *CLAUDE_SETTINGS, MCP_FILE, *SKILLS_FOLDERS, *COMMANDS_FOLDERS, *AGENTS_FOLDERS)

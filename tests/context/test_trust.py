@@ -25,7 +25,8 @@ from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
-from agent_tui.tools.files.named_files import fingerprint, named_files
+from agent_tui.tools.files.fingerprints import fingerprint
+from agent_tui.tools.files.named_files import named_files
 
 HOOKS = {
     "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls)"]},

@@ -1,5 +1,5 @@
-"""Splits a text of a shell, or of another language, into the words that may be files which it runs, and knows of programs
-which files they run by themselves and which they only look at.
+"""Splits a text of a shell, or of another language, into the words that may be files which it runs, and knows which
+files programs run by themselves and which they only look at.
 
 Nothing is certain here: of a text that is not understood more words count, not fewer.
 """
@@ -16,14 +16,14 @@ from agent_tui.records import dataclass
 from agent_tui.tools.word_sets import word_set
 
 Role = Literal["runs", "given", "names", "looks", "module", "library", "goes"]
-"""What a text does with a word: it runs the file; gives it to a program that may run it; names it; gives it to one that
-looks at it; imports what has the name; has modules or programs found in the folder; or goes there."""
+"""What a text does with a word: it runs the file; gives it to a program that may run it; names it; gives it to one
+that looks at it; imports what has the name; has modules or programs found in the folder; or goes there."""
 
 
 @dataclass(slots=True, frozen=True)
 class Language:
-    """How a language finds a module: ``imports`` are the names in a text, in which ``separator`` stands for a slash, and
-    of whose files one of ``ends`` is left out. Folders that a text with ``libraries`` names are looked through."""
+    """How a language finds a module: ``imports`` are the names in a text, in which ``separator`` stands for a slash,
+    and of whose files one of ``ends`` is left out. Folders that a text with ``libraries`` names are looked through."""
 
     programs: str
     ends: tuple[str, ...]
@@ -73,11 +73,12 @@ _KEYWORDS = word_set("if then elif else fi do done while until esac { } ! functi
 _LOOKS = {
     **dict.fromkeys(
         word_set(
-            "echo printf true false : test [ [[ exit return sleep date pwd ls stat file wc du df basename dirname realpath "
-            "readlink touch mkdir rmdir rm chmod kill which type id uname set unset shift local read wait cat head tail tac "
-            "nl cut tr uniq column comm diff cmp md5sum sha256sum base64 grep egrep fgrep jq yq notify-send osascript say "
-            "terminal-notifier ruff black isort pyflakes pycodestyle pydocstyle bandit gofmt goimports rustfmt shellcheck "
-            "shfmt hadolint actionlint yamllint taplo typos clang-format py_compile compileall json.tool"
+            "echo printf true false : test [ [[ exit return sleep date pwd ls stat file wc du df basename dirname "
+            "realpath readlink touch mkdir rmdir rm chmod kill which type id uname set unset shift local read wait cat "
+            "head tail tac nl cut tr uniq column comm diff cmp md5sum sha256sum base64 grep egrep fgrep jq yq say "
+            "notify-send osascript terminal-notifier ruff black isort pyflakes pycodestyle pydocstyle bandit gofmt "
+            "goimports rustfmt shellcheck shfmt hadolint actionlint yamllint taplo typos clang-format py_compile "
+            "compileall json.tool"
         ),
         r"(?!)",
     ),
@@ -120,7 +121,9 @@ _WRITTEN = re.compile(
 )
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"|'((?:[^'\\\n]|\\.)*+)'|`([^`\n]*+)`")
 _RULE = re.compile(r"^([^\s:=#][^:=\n]*):(?!=)([^\n]*)((?:\n(?:\t[^\n]*)?)*)", re.MULTILINE)
-_MOST_DEPTH, _MOST_WORDS = 6, 20_000
+_ASSIGNED = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
+_SEVERAL = re.compile(r"[\s(;]")
+_MOST_DEPTH, _MOST_WORDS, _MOST_SIGNS = 6, 2_500, 6_000
 
 
 @dataclass(slots=True)
@@ -140,12 +143,13 @@ class TextWords:
             self.words.update(dict.fromkeys((role, word, language) for word in words if len(word) < 1_000))
 
 
-@lru_cache(256)
+@lru_cache(1_024)
 def words_of(text: str, language: str) -> TextWords:
     """The words of a text that is written in a language; empty: not known, such as a configuration."""
     found = TextWords()
     if language in ("shell", "make"):
         _Shell(found).read(re.sub(r"(?m)^[\t@+-]+", "", text.replace("\\\n", " ")))
+        _find_imports(found, text, "python" if found.starts else "")  # of a here-document
     else:
         _read_code(found, text, language)
     return found
@@ -160,12 +164,16 @@ def rules_of(text: str, scripts: Mapping[str, object]) -> tuple[str, dict[str, t
     return _RULE.sub("", text), rules
 
 
+def _find_imports(found: TextWords, text: str, language: str) -> None:
+    for name in re.findall(LANGUAGES[language].imports, text, re.MULTILINE):
+        names = re.split(r"[,\s]+", name.partition(" import ")[0]) if language == "python" else [name]
+        found.add("module", (one for one in names if one.strip(".")), language)
+
+
 def _read_code(found: TextWords, text: str, language: str) -> None:
     of = LANGUAGES[language]
     found.evaluates = found.evaluates or _EVALUATES.search(text) is not None
-    for name in re.findall(of.imports, text, re.MULTILINE):
-        names = re.split(r"[,\s]+", name.partition(" import ")[0]) if language == "python" else [name]
-        found.add("module", (one for one in names if one.strip(".")), language)
+    _find_imports(found, text, language)
     text = _WRITTEN.sub(" ", text)
     strings = ["".join(groups) for groups in _STRING.findall(text)]
     if not language:  # it names files without quotes, too
@@ -183,11 +191,14 @@ class _Shell:
     """Reads a text of a shell into ``found``."""
 
     def __init__(self, found: TextWords) -> None:
-        self._found = found
+        self._found, self._signs = found, 0
 
     def read(self, text: str, depth: int = 0) -> None:
         words, inputs, target, open_ = list[str](), list[str](), "", 0
         for match in _TOKEN.finditer(text + "\n"):
+            self._signs += 1
+            if self._signs > _MOST_SIGNS:
+                return
             sign, word = match["sign"] or "", match["word"]
             if word is not None:
                 if not target:
@@ -210,7 +221,7 @@ class _Shell:
                 self.read("".join(groups), depth + 1)
         words, wrapped = [*map(unquote, raw)], False
         for at, word in enumerate(words):
-            name, assigned = _program(word), re.fullmatch(r"(\w+)\+?=(.*)", word, re.DOTALL)
+            name, assigned = _program(word), _ASSIGNED.fullmatch(word) if "=" in word else None
             if word in ("for", "select", "case"):
                 found.add("runs", words[at + 3 :])
                 return
@@ -243,6 +254,8 @@ class _Shell:
         found.evaluates = found.evaluates or name == "eval" or _VARIABLE.fullmatch(program) is not None
         self._nested(program, "shell", depth)
         for at, word in enumerate(arguments):
+            if word[:1] != "-":
+                continue
             option, _, value = word.partition("=")
             role: Role | None = "goes" if option in ("-C", "--directory", "--prefix", "--cwd", "--project") else None
             if language and word.startswith("-I"):
@@ -268,12 +281,15 @@ class _Shell:
 
     def _nested(self, text: str, language: str, depth: int) -> None:
         """Reads a word that may be a text of a language itself."""
-        if re.search(r"[\s(;]", text) and language != "shell":
+        if _VARIABLE.fullmatch(text) or not _SEVERAL.search(text):
+            return
+        if language != "shell":
             _read_code(self._found, text, language)
-        elif re.search(r"\s", text) and depth < _MOST_DEPTH:
+        elif depth < _MOST_DEPTH:
             self.read(text, depth + 1)
 
 
+@lru_cache(4_096)
 def _program(word: str) -> str:
     """The name under which a program is known, without its folder and version."""
     name = word.rpartition("/")[2]
@@ -282,6 +298,8 @@ def _program(word: str) -> str:
 
 def unquote(word: str) -> str:
     """A word of a shell without its quotes."""
+    if word.isalnum():
+        return word
     plain = _QUOTED.sub(lambda m: m[1] or m[2] or re.sub(r"\\([\"$`\\])", r"\1", m[3] or "") or m[4] or "", word)
     return plain.strip()
 
@@ -289,12 +307,9 @@ def unquote(word: str) -> str:
 @lru_cache(4_096)
 def meanings(word: str) -> tuple[str, ...]:
     """What a word may be as a path: whole, in an option or a list, with its braces expanded."""
-    todo, whole = [word], list[str]()
-    while todo and len(todo) + len(whole) < 64:
-        one = todo.pop()
-        match = re.search(r"(?<!\$)\{([^{}]*,[^{}]*)\}", one)
-        whole += [] if match else [one]
-        todo += [one[: match.start()] + part + one[match.end() :] for part in match[1].split(",")] if match else []
+    whole = [word]
+    while len(whole) < 64 and (match := re.search(r"\{([^{}]*,[^{}]*)\}", whole[0])):
+        whole = [one.replace(match[0], part) for one in whole for part in match[1].split(",")]
     parts = [part for one in whole for part in (one, *re.split(r"[=:,;]", one), one.lstrip("@"))]
     parts += [one[2:] for one in whole if re.match(r"-\w[^-]", one)]
     return tuple(dict.fromkeys(part for part in parts if part and "\n" not in part))

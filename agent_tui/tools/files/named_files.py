@@ -1,31 +1,27 @@
-"""The files that a command of the project or of the user runs in places where the model's commands may write, and what
-is in them: what is started outside the sandbox is then what somebody saw.
+"""The files that a command of the project or of the user runs in places where the model's commands may write:
+what is started outside the sandbox is then what somebody saw.
 
 The words of the command, and of the scripts that it names, are those of ``command_words``. What lies beside a Python
 script is imported before what is installed, so it counts, and so does all of an environment of packages. Of what lies
 elsewhere, such as an installed server, only whole paths to code are followed.
 """
-# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH118, PTH119, PTH120, PTH122, PTH208  (thousands of paths a look)
+# ruff: noqa: PTH111, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH208  (thousands of paths a look)
 
 from __future__ import annotations
 
 import contextlib
 import fnmatch
-import hashlib
 import json
 import os
 import re
 import shlex
-import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from agent_tui.pipes.programs import may_be_written
-from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import beneath
 from agent_tui.tools.files.command_words import (
@@ -38,22 +34,14 @@ from agent_tui.tools.files.command_words import (
     substituted,
     words_of,
 )
+from agent_tui.tools.files.fingerprints import MOST_BYTES, TICK, NamedFiles, stamp_of
 
-MOST_FILES, MOST_BYTES = 2_000, 32_000_000
-MOST_PACKAGED = 60_000
-"""Files that a command may name, their bytes, and the files of an environment of packages: of more it is not known what
-runs."""
+MOST_FILES = 2_000
+"""That a command may name: of more it is not known what runs."""
 
-SETTLED_SECONDS = 1.0
-"""Whoever wrote a file later than this before it is looked at may be about to write it again."""
-
-BEING_WRITTEN = "? being written"
-"""Stands for the content of such a file; what begins with ``?`` is not known, and the same as nothing else."""
-
-_TICK = 0.02
-"""Seconds within which two changes of a file may have one time; systems count in fractions of that."""
-
-_SCRIPT_BYTES, _BYTES_ELSEWHERE, _MOST_MATCHES, _MOST_BASES = 200_000, 64_000, 400, 20
+_SCRIPT_BYTES, _BYTES_ELSEWHERE, _MOST_BASES = 200_000, 64_000, 12
+_MOST_LOOKED_UP = 40_000
+"""Names that words and patterns are compared with."""
 _STATE = (
     ".md",
     ".rst",
@@ -74,25 +62,12 @@ _CONFIGURED = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")
 them, and of the latter a program may when the command itself names them."""
 _IMPORTED = (".py", ".pyc", ".so")
 _SHADOWS = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
+_NAME = r"[\w:.-]+"
 _STARTS_FOLDER = {"__main__.py", "package.json", *(f"index{end}" for end in LANGUAGES["node"].ends)}
 _BYTECODE = re.compile(
     r"\benv\s+-|\bPYTHONPYCACHEPREFIX\b|\bpython[\d.]*\s+(?:-\w+\s+)*-\w*[EI]|#!.*python.*\s-\w*[EI]"
 )
 """Python may read bytecode that lies in the project, whatever its environment says."""
-
-
-@dataclass(slots=True, frozen=True)
-class NamedFiles:
-    """``files`` lie where commands may write, ``trees`` are environments of packages there; ``missing`` are scripts
-    that are named and not there. ``imports``: modules beside a script are wanted. ``problem`` says why it cannot be
-    told what would run; else empty. ``stamps`` say of files that were read for what they name which ones those were."""
-
-    files: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    trees: tuple[str, ...] = ()
-    imports: bool = False
-    problem: str = ""
-    stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False)
 
 
 def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFiles:
@@ -102,20 +77,9 @@ def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFil
     return _Search(os.path.realpath(cwd), os.path.realpath(root)).of(text)
 
 
-def fingerprint(named: NamedFiles, root: Path, *, settled: bool = False) -> dict[str, str]:
-    """What the files are, by their paths below ``root``, or whole for those elsewhere. With ``settled`` one that was
-    written just now, and not read before, is ``BEING_WRITTEN``: it may change before it is used. So is one that is not
-    the one that was read for what it names."""
-    below = os.path.realpath(root)
-    found = {_shown(path, below): _digest(path, settled, named.stamps.get(path)) for path in named.files}
-    if settled:  # one that comes and goes is there when it is started
-        found |= {_shown(path, below): BEING_WRITTEN for path in named.missing if _just_changed(path)}
-    return found | {_shown(path, below) + "/": _tree_digest(path) for path in named.trees}
-
-
-def changed_files(accepted: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The files that are not what was accepted. One that is gone counts only where the command still names it."""
-    return [path for path, digest in now.items() if digest.startswith("?") or accepted.get(path) != digest]
+def with_environment(environ: Mapping[str, str], *words: str) -> list[str]:
+    """A program with its arguments behind what it is given in its environment, as a shell has them."""
+    return [*(f"{name}={value}" for name, value in environ.items()), *words]
 
 
 class _Search:
@@ -133,6 +97,8 @@ class _Search:
         self._scripts: set[str] = set()
         self._seen: set[str] = set()
         self._stamps: dict[str, tuple[int, ...]] = {}
+        self._folders: dict[str, tuple[str, str | None]] = {}
+        self._room = _MOST_LOOKED_UP
         self._entries: dict[str, frozenset[str]] = {}
         self._starts: dict[str, None] = {}
         self._imports = self._bytecode = False
@@ -142,7 +108,7 @@ class _Search:
         done = (-1, -1, -1)
         while done != (now := (len(self._seen), len(self._libraries), len(self._called))):
             done = now
-            while self._todo and len(self._files) <= MOST_FILES:
+            while self._todo and len(self._files) <= MOST_FILES and self._room > 0:
                 self._read(*self._todo.pop())
             self._todo += self._rules  # more of them may be called
             for wanted in list(self._modules):
@@ -153,6 +119,8 @@ class _Search:
             self._beside(folder, self._imports and folder in self._starts)
         if len(self._files) > MOST_FILES:
             return NamedFiles(problem=f"it names more than {MOST_FILES:,} files that commands may write")
+        if self._room <= 0:
+            return NamedFiles(problem="its patterns may mean more files than can be looked up")
         total = 0
         for path in self._files:
             with contextlib.suppress(OSError):  # it is being replaced
@@ -170,7 +138,7 @@ class _Search:
             self._rules[path, language, bases] = None
             if name == "package.json":
                 self._libraries[os.path.join(folder, "node_modules/.bin")] = None
-            text = self._asked_for(*rules_of(text, _json(text, "scripts") if name == "package.json" else {}))
+            text = self._called_lines(*rules_of(text, _json(text, "scripts") if name == "package.json" else {}))
             language = "shell"
         elif text.startswith("#!"):
             names = re.findall(r"[a-z]+", text.partition("\n")[0])
@@ -181,18 +149,13 @@ class _Search:
             self._scripts.add(path)
         self._follow(text, language, (folder, *bases), path)
 
-    def _asked_for(self, rest: str, rules: Mapping[str, tuple[str, str]]) -> str:
+    def _called_lines(self, rest: str, rules: Mapping[str, tuple[str, str]]) -> str:
         """The lines of rules whose names are called by what was read so far, or by those; of all where none is."""
         found: dict[str, str] = {}
-        while more := [name for name in rules if name not in found and self._is_called(name)]:
-            for name in more:
-                found[name] = rules[name][1]
-                self._called.update(re.findall(r"[\w:*./-]+", rules[name][0]))
+        while more := {name for name in rules if re.sub("^(?:pre|post)(?=.)", "", name) in self._called} - found.keys():
+            found |= {name: rules[name][1] for name in sorted(more)}
+            self._called.update(re.findall(_NAME, " ".join(rules[name][0] for name in more)))
         return "\n".join([rest, *(found.values() or (lines for _, lines in rules.values()))])
-
-    def _is_called(self, name: str) -> bool:
-        name = re.sub("^(?:pre|post)(?=.)", "", name)
-        return name in self._called or any("*" in one and fnmatch.fnmatchcase(name, one) for one in self._called)
 
     def _follow(self, text: str, language: str, bases: tuple[str, ...], path: str = "") -> None:
         """Takes what a text names: of the command, or of the script at ``path``."""
@@ -202,19 +165,19 @@ class _Search:
         if path and not self._counts(path):
             self._follow_elsewhere(named, language, bases)
             return
-        self._called.update(re.findall(r"[\w:*.-]+", re.sub(r"\btst?\b", "test", text)))
+        self._called.update(re.findall(_NAME, re.sub(r"\btst?\b", "test", text)))
         self._bytecode = self._bytecode or _BYTECODE.search(text) is not None
         self._imports = self._imports or words.imports
         for role, word, _ in named:
             if role == "goes" and len(bases) < _MOST_BASES and (gone := word.lstrip("\0/" if "\0" in word else "")):
-                bases = (
-                    *bases,
-                    *(at for base in bases if self._is_folder(at := os.path.normpath(os.path.join(base, gone)))),
-                )
-        bases = tuple(dict.fromkeys(bases))
+                there = (os.path.normpath(os.path.join(base, gone)) for base in bases)
+                bases = tuple(dict.fromkeys((*bases, *filter(self._is_folder, there))))
         self._starts.update(dict.fromkeys(bases[bool(path) :] if words.starts else ()))
-        for program in words.programs & FINDS.keys():
-            self._find_rules(FINDS[program].split(), bases)
+        finds = {file for name in words.programs & FINDS.keys() for file in FINDS[name].split()}
+        for folder in dict.fromkeys(above for base in bases for above in self._up(base)) if finds else ():
+            self._libraries.update(dict.fromkeys(f"{folder}/{file[:-1]}" for file in finds if file.endswith("/")))
+            for file in sorted(finds & self._names(folder)):
+                self._take(f"{folder}/{file}", "shell", (folder,))
         for role, word, of in named:
             if role == "module":
                 self._modules[word, of, bases[0]] = None
@@ -228,20 +191,12 @@ class _Search:
                 self._take_word(word, of, bases, role == "runs", any_name, not path)
 
     def _follow_elsewhere(self, named: Iterable[tuple[str, str, str]], language: str, bases: tuple[str, ...]) -> None:
-        """What no command wrote may name much that it does not run: of it only whole paths to code count, and those of a
-        shell that it runs."""
+        """What no command wrote may name much that it does not run: of it only whole paths to code count, and of a
+        shell what it runs."""
         for role, word, of in named:
             follows = role == "runs" if language == "shell" else role == "names" and word.startswith(("/", "~"))
             if follows and "\0" not in word and os.path.splitext(word)[1] in CODE_ENDS:
                 self._take_word(word, of, bases, False, False, False)
-
-    def _find_rules(self, files: Iterable[str], bases: Iterable[str]) -> None:
-        for folder in dict.fromkeys(above for base in bases for above in self._up(base)):
-            for file in files:
-                if file.endswith("/"):
-                    self._libraries[os.path.join(folder, file[:-1])] = None
-                elif file in self._names(folder):
-                    self._take(os.path.join(folder, file), "shell", (folder,))
 
     def _take_word(
         self, word: str, language: str, bases: tuple[str, ...], runs: bool, any_name: bool, configured: bool
@@ -270,6 +225,7 @@ class _Search:
             if not one.strip("\0./") or ("\0" in one and not runs):
                 continue
             first = one.partition("/")[0]
+            self._room -= 1
             for base in bases if first else ("/",):
                 if first in self._names(base) or first in ("", ".", ".."):
                     yield os.path.join(base, one)
@@ -279,14 +235,13 @@ class _Search:
     def _matches(self, base: str, parts: Sequence[str]) -> list[str]:
         places = [base]
         for part in parts:
-            if re.search(r"[*?[]", part):
-                named = ((place, fnmatch.filter(self._names(place), part)) for place in places)
-                places = [
-                    f"{at}/{name}" for at, names in named for name in sorted(names) if name[0] != "." or part[0] == "."
-                ]
-            else:
-                places = [f"{at}/{part}" for at in places if part in self._names(at) or part in (".", "..", "")]
-        return places[:_MOST_MATCHES]
+            found = list[str]()
+            for at in places if self._room > 0 else ():
+                self._room -= len(self._names(at)) + 10
+                names = fnmatch.filter(self._names(at), part) if re.search(r"[*?[]", part) else [part]
+                found += [f"{at}/{name}" for name in sorted(names) if name[:1] != "." or part[:1] == "."]
+            places = found
+        return places
 
     def _enter(self, folder: str) -> None:
         """Takes what starts a folder that is run, or loaded by its name."""
@@ -347,12 +302,17 @@ class _Search:
             self._files.update(os.path.join(cached, name) for name in self._names(cached))
 
     def _take(self, path: str, language: str, bases: tuple[str, ...]) -> None:
-        path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            real = os.path.realpath(folder)
+            self._folders[folder] = real, _environment_of(real)
+        real, tree = self._folders[folder]
+        path = os.path.join(real, name)
         if path in self._seen or len(self._files) > MOST_FILES:
             return
         self._seen.add(path)
-        tree = _environment_of(path) if (counts := self._counts(path)) else None
-        if tree is not None:
+        counts = self._counts(path)
+        if counts and tree is not None:
             self._trees.add(tree)
             return
         self._files.update([path] if counts else [])
@@ -373,22 +333,26 @@ class _Search:
         return self._entries[folder]
 
 
-def _just_changed(path: str) -> bool:
-    """Returns whether something came into the folder of a file, or went, so lately that it may come again."""
-    try:
-        return 0 <= time.time() - Path(path).parent.stat().st_ctime < SETTLED_SECONDS
-    except OSError:
-        return False
+_texts: dict[str, tuple[str, tuple[int, ...]]] = {}
+"""What was read, and which file it was."""
 
 
 def _read(path: str, most: int) -> tuple[str, tuple[int, ...]]:
     """The text of a script, empty for a program and for what cannot be read; and which file it was."""
     try:
+        known = _texts.get(path)
+        if known is not None and known[1] == stamp_of(os.lstat(os.path.realpath(path))):
+            return known
         with beneath.at(Path(os.path.realpath(path))) as place:
             data, info = place.read(most)
     except OSError:
         return "", ()
-    return "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace"), _stamp(info)
+    found = "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace"), stamp_of(info)
+    if len(_texts) > MOST_FILES:
+        _texts.clear()
+    if time.time() - info.st_ctime > TICK:  # the next change has another time
+        _texts[path] = found
+    return found
 
 
 def _json(text: str, key: str) -> Any:
@@ -404,66 +368,8 @@ def _importable(folder: str) -> Iterator[str]:
         yield from (os.path.join(at, name) for name in sorted(names) if name.endswith(_IMPORTED))
 
 
-def _environment_of(path: str) -> str | None:
-    """The environment of packages that a file is in."""
-    parts = Path(path).parents
+def _environment_of(folder: str) -> str | None:
+    """The environment of packages that a folder is in."""
+    parts = (Path(folder), *Path(folder).parents)
     modules = next((str(folder) for folder in reversed(parts) if folder.name == "node_modules"), None)
     return modules or next((str(folder) for folder in parts if (folder / "pyvenv.cfg").is_file()), None)
-
-
-def _shown(path: str, root: str) -> str:
-    return path[len(root) + 1 :] if path.startswith(root + "/") else path
-
-
-_read_before: dict[tuple[int, ...], str] = {}
-"""Digests by what the system says of a file. Nobody but root can write a file and keep the time of its change."""
-
-
-def _stamp(info: os.stat_result) -> tuple[int, ...]:
-    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
-
-
-def _digest(path: str, settled: bool, read: tuple[int, ...] | None = None) -> str:
-    real = os.path.realpath(path)
-    link = f"{real} " if os.path.islink(path) else ""
-    if link and not may_be_written(real):
-        return f"leads to {real}"
-    try:
-        with beneath.at(Path(real)) as place:
-            # A file that is as it was is not opened: who waits for that would know when to put another in its place.
-            stamp = _stamp(place.info())
-            known = _read_before.get(stamp)
-            if known is None:
-                data, info = place.read(MOST_BYTES)
-                known = hashlib.blake2b(data, digest_size=20).hexdigest()
-                age = time.time() - info.st_ctime
-                if settled and 0 <= age < SETTLED_SECONDS:
-                    return BEING_WRITTEN
-                if 0 <= age < _TICK:  # the next change would have the same time
-                    time.sleep(_TICK)
-                    return _digest(path, settled, read)
-                stamp = _stamp(info)
-                _read_before[stamp] = known
-            return BEING_WRITTEN if settled and read not in (None, stamp) else link + known
-    except FileNotFoundError:
-        return "gone"
-    except OSError as error:
-        return f"? unreadable: {error.strerror}"
-
-
-def _tree_digest(folder: str) -> str:
-    """Of an environment of packages what the system says of its files: to read them takes seconds."""
-    found, count = hashlib.blake2b(digest_size=20), 0
-    for at, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(names):
-            count += 1
-            try:
-                info = os.lstat(os.path.join(at, name))
-            except OSError:
-                continue
-            target = os.readlink(os.path.join(at, name)) if stat.S_ISLNK(info.st_mode) else ""
-            found.update(repr((os.path.relpath(os.path.join(at, name), folder), _stamp(info), target)).encode())
-        if count > MOST_PACKAGED:
-            return f"? more than {MOST_PACKAGED:,} files"
-    return found.hexdigest()

@@ -15,6 +15,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import read_bounded
+from agent_tui.tools.files.named_files import with_environment
 from agent_tui.tools.mcp.protocol import ServerState
 from agent_tui.urls import AddressError, parse_url
 
@@ -121,7 +122,7 @@ def started_by(entry: Any, root: Path) -> tuple[list[str], Path]:
         server = _expanded(_parse(entry), os.environ)
     except BadServer:
         return [], root
-    words = [*(f"{name}={value}" for name, value in server.env.items()), server.command, *server.args] if server.command else []
+    words = with_environment(server.env, server.command, *server.args) if server.command else []
     return words, root / with_home(server.cwd) if server.cwd else root
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from agent_tui.tools.files import named_files as room
 from agent_tui.tools.files.beneath import Place
-from agent_tui.tools.files.named_files import BEING_WRITTEN, changed_files, fingerprint, named_files
+from agent_tui.tools.files.fingerprints import BEING_WRITTEN, changed_files, fingerprint
+from agent_tui.tools.files.named_files import named_files
 from tests.support.starting import stand_alone
 
 FILES = {
