@@ -69,12 +69,14 @@ FINDS = {
 _WRAPPERS = word_set(
     "sudo env xargs command builtin exec nice nohup time timeout setsid trap npx bunx uvx uv poetry pdm pipenv hatch"
 )
-_KEYWORDS = word_set("if then elif else fi do done while until esac { } ! function")
+_KEYWORDS = word_set(
+    "if then elif else fi do done while until esac { } ! function export declare typeset readonly local"
+)
 _LOOKS = {
     **dict.fromkeys(
         word_set(
             "echo printf true false : test [ [[ exit return sleep date pwd ls stat file wc du df basename dirname "
-            "realpath readlink touch mkdir rmdir rm chmod kill which type id uname set unset shift local read wait cat "
+            "realpath readlink touch mkdir rmdir rm chmod kill which type id uname set unset shift read wait cat "
             "head tail tac nl cut tr uniq column comm diff cmp md5sum sha256sum base64 grep egrep fgrep jq yq say "
             "notify-send osascript terminal-notifier ruff black isort pyflakes pycodestyle pydocstyle bandit gofmt "
             "goimports rustfmt shellcheck shfmt hadolint actionlint yamllint taplo typos clang-format py_compile "
@@ -108,16 +110,17 @@ _TOKEN = re.compile(
     rf"|(?P<word>(?:\\.|'[^']*+'|{_DOUBLE}|{_HELD}|[^\s;&|()<>'\"`\\$]++|\$)++)",
     re.DOTALL,
 )
-_QUOTED = re.compile(rf"\\(.)|'([^']*+)'|{_DOUBLE}|({_HELD})", re.DOTALL)
+_QUOTED = re.compile(rf"\\(.)|\$?'([^']*+)'|\$?{_DOUBLE}|({_HELD})", re.DOTALL)
 _CALLED = re.compile(rf"\$\(({_INNER})\)|`([^`]*+)`", re.DOTALL)
 _KNOWN = re.compile(r"\$\{(\w+)(?::?[-=]([^}]*))?\}|\$(\w+)")
 _VARIABLE = re.compile(rf"{_HELD}|\$\w+|\$[@*#?!$-]", re.DOTALL)
 _BEHIND_WRAPPER = re.compile(r"-.*|[\d.]+[smhd]?|\{\}|run|exec|tool", re.DOTALL)
 _EVALUATES = re.compile(
-    r"\b(?:exec\w*|eval|compile|run_path|run_module|Function|vm|subprocess|system|[pP]open|spawn\w*|call|do)\b"
+    r"\b(?:exec\w*|eval|compile|run_path|run_module|Function|subprocess|system|[pP]open|spawn\w*)\b|\bdo\s*[\"'(]|\bvm\."
 )
 _WRITTEN = re.compile(
-    r"\b(?:open|\w+File(?:Sync)?)\(\s*(?:\"[^\"\n]*\"|'[^'\n]*')\s*,\s*(?:(?:mode\s*=\s*)?[\"'][wax]|(?<=File))"
+    r"\b(?:open\(\s*(?:\"[^\"\n]*\"|'[^'\n]*')\s*,\s*(?:mode\s*=\s*)?[\"'][wax]"
+    r"|(?:append|write)File(?:Sync)?\(\s*(?:\"[^\"\n]*\"|'[^'\n]*'))"
 )
 _STRING = re.compile(r"\"((?:[^\"\\\n]|\\.)*+)\"|'((?:[^'\\\n]|\\.)*+)'|`([^`\n]*+)`")
 _RULE = re.compile(r"^([^\s:=#][^:=\n]*):(?!=)([^\n]*)((?:\n(?:\t[^\n]*)?)*)", re.MULTILINE)
@@ -300,8 +303,7 @@ def unquote(word: str) -> str:
     """A word of a shell without its quotes."""
     if word.isalnum():
         return word
-    plain = _QUOTED.sub(lambda m: m[1] or m[2] or re.sub(r"\\([\"$`\\])", r"\1", m[3] or "") or m[4] or "", word)
-    return plain.strip()
+    return _QUOTED.sub(lambda m: m[1] or m[2] or re.sub(r"\\([\"$`\\])", r"\1", m[3] or "") or m[4] or "", word)
 
 
 @lru_cache(4_096)

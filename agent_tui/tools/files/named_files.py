@@ -282,7 +282,9 @@ class _Search:
         """A folder and those above it, as far as they are the project's."""
         while self._counts(folder):
             yield folder
-            folder = os.path.dirname(folder) if folder != self._root else "/"
+            if folder in (self._root, "/"):
+                return
+            folder = os.path.dirname(folder)
 
     def _beside(self, folder: str, all_of_it: bool) -> None:
         """Takes what a Python that looks into ``folder`` first can import: all, or what stands for a module of its

@@ -25,6 +25,8 @@ cd -P tools && ./x
 cd a; cd ../tools; sh x
 sh -c "cd tools; ./x"
 PATH="$CLAUDE_PROJECT_DIR/tools:$PATH" x
+export PATH=$PWD/tools:$PATH; x
+sh $'tools/x'
 for n in x y; do bash tools/$n; done
 for f in tools/*; do . $f; done
 sh tools/{w,x}
