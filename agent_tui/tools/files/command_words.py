@@ -238,11 +238,11 @@ class _Shell:
                 if re.fullmatch(r"\w*PATH|PERL5?LIB|RUBYLIB", assigned[1]):
                     found.add("library", assigned[2].split(":"))
             elif word not in _KEYWORDS and not (wrapped and _BEHIND_WRAPPER.fullmatch(word)):
-                self._program(word, [*words[at + 1 :], *map(unquote, inputs)], depth)
+                self._call(word, [*words[at + 1 :], *map(unquote, inputs)], depth)
                 return
         found.add("given", map(unquote, inputs))
 
-    def _program(self, program: str, arguments: list[str], depth: int) -> None:
+    def _call(self, program: str, arguments: list[str], depth: int) -> None:
         found, name = self._found, _program(program)
         found.add("runs", [program], "")
         if INTERPRETERS.get(name) == "python" and "-m" in arguments[:-1]:
@@ -311,7 +311,7 @@ def meanings(word: str) -> tuple[str, ...]:
     """What a word may be as a path: whole, in an option or a list, with its braces expanded."""
     whole = [word]
     while len(whole) < 64 and (match := re.search(r"\{([^{}]*,[^{}]*)\}", whole[0])):
-        whole = [one.replace(match[0], part) for one in whole for part in match[1].split(",")]
+        whole = [one.replace(match[0], part) for one in whole for part in match[1].split(",")][:256]
     parts = [part for one in whole for part in (one, *re.split(r"[=:,;]", one), one.lstrip("@"))]
     parts += [one[2:] for one in whole if re.match(r"-\w[^-]", one)]
     return tuple(dict.fromkeys(part for part in parts if part and "\n" not in part))

@@ -204,7 +204,7 @@ class _Search:
         """Takes the files that a word may mean: where it does not run, those known as code; with ``any_name`` all but
         data, with ``configured`` what programs are told by, too."""
         there = False
-        for path in self._places(word, bases, runs):
+        for path in self._places(word, bases, runs, runs or configured or language in ("shell", "make")):
             if os.path.isdir(path):
                 self._enter(path) if runs else None
             elif os.path.isfile(path):
@@ -217,9 +217,9 @@ class _Search:
             places = [os.path.join(base, word) for base in bases[:3]] if "\n" not in word else []
             self._missing.update(path for path in places if self._counts(path))
 
-    def _places(self, word: str, bases: Iterable[str], runs: bool = True) -> Iterator[str]:
+    def _places(self, word: str, bases: Iterable[str], runs: bool = True, matches: bool = True) -> Iterator[str]:
         """The paths that a word may mean. What begins with something unknown is the rest of a path; what is unknown in
-        a word that runs may be anything."""
+        a word that runs may be anything. Signs of a pattern are such where it ``matches``: of a shell."""
         for one in meanings(word):
             one = os.path.expanduser(re.sub(r"^\0/", "", one))
             if not one.strip("\0./") or ("\0" in one and not runs):
@@ -229,7 +229,7 @@ class _Search:
             for base in bases if first else ("/",):
                 if first in self._names(base) or first in ("", ".", ".."):
                     yield os.path.join(base, one)
-                if first and re.search(r"[*?[\0]", one):
+                if matches and first and re.search(r"[*?[\0]", one):
                     yield from self._matches(base, one.replace("\0", "*").split("/"))
 
     def _matches(self, base: str, parts: Sequence[str]) -> list[str]:

@@ -302,6 +302,11 @@ def test_patterns_of_more_than_can_be_looked_up_are_a_problem(root: Path, monkey
     assert "patterns" in named_files("for f in d/*.sh; do . $f; done", root, root).problem
 
 
+def test_signs_of_a_pattern_in_code_are_no_pattern(root: Path) -> None:
+    put(root, {"h.py": "".join(f"a = '[a-z]*{number}?/x*'\n" for number in range(2_000))})
+    assert named_files("python3 h.py", root, root).files == (f"{root}/h.py",)
+
+
 def test_a_text_that_was_read_is_read_again_once_it_changed(root: Path) -> None:
     put(root, {"a.sh": ". ./b", "b": "", "c": ""})
     assert {path.rpartition("/")[2] for path in named_files("sh a.sh", root, root).files} == {"a.sh", "b"}
