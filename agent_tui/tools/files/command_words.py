@@ -149,7 +149,7 @@ class TextWords:
 @lru_cache(1_024)
 def words_of(text: str, language: str) -> TextWords:
     """The words of a text that is written in a language; empty: not known, such as a configuration."""
-    found = TextWords()
+    found, text = TextWords(), text.replace("\0", " ")
     if language in ("shell", "make"):
         _Shell(found).read(re.sub(r"(?m)^[\t@+-]+", "", text.replace("\\\n", " ")))
         _find_imports(found, text, "python" if found.starts else "")  # of a here-document
@@ -224,6 +224,10 @@ class _Shell:
                 self.read("".join(groups), depth + 1)
         words, wrapped = [*map(unquote, raw)], False
         for at, word in enumerate(words):
+            option, _, value = word.partition("=")
+            if option in ("-C", "--directory", "--prefix", "--cwd", "--project"):
+                found.add("goes", [value or "".join(words[at + 1 : at + 2])])
+        for at, word in enumerate(words):
             name, assigned = _program(word), _ASSIGNED.fullmatch(word) if "=" in word else None
             if word in ("for", "select", "case"):
                 found.add("runs", words[at + 3 :])
@@ -245,6 +249,8 @@ class _Shell:
     def _call(self, program: str, arguments: list[str], depth: int) -> None:
         found, name = self._found, _program(program)
         found.add("runs", [program], "")
+        if (end := re.search(r"\.\w+$", program)) and end[0] in CODE_ENDS:  # ``uv run x.py``
+            found.add("given", [program], CODE_ENDS[end[0]])
         if INTERPRETERS.get(name) == "python" and "-m" in arguments[:-1]:
             at = arguments.index("-m") + 1
             name, arguments = arguments[at], arguments[at + 1 :]
@@ -257,14 +263,8 @@ class _Shell:
         found.evaluates = found.evaluates or name == "eval" or _VARIABLE.fullmatch(program) is not None
         self._nested(program, "shell", depth)
         for at, word in enumerate(arguments):
-            if word[:1] != "-":
-                continue
-            option, _, value = word.partition("=")
-            role: Role | None = "goes" if option in ("-C", "--directory", "--prefix", "--cwd", "--project") else None
             if language and word.startswith("-I"):
-                role, value = "library", word[2:]
-            if role:
-                found.add(role, [value or "".join(arguments[at + 1 : at + 2])])
+                found.add("library", [word[2:] or "".join(arguments[at + 1 : at + 2])])
         if name in _LOOKS and not re.search(_LOOKS[name], " ".join(arguments)):
             found.add("looks", arguments)
             return

@@ -145,7 +145,7 @@ class _Search:
             language = next((INTERPRETERS[one] for one in reversed(names) if one in INTERPRETERS), language)
         end = os.path.splitext(path)[1].lower()
         language = "" if end in _CONFIGURED and name != "package.json" else CODE_ENDS.get(end, language)
-        if counts and language == "python":
+        if language == "python":
             self._scripts.add(path)
         self._follow(text, language, (folder, *bases), path)
 
@@ -214,14 +214,15 @@ class _Search:
                 if runs or code or (any_name and end not in _STATE and (configured or not told)):
                     self._take(path, language, bases)
         if not there and word[:1] not in ("~", "\0") and (runs or os.path.splitext(word)[1] in CODE_ENDS):
-            places = [os.path.join(base, word) for base in bases[:3]] if "\n" not in word else []
+            places = [os.path.join(base, word) for base in bases[:3]] if not {"\n", "\0"} & {*word} else []
             self._missing.update(path for path in places if self._counts(path))
 
     def _places(self, word: str, bases: Iterable[str], runs: bool = True, matches: bool = True) -> Iterator[str]:
         """The paths that a word may mean. What begins with something unknown is the rest of a path; what is unknown in
         a word that runs may be anything. Signs of a pattern are such where it ``matches``: of a shell."""
         for one in meanings(word):
-            one = os.path.expanduser(re.sub(r"^\0/", "", one))
+            one = re.sub(r"^\0/", "", one)
+            one = one if "\0" in one else os.path.expanduser(one)
             if not one.strip("\0./") or ("\0" in one and not runs):
                 continue
             first = one.partition("/")[0]

@@ -168,6 +168,8 @@ BY_OTHERS: dict[str, tuple[str | list[str], dict[str, str], dict[str, str]]] = {
         {"tools/x": "1"},
     ),
     "a configuration": ("proxy --config s.json", {"s.json": '{"run": "t/x.sh"}', "t/x.sh": ""}, {"t/x.sh": "1"}),
+    "a script of uv": ("uv run --with mcp srv.py", {"srv.py": ""}, {"srv.py": "1"}),
+    "a script of uv in a folder": ("uv --directory d run srv.py", {"d/srv.py": ""}, {"d/srv.py": "1"}),
     "an include": ("make", {"Makefile": "include rules.mk\n", "rules.mk": ""}, {"rules.mk": "1"}),
     "what a rule needs": ("make a", {"Makefile": "a: b\n\techo\nb:\n\tsh x\n", "x": ""}, {"x": "1"}),
     "the first rule": ("make -C sub", {"sub/Makefile": "all:\n\tsh x\n", "sub/x": ""}, {"sub/x": "1"}),
@@ -295,11 +297,50 @@ def test_of_what_lies_elsewhere_whole_paths_to_code_count(root: Path) -> None:
     assert named_files(f"node {root.parent}/own/server.js", root, root).files == (f"{root}/src/a.js",)
 
 
+def test_a_script_that_lies_elsewhere_finds_its_modules(root: Path) -> None:
+    put(root.parent / "own", {"server.py": "import helper"})
+    assert named_files(f"python3 {root.parent}/own/server.py", root, root).imports
+    assert not named_files("python3 -m json.tool; ruff check a.py", root, root).imports
+
+
 def test_patterns_of_more_than_can_be_looked_up_are_a_problem(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever makes many files must not hide one from the look."""
     monkeypatch.setattr("agent_tui.tools.files.named_files._MOST_LOOKED_UP", 100)
     put(root, {"d/x.sh": "", **{f"d/{number}": "" for number in range(200)}})
     assert "patterns" in named_files("for f in d/*.sh; do . $f; done", root, root).problem
+
+
+SIGNS = [
+    "\0",
+    '"',
+    "'",
+    "$",
+    "(",
+    ")",
+    "`",
+    "\\",
+    "{",
+    "a,b}",
+    "*",
+    "[",
+    "\n",
+    "|",
+    "<",
+    ">",
+    "~",
+    "/",
+    "for",
+    "python",
+    " ",
+]
+
+
+def test_nothing_that_is_written_is_too_much(root: Path) -> None:
+    put(root, {"a": ""})
+    for number in range(len(SIGNS) ** 2):
+        first, second = SIGNS[number // len(SIGNS)], SIGNS[number % len(SIGNS)]
+        for line in (first + second, f"sh {first}x{second}/a", f"python3 -c '{first}{second}' {second}$X{first}a"):
+            assert named_files(line, root, root).problem == ""
 
 
 def test_signs_of_a_pattern_in_code_are_no_pattern(root: Path) -> None:
