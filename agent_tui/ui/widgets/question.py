@@ -310,7 +310,7 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         elif letter:
             await self._take_letter(letter, action)
         elif event.key == "enter" and self._letters and (self._pending or self._lone.age < PAUSE):
-            # Nobody looks at the row that letters moved to and decides in less; the end of a line of words is no answer.
+            # Nobody looks at the row that letters moved to and decides in less: it ends a line of words.
             if self._lone.age < BURST:  # pasted
                 self._take_for_words("")
         else:
