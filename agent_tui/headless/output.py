@@ -274,6 +274,7 @@ class Printer:
                 self._print("\n")
 
     def _notice(self, level: str, text: str, code: str) -> None:
+        text = in_a_shell(text)
         notice = {"level": level, "text": text, "code": code}
         self._notices.append(notice)
         (self._narrate if level == "info" else self._tell)(text)
