@@ -53,7 +53,7 @@ _REFUSED = -1
 """The code that the protocol's pages use where the user does not want it."""
 
 
-async def nobody(question: Question | MayStart) -> object:
+async def nobody(question: Question | MayStart | Relay) -> object:
     """Answers where nobody can be asked."""
     return Elicited("decline") if isinstance(question, Elicit) else Refused("nobody can be asked")
 
