@@ -24,7 +24,8 @@ ELSEWHERE = {
     "copies for /rewind and the repository's history: the folder is held open, no link is followed": """
         tools/files/history.py tools/files/kept.py""",
     "what the system says of processes, and the ends of pipes": """
-        cli/__init__.py cli/piped.py control/lines.py pipes/programs.py tools/children/process.py tools/sandbox/attempts.py""",
+        cli/__init__.py cli/piped.py control/lines.py pipes/programs.py tools/children/process.py
+        tools/sandbox/attempts.py""",
     "files, devices and pipes of the user's, named at the start": "cli/agent_sdk.py cli/sessions.py headless/schema.py",
     "the sandbox: what is held, masked and shown, and the scripts that start it": """
         tools/sandbox/confine.py tools/sandbox/newroot.py tools/sandbox/outputs.py

@@ -118,9 +118,8 @@ def _mounts() -> list[tuple[str, bool]]:
             ours, _, theirs = line.partition(" - ")
             kind, _, rest = theirs.partition(" ")
             mount = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), ours.split(" ")[4])
-            found.append(
-                (mount, kind == "drvfs" or (kind == "9p" and re.search(r"\baname=drvfs[;,]", rest) is not None))
-            )
+            asked = re.search(r"\baname=drvfs[;,]", rest) if kind == "9p" else None
+            found.append((mount, kind == "drvfs" or asked is not None))
     return sorted(found, key=lambda each: len(each[0]))
 
 
