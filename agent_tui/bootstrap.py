@@ -47,7 +47,7 @@ from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.access import BadFile, FileAccess
 from agent_tui.tools.files.named_files import with_environment
-from agent_tui.tools.mcp.config import checked_servers, servers_of
+from agent_tui.tools.mcp.config import ServerInside, checked_servers, servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
@@ -155,6 +155,7 @@ def _take_driver(driver: DriverOptions, settings: Settings) -> None:
     if driver.sandbox:
         settings.sandbox.mode = driver.sandbox
     settings.mcp.update(checked_servers(driver.mcp_servers, "mcp_servers"))
+    settings.mcp.update({name: ServerInside(required=True) for name in driver.inside})
 
 
 def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Settings) -> Callable[[], list[Hook]]:

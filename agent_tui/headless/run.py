@@ -168,6 +168,8 @@ class Run:
         self._control: Control | None = None
         self._doing: set[asyncio.Task[None]] = set()
         self._callbacks = Callbacks(lambda entry: self.write(partial(self.printer.control, entry)))
+        if options.input_format == "stream-json":
+            agent.carry_to_servers(self._callbacks.carry)
         self._wrong_lines = False
         self._driven = False
 

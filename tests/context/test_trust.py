@@ -495,7 +495,7 @@ def pipe(path: Path) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
     "a script that leads out": (lambda root: link(root / "tools/check.sh", outside(root)), {CHECK}, "out of the proj"),
-    "a pipe": (lambda root: pipe(root / ".agents/skills/tidy/run.sh"), {TIDY}, "no regular file"),
+    "a pipe": (lambda root: pipe(root / ".agents/skills/tidy/run.sh"), {TIDY}, "not a regular file"),
     "a huge file": (lambda root: os.truncate(root / "tools/check.sh", 20_000_000), {CHECK}, "larger than 16"),
     "a folder that leads out": (
         linked_folder,

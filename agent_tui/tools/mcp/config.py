@@ -36,6 +36,11 @@ class Unusable(McpServer):
     why: str = ""
 
 
+@dataclass(slots=True)
+class ServerInside(McpServer):
+    """A server inside the program that drives the run: messages are carried there. Nothing can be configured as one."""
+
+
 @dataclass(slots=True, frozen=True)
 class Plan:
     """The plan for one configured server. ``server`` is set where it is to be started (``starting``)."""
@@ -133,6 +138,8 @@ def may_sign_in(server: McpServer) -> bool:
 
 def _contradiction(server: McpServer) -> str:
     """Returns why a server can be reached in no way, or in two; else empty."""
+    if isinstance(server, ServerInside):
+        return ""
     if not server.command and not server.url:
         return "needs command or url"
     if server.command and server.url:

@@ -132,7 +132,6 @@ def test_what_means_the_same_is_taken(flags: list[str], means: tuple[Mapping[str
         (["--max-thinking-tokens", "8000"], "max_thinking_tokens, and thinking with budget_tokens, are not taken"),
         (["--thinking", "adaptive", "--thinking-display", "omitted"], "display 'omitted' is not taken"),
         (["--tools", "Read,Teleport"], "tools: 'Teleport' is no tool here"),
-        (["--mcp-config", '{"mcpServers": {"c": {"type": "sdk", "name": "c"}}}'], "c runs inside your program"),
         (["--mcp-config", '{"mcpServers": []}'], "no object `mcpServers`"),
         (["--settings", "{"], "settings: not valid JSON"),
         (["--settings", "/no/such.json"], "settings /no/such.json: No such file"),
