@@ -116,9 +116,10 @@ class Agent:
         assert budget is not None, "every session of an agent has its budget"
         return budget
 
-    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Calls ``callback`` with every event from now on; returns what ends that."""
-        return self.events.subscribe(callback)
+    def subscribe(self, callback: Callable[[Event], None], *, numbers: bool = True) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that. Where nobody asks for ``numbers``
+        there is no ``ContextChanged``, and nothing is calculated for it."""
+        return self.events.subscribe(callback, numbers=numbers)
 
     def bring_hooks(self, hooks: Sequence[Hook]) -> None:
         """Runs these hooks too from now on: those of the program that drives the run."""

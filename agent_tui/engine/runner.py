@@ -144,8 +144,8 @@ class TurnRelay:
                     self._keep_what_failed(event, executor.unsent, asked, again=message is None)
                 self._state.events.publish(event)
                 match event:
-                    case StepEnded(step, answer):
-                        self._context.learn(step)
+                    case StepEnded(_, answer):
+                        self._context.check_drift()
                         if answer.status == "complete" and answer.note:
                             self._state.events.publish(Notice("info", answer.note, "empty_answer"))
                     case MessageAdded(added):
