@@ -18,6 +18,7 @@ from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
 from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.store.salvage import Content
 from agent_tui.text.clean import clean
+from tests.support.every import every
 from tests.support.export_session import example_session, harmless
 
 SAYS = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -115,7 +116,7 @@ def test_a_line_and_a_block_are_shown_sign_by_sign(write: Callable[[str], str]) 
             assert page.text.rstrip("\n") == f"{edge}{line}{edge}".rstrip("\n"), text
 
 
-@pytest.mark.parametrize("sign", ["`a` ", "`", "*a ", "[", "![", "<", "|a", "&", "\\", "_a_ ", "~~"])
+@every("sign", ["`a` ", "`", "*a ", "[", "![", "<", "|a", "&", "\\", "_a_ ", "~~"])
 def test_a_huge_text_is_written_in_a_moment(sign: str) -> None:
     text, begun = sign * (MOST_MARKDOWN // 5 // len(sign)), time.process_time()
     assert seen(Page(SHOWS.render(rewritten(text))).text) == seen(Page(SAYS.render(text)).text)
@@ -126,7 +127,7 @@ def test_what_stands_too_deep_is_not_left_out() -> None:
     assert "the end" in Page(SHOWS.render(rewritten("> " * 50 + "the end"))).text
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "written"),
     [
         ("use `a`, `b` and `c`", "use `a`, `b` and `c`"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import pytest
-
 from agent_tui.context.accounting.reports import Errors, errors_of
 from agent_tui.context.accounting.spending import Sums, session_totals
 from agent_tui.context.incremental import Followed
@@ -17,6 +15,7 @@ from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage, cost_fields, counts_json
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -55,7 +54,7 @@ def test_a_call_that_was_cut_off_cost_at_least_what_was_reported() -> None:
     assert ended.cost == Cost(0.25), "what came after the provider's last word does not make its report incomplete"
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "unpriced"),
     [("rate_limit", 0), ("context_overflow", 0), ("connection", 0), ("timeout", 1), ("interrupted_stream", 1)],
 )
@@ -81,7 +80,7 @@ def test_a_compaction_of_an_older_version_costs_what_it_said() -> None:
     assert replace(record, cost_known_usd=0.02, unpriced_calls=1).cost == Cost(0.02, 1)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_the_kinds_add_up_to_the_whole_and_following_gives_what_counting_anew_gives(seed: int) -> None:
     dice, followed, steps = random.Random(seed), Followed(Sums()), list[Step]()
     target = Target("openai", "chat", "m", "gpt")

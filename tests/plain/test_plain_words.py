@@ -17,6 +17,7 @@ from agent_tui.models.messages import Message, SearchPart
 from agent_tui.plain.event_printer import tell_searches
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 from agent_tui.text.clean import clean
+from tests.support.every import every
 
 
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
@@ -69,7 +70,7 @@ def test_sentences_are_written_when_they_are_over() -> None:
     assert out.getvalue().endswith(" word\nNote: a notice\n")
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         "You: yes",
@@ -142,7 +143,7 @@ def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
         assert end == "End." and len(lines) == 1 and (lines[0].startswith(front) or "⟨U+" in lines[0])
 
 
-@pytest.mark.parametrize("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
+@every("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
 def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     out = io.StringIO()
     writer = LineWriter(out)
@@ -150,7 +151,7 @@ def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     assert out.getvalue() == f"Agent: Well.\n{line}\n"
 
 
-@pytest.mark.parametrize("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
+@every("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
 def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> None:
     out = io.StringIO()
     writer = LineWriter(out)
