@@ -181,6 +181,10 @@ _UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
 """States in which another request is under way than the one the user would send."""
 
 
+def _foretold_by(forecast: CacheForecast | None) -> str:
+    return forecast.cold.what if forecast is not None and forecast.cold is not None else ""
+
+
 async def _wait_until(exact: asyncio.Task[int | None], moment: float) -> None:
     """Waits for an exact count until a moment of the monotonic clock. It takes a server that counts by itself
     milliseconds; one that takes longer is not waited for."""
@@ -345,15 +349,19 @@ class ContextControl:
             self.tell()
 
     def tell(self) -> None:
-        """Shows the numbers as they are now. Where nobody follows them, they are needed between turns alone: for what
-        has been foretold when the next one begins."""
-        foretells = self._state.run.now not in _UNDER_WAY and bool(self._state.conversation.steps)
-        if not (self._state.events.is_followed() or foretells):
+        """Shows the numbers as they are now, where somebody follows them."""
+        if not self._state.events.is_followed():
             return
         usage = self.usage()
         if usage.forecast is not None:
-            self._foretold = usage.forecast.cold.what if usage.forecast.cold is not None else ""
+            self._foretold = _foretold_by(usage.forecast)
         self._state.events.publish(ContextChanged(usage, self._state.runtime.in_flight))
+
+    def before_news(self) -> None:
+        """Before a turn takes in what changed: what the numbers said till now, also where nobody followed them."""
+        runtime = self._state.runtime
+        if runtime.conversation.steps and not self._state.events.is_followed():
+            self._foretold = _foretold_by(self._forecast(runtime.usage()))
 
     def foretell(self) -> None:
         """Before a turn: its first request is reckoned with as cold where it is. What it pays anew for something that

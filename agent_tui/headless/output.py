@@ -335,7 +335,8 @@ class Printer:
         self._tell_problem()
         if self._output == "json":
             terminal_output.write(self._out, json.dumps(self._summary(), ensure_ascii=True) + "\n")
-        self._line({"type": "end", **self._summary()})
+        elif self._output in STREAMS:
+            self._line({"type": "end", **self._summary()})
         self._out.flush()
 
     def _summary(self) -> Metadata:
