@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+import pytest
+
 from agent_tui.commands.info import Info
 from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pytest
+
 from agent_tui.context.accounting.reports import Errors, errors_of
 from agent_tui.context.accounting.spending import Sums, session_totals
 from agent_tui.context.incremental import Followed

@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 from typing import get_args
 
+import pytest
+
 from agent_tui.context.incremental import Incremental
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import CONTEXT_ROWS, FIXED_ROWS, FREE, RESERVE, RowId

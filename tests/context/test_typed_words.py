@@ -6,6 +6,7 @@ import base64
 import json
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

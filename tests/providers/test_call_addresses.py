@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.calling import api_base, connection
 from agent_tui.providers.catalog import DUMMY_KEY, Key, resolve_key, resolve_target

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_tui.models.requests import Target
 from agent_tui.providers.catalog import model_family, patches_files
 from tests.support.every import every

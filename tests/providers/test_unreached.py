@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import httpx2
+import pytest
 
 from agent_tui.providers.net import unreached
 from tests.support.every import every

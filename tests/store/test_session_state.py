@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import pytest
+
 from agent_tui.models.messages import JSON
 from agent_tui.models.session import SessionState
 from agent_tui.store.rows import dump_state, load_state

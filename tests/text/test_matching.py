@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_tui.text.search import match, match_paths
 from tests.support.every import every
 

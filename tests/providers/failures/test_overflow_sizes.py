@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.failure import Failure, Overflow
 from agent_tui.models.requests import Failed
