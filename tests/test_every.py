@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.every import every
+
+
+def run(test: Callable[..., Any], **fixtures: Any) -> Any:
+    """Calls a test as pytest does: the cases bring what is not given."""
+    return test(**fixtures)
 
 
 def test_all_that_is_wrong_is_said_with_its_case(tmp_path: Path) -> None:
@@ -19,7 +26,7 @@ def test_all_that_is_wrong_is_said_with_its_case(tmp_path: Path) -> None:
         assert (number % 2 == 0) is even
 
     with pytest.raises(BaseExceptionGroup, match="2 of 4 cases") as raised:
-        parity()
+        run(parity)
     assert seen == [1, 2, 3, 5]
     notes = [note for error in raised.value.exceptions for note in error.__notes__]
     assert notes == ["case: number=2, even=False", "case: number=5, even=True"]
@@ -34,7 +41,7 @@ def test_each_case_has_its_own_folder_and_patches(tmp_path: Path, monkeypatch: p
 
     class seen: ...
 
-    asyncio.run(alone(tmp_path=tmp_path, monkeypatch=monkeypatch))  # type: ignore[call-arg]
+    asyncio.run(run(alone, tmp_path=tmp_path, monkeypatch=monkeypatch))
     assert sorted(path.name for path in tmp_path.glob("*/*")) == ["a", "b"]
 
 
@@ -45,7 +52,7 @@ def test_it_is_skipped_where_all_of_it_is() -> None:
             pytest.skip("not here")
 
     left = {1}
-    skipped()
+    run(skipped)
     left = {1, 2}
     with pytest.raises(pytest.skip.Exception, match="not here"):
-        skipped()
+        run(skipped)
