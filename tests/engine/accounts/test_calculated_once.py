@@ -140,7 +140,9 @@ async def test_a_run_calculates_what_it_acts_on(
 
 
 async def test_an_editor_is_told_what_was_calculated_once(tmp_path: Path, calculations: Calculations) -> None:
-    from agent_tui.acp import Open, schema
+    from acp import schema
+
+    from agent_tui.acp import Open
 
     told: list[Any] = []
 
