@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
+if sys.dont_write_bytecode:
+    # PYTHONDONTWRITEBYTECODE: each worker, and hundreds of processes, would compile anew all that is imported below.
+    sys.dont_write_bytecode = False
+
 import contextlib
 import gc
 import logging
 import os
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -45,9 +50,6 @@ settings.load_profile("suite")
 os.environ[STRICT] = "1"
 """Set for the processes that tests start, too: a name that only one side of a pipe knows is an error here."""
 
-# PYTHONDONTWRITEBYTECODE: hundreds of processes are started, each would compile all that it imports anew.
-sys.dont_write_bytecode = False
-
 for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     # In the background of a script, or under nohup, these are ignored here and in all that is started: a test that
     # sends one would wait for ever. A handler is not passed on, so what is started begins as in a terminal.
@@ -55,6 +57,7 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(_number, lambda *_: None)
 
 
+@pytest.hookimpl(trylast=True)  # the terminal's own reporter is made there, too
 def pytest_configure(config: pytest.Config) -> None:
     """PYTHONWARNINGS was read when Python started; what pytest is told of warnings holds."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
@@ -132,6 +135,8 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the slow forms of a test, each is run by one of the means that hold commands, in turn (a single form by all);
     in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one."""
+    if config.option.markexpr == "quick":  # a whole file may be marked so
+        _leave_out(config, items, {id(item) for item in items if item.get_closest_marker("slow")})
     if LONG or os.environ.get("AGENT_TUI_TEST_MEANS") == "all":
         return
     by_test: dict[str, list[pytest.Function]] = {}
@@ -141,6 +146,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out: set[int] = set()
     for tests in by_test.values():
         left_out |= {id(test) for name in HOLDING for test in _means_in_turn(tests, name)}
+    _leave_out(config, items, left_out)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], left_out: set[int]) -> None:
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
     items[:] = [item for item in items if id(item) not in left_out]
 

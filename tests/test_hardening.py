@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 BOUND = "from agent_tui.hardening import bound_memory; bound_memory(); "
 LIMIT = "import resource; print(resource.getrlimit(resource.RLIMIT_DATA)[0])"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord
+
+pytestmark = pytest.mark.quick
 
 
 def user(name: str, text: str = "hi") -> Message:

@@ -8,6 +8,8 @@ from agent_tui.context.accounting.reports import drift
 from agent_tui.context.tokens import ENOUGH, TokenCounterMetrics, format_metrics, health_hints
 from agent_tui.text.numbers import uptime
 
+pytestmark = pytest.mark.quick
+
 
 class Clock:
     def __init__(self) -> None:

@@ -26,6 +26,8 @@ from tests.support.context_operations import OPERATIONS, TARGETS, apply
 from tests.support.contexts import BOUND, Conversation, calibrated, fixed_part
 from tests.support.forms import examples
 
+pytestmark = pytest.mark.quick
+
 RATIOS = [0.7, 0.83, 0.98, 1.0, 1.01, 1.02, 1.2, 1.337]
 GROWING = ["say", "turn", "loop", "loop", "parallel"]
 HAPPENING = [*OPERATIONS, "begin", "end", "estimated", *GROWING, *GROWING, *GROWING]

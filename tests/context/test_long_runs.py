@@ -128,7 +128,8 @@ def test_a_session_of_an_older_version_goes_on() -> None:
         assert_identities(outcome.usage)
 
 
-@pytest.mark.parametrize("factor", one_of([0.88, 1.15]))
+@pytest.mark.slow
+@pytest.mark.parametrize("factor", [0.88, 1.15])
 def test_a_provider_that_counts_no_reasoning_is_learned_from_as_well(factor: float) -> None:
     ratios: list[float] = []
     for seed in range(5):

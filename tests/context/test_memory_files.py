@@ -8,6 +8,8 @@ import pytest
 from agent_tui.context.prompt import LIMIT, MemoryFiles
 from agent_tui.tools.files.access import FileAccess
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def places(tmp_path: Path) -> tuple[Path, Path, Path]:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.benchmarks.next_input import report, score_pairs
 
+pytestmark = pytest.mark.quick
+
 GOOD = {
     "previous_usage": {"input_tokens": 4_000, "output_tokens": 50},
     "new_messages": [{"role": "user", "parts": [{"type": "text", "text": "hello there"}]}],

@@ -23,6 +23,8 @@ from tests.support.context_operations import apply, operations
 from tests.support.contexts import WINDOW, Conversation, calibrated, fixed_part, row
 from tests.support.forms import examples
 
+pytestmark = pytest.mark.quick
+
 STEPS = ("turn", "stop", "fail", "missing", "loop", "parallel")
 
 

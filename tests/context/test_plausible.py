@@ -14,6 +14,8 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import TARGET, Conversation, assert_identities, row, usual
 
+pytestmark = pytest.mark.quick
+
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
 SIGNED = {"type": "thinking", "signature": "s"}
 

@@ -16,6 +16,8 @@ from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
 from tests.support.compaction_world import TARGET, World
 
+pytestmark = pytest.mark.quick
+
 PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
 FILE = "\n".join(f"{number}\tline {number} of the file" for number in range(1, 101))
 

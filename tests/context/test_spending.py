@@ -24,7 +24,10 @@ from agent_tui.context.accounting.spending import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Cost, Prices, PriceTier, Rates, TokenUsage
+from tests.support.every import every
 from tests.support.usages import sample_usage
+
+pytestmark = pytest.mark.quick
 
 PRICES = Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6)
 
@@ -64,7 +67,7 @@ def test_an_answer_is_expected_as_long_as_the_newest_ones_but_not_shorter_than_t
     assert expected_output([answer(9_000, "other")], "m", None) == LEAST_OUTPUT
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "usd", "breaks"),
     [
         (BudgetLine("session", None, Cost(9.0)), 1.0, False),

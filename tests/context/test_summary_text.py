@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,8 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from tests.support.compaction_world import World, sections
+
+pytestmark = pytest.mark.quick
 
 
 def test_sections_are_found_however_a_model_writes_headings() -> None:

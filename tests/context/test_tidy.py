@@ -25,6 +25,8 @@ from agent_tui.models.messages import REFUSED, Message, ToolCallPart, ToolResult
 from agent_tui.models.steps import CompactionRecord
 from tests.support.compaction_world import World, assert_valid
 
+pytestmark = pytest.mark.quick
+
 LOG = "\n".join(f"2026-11-23T10:00:{n % 60:02} worker-{n} state=idle queue=0x{n:04x}" for n in range(400))
 
 

@@ -25,7 +25,8 @@ from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
-from agent_tui.tools.files.named_files import fingerprint, named_files
+from agent_tui.tools.files.fingerprints import fingerprint
+from agent_tui.tools.files.named_files import named_files
 
 HOOKS = {
     "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls)"]},
@@ -494,7 +495,7 @@ def pipe(path: Path) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
     "a script that leads out": (lambda root: link(root / "tools/check.sh", outside(root)), {CHECK}, "out of the proj"),
-    "a pipe": (lambda root: pipe(root / ".agents/skills/tidy/run.sh"), {TIDY}, "no regular file"),
+    "a pipe": (lambda root: pipe(root / ".agents/skills/tidy/run.sh"), {TIDY}, "not a regular file"),
     "a huge file": (lambda root: os.truncate(root / "tools/check.sh", 20_000_000), {CHECK}, "larger than 16"),
     "a folder that leads out": (
         linked_folder,

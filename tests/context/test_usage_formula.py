@@ -21,6 +21,8 @@ from tests.support.contexts import (
     weather,
 )
 
+pytestmark = pytest.mark.quick
+
 
 def test_the_worked_example() -> None:
     conversation = weather()

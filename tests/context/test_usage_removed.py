@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.requests import Target
@@ -18,6 +20,8 @@ from tests.support.contexts import (
     usual,
     weather,
 )
+
+pytestmark = pytest.mark.quick
 
 
 def test_clearing_a_measured_result_takes_away_what_it_cost() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
+
 from agent_tui.context.incremental import Incremental
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import (
@@ -17,6 +19,8 @@ from tests.support.contexts import (
     usual,
     weather,
 )
+
+pytestmark = pytest.mark.quick
 
 
 def test_deferred_tools_cost_nothing_and_are_listed() -> None:

@@ -10,7 +10,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, chat_stream, json_reply
 from tests.support.model_calls import KEY, make_request
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 
 TOOL = ToolSchema("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 CONVERSATION = [

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from agent_tui.models.messages import PART_TYPES, Message
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.store.store import Store
 from tests.support.filled import every_field, filled
+
+pytestmark = pytest.mark.quick
 
 
 def test_a_message_loses_nothing(tmp_path: Path) -> None:

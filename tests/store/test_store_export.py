@@ -23,6 +23,8 @@ from agent_tui.models.usage import TokenUsage
 from agent_tui.store.export_data import session_row, to_json
 from agent_tui.store.store import Store
 
+pytestmark = pytest.mark.quick
+
 HOSTILE = "<script>alert(1)</script> & \x1b]0;title\x07\x1b[31m\x00\ud800\u202e\x9b0m"
 SIGNATURE = {"anthropic": {"signature": "c2ln\ud800", "index": 0}}
 

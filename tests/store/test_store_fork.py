@@ -13,6 +13,8 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.store.store import Store
 from tests.support.forms import examples
 
+pytestmark = pytest.mark.quick
+
 
 def step(step_id: str, message_id: str | None, kind: str = "turn") -> Step:
     return Step(step_id, kind, "demo", "p", "a", "m", message_id, "complete")  # type: ignore[arg-type]

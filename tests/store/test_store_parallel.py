@@ -12,6 +12,8 @@ from agent_tui.bootstrap import make_agent
 from agent_tui.options import Options
 from agent_tui.store.store import Store
 
+pytestmark = pytest.mark.quick
+
 WRITERS = 8
 WRITER = """
 import sys

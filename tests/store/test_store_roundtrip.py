@@ -18,6 +18,8 @@ from tests.support.agents import words_only
 from tests.support.forms import examples
 from tests.support.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 
+pytestmark = pytest.mark.quick
+
 NASTY = "a\x00b \ud800 \udfff \x1b]0;t\x07 é 漢 \U0001f600 \u2028"
 
 

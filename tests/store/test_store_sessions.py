@@ -11,6 +11,8 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.store.store import Store
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:

@@ -19,6 +19,8 @@ from agent_tui.models.usage import NO_COST, Cost, TokenUsage
 from agent_tui.store.steps import day_of
 from agent_tui.store.store import Store
 
+pytestmark = pytest.mark.quick
+
 NOW = 1_760_000_000.0
 DAY = day_of(NOW)
 

@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from acp import PROTOCOL_VERSION, schema
-from acp.core import ClientSideConnection
-
-from agent_tui.acp import Wire, talk
 from agent_tui.options import Options
 from tests.support.cli import Cli
+from tests.support.lazily import LazyModule
+
+acp = LazyModule("acp")
+agent_acp = LazyModule("agent_tui.acp")
 
 
 class Client:
@@ -28,20 +28,18 @@ class Client:
         self.elicited: list[tuple[str, Any]] = []
         self.updates: list[Any] = []
 
-    async def request_permission(
-        self, session_id: str, tool_call: Any, options: list[Any], **more: Any
-    ) -> schema.RequestPermissionResponse:
+    async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **more: Any) -> Any:
         self.asked.append(tool_call)
         kind = self.answers.pop(0)
         chosen = next(option.option_id for option in options if option.kind == kind)
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
-        return schema.RequestPermissionResponse(outcome=outcome)
+        outcome = acp.schema.AllowedOutcome(outcome="selected", option_id=chosen)
+        return acp.schema.RequestPermissionResponse(outcome=outcome)
 
     async def create_elicitation(self, message: str, mode: Any, **more: Any) -> Any:
         self.elicited.append((message, mode))
-        if isinstance(mode, schema.ElicitationUrlSessionMode):
-            return schema.DeclineElicitationResponse(action="decline")
-        return schema.AcceptElicitationResponse(action="accept", content={"city": "Rome", "days": 2})
+        if isinstance(mode, acp.schema.ElicitationUrlSessionMode):
+            return acp.schema.DeclineElicitationResponse(action="decline")
+        return acp.schema.AcceptElicitationResponse(action="accept", content={"city": "Rome", "days": 2})
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
         self.updates.append(update)
@@ -65,17 +63,19 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(client: Any, model: str = "demo", can: schema.ClientCapabilities | None = None) -> AsyncIterator[Any]:
+async def started(client: Any, model: str = "demo", can: Any = None) -> AsyncIterator[Any]:
     """The editor's side of a connection to the program, which runs in this process."""
     ours, theirs = socket.socketpair()
     async with asyncio.timeout(60):
         with theirs, theirs.makefile("rb") as source, theirs.makefile("wb") as sink:
             reader, writer = await asyncio.open_connection(sock=ours)
-            talking = asyncio.create_task(talk(Options(model=model, editor=True), Wire(source, sink)))
-            connection = ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
+            talking = asyncio.create_task(
+                agent_acp.talk(Options(model=model, editor=True), agent_acp.Wire(source, sink))
+            )
+            connection = acp.ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
             agent: Any = connection
             try:
-                await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=can)
+                await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=can)
                 yield agent
             finally:
                 writer.write_eof()

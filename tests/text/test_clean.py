@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.text import clean
 from agent_tui.text.cells import fit, shorten
+
+pytestmark = pytest.mark.quick
 
 HOSTILE = st.text(st.sampled_from("a b\n\t\r\x1b[]31m\x07\x00\x9b\x7f\x85\u2028\u202e\u2066\u200f\ufeff\ud800é漢"))
 ANY = st.one_of(HOSTILE, st.text())

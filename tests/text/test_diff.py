@@ -2,8 +2,12 @@
 
 import random
 
+import pytest
+
 from agent_tui.text.diff import Diff, read_diff, spans_apart
 from agent_tui.tools.files.diffs import diff_display
+
+pytestmark = pytest.mark.quick
 
 
 def marked(diff: Diff, index: int) -> list[str]:

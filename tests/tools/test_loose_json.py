@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from agent_tui.errors import ToolError
 from agent_tui.tools.arguments import parse_arguments, read_arguments
 from agent_tui.tools.loose_json import read_loose_object
+from tests.support.every import every
 
 GOOD = {"path": "a.py", "limit": 3}
 TEXT = json.dumps(GOOD)
 
 
-@pytest.mark.parametrize(
+@every(
     ("raw", "value"),
     [
         (TEXT + "}", GOOD),
@@ -50,7 +51,7 @@ def test_what_is_plainly_meant_is_read_and_said(raw: str, value: dict[str, objec
     assert parse_arguments(raw) == value
 
 
-@pytest.mark.parametrize(
+@every(
     "raw",
     [
         '{"path": "a.py"',  # cut off: what is missing may be what matters

@@ -13,7 +13,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply
 from tests.support.model_calls import KEY, collect, make_request
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 
 MODELS = [
     "openai/local",

@@ -12,7 +12,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply, sse
 from tests.support.stream_answers import ask
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 GEMINI = "gemini/gemini-3-pro-preview"
 
 

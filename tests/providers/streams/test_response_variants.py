@@ -12,7 +12,7 @@ from tests.support import responses_stream as responses
 from tests.support.loopback import Loopback, sse
 from tests.support.stream_answers import Got, ask
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 
 
 async def _respond(worker: WorkerClient, server: Loopback, body: bytes) -> Got:

@@ -13,6 +13,8 @@ from tests.support.forms import examples
 from tests.support.true_provider.cache import PrefixCache
 from tests.support.true_provider.wire import Segment
 
+pytestmark = pytest.mark.quick
+
 Loop = list[int]
 """A turn as the numbers of tool calls of its answers but the last."""
 SYSTEM, BLOCK = 2_000, 100

@@ -16,7 +16,7 @@ from agent_tui.models.messages import Message, ReasoningPart, SummaryPart, TextP
 from agent_tui.models.requests import ModelSpec
 from tests.support.wire import answer, body, call, conversation, result, spec, user
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.quick]
 MODELS = [
     spec("anthropic/claude-sonnet-4-5"),
     spec("bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0"),

@@ -7,7 +7,7 @@ import pytest
 from agent_tui.models.messages import Origin, ReasoningPart, TextPart
 from tests.support.wire import answer, body, call, conversation, result, spec, user
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.quick]
 
 MODEL = spec("anthropic/claude-sonnet-4-5")
 FOREIGN = Origin("openai", "chat", "gpt-5")

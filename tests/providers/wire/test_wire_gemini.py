@@ -8,7 +8,7 @@ from agent_tui.models.messages import Origin, ReasoningPart
 from agent_tui.models.requests import Effort
 from tests.support.wire import body, conversation, spec, user
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.quick]
 
 MODEL = spec("gemini/gemini-3-pro-preview")
 EFFORTS: tuple[Effort, ...] = ("off", "low", "high")

@@ -7,7 +7,7 @@ import pytest
 from agent_tui.models.messages import Origin, ReasoningPart
 from tests.support.wire import body, conversation, spec
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.quick]
 
 MODEL = spec("openai/gpt-5")
 RESPONSES = spec("openai/gpt-5.5", api="responses")

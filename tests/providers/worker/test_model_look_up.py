@@ -14,6 +14,8 @@ from agent_tui.providers.direct import Connections
 from agent_tui.providers.limits import ServerFacts
 from agent_tui.providers.worker.serve import Worker
 
+pytestmark = pytest.mark.quick
+
 SPEC = ModelSpec("c", "anthropic/claude-next-9", api_key="secret")
 
 

@@ -36,6 +36,8 @@ from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, Stream
 from agent_tui.providers.worker.serve import TEXT_LIMIT, Outbox, item_lines, merge
 from tests.support.model_calls import KEY, make_request
 
+pytestmark = pytest.mark.quick
+
 texts = st.text(max_size=20)
 deltas = st.builds(
     Delta,

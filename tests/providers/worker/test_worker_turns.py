@@ -11,6 +11,8 @@ from agent_tui.providers.worker import client as module
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.model_calls import make_request
 
+pytestmark = pytest.mark.quick
+
 BURST = 200
 
 

@@ -11,6 +11,7 @@ from agent_tui.pipes.programs import find_program
 from agent_tui.tools.git.configuration import as_config, config_of, read_config, runs_nothing
 from agent_tui.tools.git.repository import descends, listed, names_programs
 from agent_tui.tools.git.untrusted import harmless_git
+from tests.support.every import every
 from tests.support.git import git
 
 TEXTS = [
@@ -97,7 +98,7 @@ def test_what_may_name_programs_counts(tmp_path: Path, text: str) -> None:
     assert names_programs(tmp_path)
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@every("text", HARMLESS)
 def test_what_usual_configurations_say_is_harmless(text: str) -> None:
     assert runs_nothing(read_config(text))
 

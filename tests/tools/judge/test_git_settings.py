@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
 from agent_tui.tools.judge.programs import changes_settings
 from tests.support.commands import World, held, judged
+from tests.support.every import every
 
 ALSO = "in a file that also says what git starts outside the sandbox"
 PROGRAMS = "by which git starts programs in this repository, outside the sandbox and with all your rights"
 ONCE = "(for one commit alone: git -c user.email=… commit)"
 
 
-@pytest.mark.parametrize(
+@every(
     ("command", "words"),
     [
         ("config user.email a@b", f"sets who commits are by in this repository {ONCE}"),

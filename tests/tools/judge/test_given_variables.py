@@ -9,6 +9,7 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 
@@ -38,7 +39,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-@pytest.mark.parametrize(
+@every(
     "command",
     [
         'rm -rf "$PWD/build"',
@@ -52,7 +53,7 @@ def test_what_is_certain_asks_nothing(root: Path, command: str) -> None:
     assert judged(root, command).action == "allow"
 
 
-@pytest.mark.parametrize(
+@every(
     "command",
     [
         'rm -rf "$PWD"',

@@ -17,6 +17,7 @@ from agent_tui.tools.mcp.names import SCHEMA_LIMIT, safe_schema
 from agent_tui.tools.mcp.protocol import ToolAnswer, ToolEntry
 from agent_tui.tools.mcp.tool import McpTool, rank
 from agent_tui.tools.mcp_names import server_part, tool_name
+from tests.support.every import every
 
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:
@@ -144,7 +145,7 @@ def test_descriptions_are_plain() -> None:
     assert plain("x" * 30, 10) == "x" * 9 + "…"
 
 
-@pytest.mark.parametrize("schema", [None, [], "x", {}, {"type": "string"}, {"properties": []}])
+@every("schema", [None, [], "x", {}, {"type": "string"}, {"properties": []}])
 def test_a_schema_is_always_an_object(schema: Any) -> None:
     safe = safe_schema(schema)
     assert safe["type"] == "object" and isinstance(safe["properties"], dict)

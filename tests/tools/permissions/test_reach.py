@@ -17,6 +17,7 @@ from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.urls import hosts_in, parse_url
+from tests.support.every import every
 from tests.support.tool_context import Make
 
 LOOKS = ServerTool("docs", "search", only_looks=True)
@@ -113,7 +114,7 @@ def test_what_was_read_is_known_when_the_session_is_opened_again(make: Make) -> 
     assert "neither you" in judged(again, fetch("https://example.org/")).reason
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "hosts"),
     [
         ("https://Docs.Python.org/3?x, http://a.b:80/ and www.example.com.", ["docs.python.org", "a.b", "example.com"]),
@@ -203,7 +204,7 @@ def test_in_ask_what_a_server_says_of_its_tool_makes_no_question_needless(make: 
     assert run(permissions, call(LOOKS), yes="") and run(permissions, call(LOOKS), yes="")
 
 
-@pytest.mark.parametrize(
+@every(
     ("rules", "tool", "action"),
     [
         ({"allow": ["mcp(github.merge_pull_request)"]}, WRITES, "allow"),

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from agent_tui.tools.sandbox import filters
+from tests.support.every import every
 
 ALLOW, EPERM, EACCES, ENOSYS = 0x7FFF0000, 0x50001, 0x5000D, 0x50026
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -28,8 +29,8 @@ def run(program: bytes, number: int, arguments: tuple[int, ...] = (), architectu
             here += yes if met else no
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
-@pytest.mark.parametrize("metadata", [True, False])
+@every("machine", ARCHITECTURES)
+@every("metadata", [True, False])
 def test_each_call_has_its_outcome(machine: str, metadata: bool) -> None:
     architecture, column = ARCHITECTURES[machine]
     program = filters.program((filters.AF_INET,), metadata, machine)

@@ -18,6 +18,7 @@ from agent_tui.tools.sandbox.box import Sandbox, trial
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.network import session_network
 from agent_tui.tools.sandbox.policy import Backend, Domain, Loopback, SandboxPolicy
+from tests.support.every import every
 
 SERVES = """
 import socket, sys
@@ -166,7 +167,7 @@ def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopb
     assert not jail.has_ports()
 
 
-@pytest.mark.parametrize(
+@every(
     ("backend", "loopback", "words_"),
     [
         (Landlock(7, ports=True), "own", "no network except ports of its own"),
