@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
+
 from agent_tui.commands.questions import PermissionAnswer, PermissionDialog, permission_choices
 from agent_tui.models.events import PermissionAsked, RuleOffer
 from agent_tui.plain.line_writer import LineWriter

@@ -106,6 +106,7 @@ def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
     assert outcome.err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("forked_host")
 def test_servers_of_a_file_are_started(cli: Cli) -> None:
     def servers(**entries: object) -> None:
