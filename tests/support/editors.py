@@ -72,7 +72,7 @@ async def started(client: Any, model: str = "demo", can: Any = None) -> AsyncIte
             talking = asyncio.create_task(
                 agent_acp.talk(Options(model=model, editor=True), agent_acp.Wire(source, sink))
             )
-            connection = acp.ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
+            connection = acp.core.ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
             agent: Any = connection
             try:
                 await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=can)
