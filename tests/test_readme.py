@@ -165,6 +165,6 @@ def test_entries_of_the_changelog_are_short() -> None:
 
 
 def test_benchmarks_named_exist() -> None:
-    named = re.findall(r"tests/benchmarks/\w+\.py", page("measurements"))
+    named = re.findall(r"tests/benchmarks/[\w/]+\.py", page("measurements"))
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []

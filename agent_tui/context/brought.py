@@ -4,8 +4,10 @@ with the files that it runs or is made of."""
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -39,6 +41,8 @@ MAX_SHOWN = 100_000
 """Bytes of one file whose text is shown; of a longer one its size is."""
 MAX_DEFINITIONS = 1_000_000
 """Bytes of a file that says what runs and what is allowed."""
+
+_ASSIGNMENT = re.compile(r"\w+=")
 
 Kind: TypeAlias = Literal[
     "hook",
@@ -173,8 +177,9 @@ class _Reader:
             yield from self._of_settings(place)
         yield from self._of_servers()
         for command in self._own:
-            words = command if isinstance(command, str) else shlex.join(command)
-            item = self._item("command of yours", "your configuration", words, runs=command)
+            # What a server is given in its environment may be a key: it is yours, and is not shown.
+            named = command if isinstance(command, str) else shlex.join(itertools.dropwhile(_ASSIGNMENT.match, command))
+            item = self._item("command of yours", "your configuration", named, runs=command)
             if item.files or item.problem:
                 yield item
         for file in git_hooks(self._root):

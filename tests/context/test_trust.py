@@ -546,10 +546,17 @@ def test_commands_of_the_user_that_name_files_here_are_asked_about(root: Path, s
     trust = accepted(root, store)
     files = fingerprint(named_files("sh tools/mine.sh; ls /", root, root), root)
     assert files == {}
-    trust.commands = ["sh tools/mine.sh", "date", ["python3", "-c", "1"]]
+    trust.commands = [
+        "sh tools/mine.sh",
+        "date",
+        ["python3", "-c", "1"],
+        ["TOKEN=hidden", "B=1", "sh", "tools/server.sh"],
+    ]
     assert trust.is_settled
     write(root, "tools/mine.sh", "echo mine\n")
+    write(root, "tools/server.sh", "echo server\n")
     trust.look()
+    assert "command of yours sh tools/server.sh" in shown(trust) and "hidden" not in shown(trust)
     files = fingerprint(named_files("sh tools/mine.sh", root, root), root)
     assert trust.changed_since_accepted(files) == ["tools/mine.sh"]
     assert "command of yours sh tools/mine.sh" in shown(trust) and "echo mine" in shown(trust)
