@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from textual import events
 
@@ -15,6 +14,7 @@ from agent_tui.history import History
 from agent_tui.models.messages import AttachmentPart, base64_size
 from agent_tui.text.search import match_paths
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
@@ -31,28 +31,31 @@ async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("compact_undo"))
 
 
-@pytest.mark.parametrize("keys", [["enter"], ["tab", "enter"]])
-async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_path: Path, keys: list[str]) -> None:
+async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await run.type("/conte")
-        await run.until(lambda: run.app.completions.open)
-        await run.pilot.press(keys[0])
-        if len(keys) > 1:
-            await run.until(lambda: run.app.completions.open and run.app.prompt.text == "/context ")
-            await run.pilot.press(keys[1])
-        await run.until(lambda: len(run.app.screen_stack) > 1)
-        assert type(run.app.screen).__name__ == "ContextScreen"
+        for keys in (["enter"], ["tab", "enter"]):
+            await run.type("/conte")
+            await run.until(lambda: run.app.completions.open)
+            await run.pilot.press(keys[0])
+            if len(keys) > 1:
+                await run.until(lambda: run.app.completions.open and run.app.prompt.text == "/context ")
+                await run.pilot.press(keys[1])
+            await run.screen(ContextScreen)
+            run.clock.now += 1
+            await run.pilot.press("escape")
+            await run.until(lambda: len(run.app.screen_stack) == 1)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
-async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, size=size) as run:
+async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
         await run.pilot.press(*"/comp")
-        await run.until(lambda: "/compact" in run.shown())
-        row = next(line for line in run.shown().splitlines() if "/compact" in line)
-        said = "Summarise older messages to make room"
-        assert said[: size[0] - 25] in row
-        assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
+        for width in (60, 80, 120):
+            await run.pilot.resize_terminal(width, 24)
+            await run.until(lambda: run.app.completions.open and "/compact" in run.shown())
+            row = next(line for line in run.shown().splitlines() if "/compact" in line)
+            said = "Summarise older messages to make room"
+            assert said[: width - 25] in row
+            assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
 
 
 async def test_enter_in_the_popup_runs_a_command_that_needs_nothing(tmp_path: Path) -> None:
@@ -282,14 +285,13 @@ async def test_enter_takes_no_proposal_that_was_made_for_fewer_letters(tmp_path:
         assert len(run.app.screen_stack) == 1
 
 
-@pytest.mark.parametrize("text", ["/model gpt", "weather?", "/context", "@a/b why?"])
-async def test_a_burst_of_keys_is_taken_in_order(tmp_path: Path, text: str) -> None:
+async def test_a_burst_of_keys_is_taken_in_order(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await run.pilot.press(*text, "enter", *"weather?")
-        await run.until(lambda: run.app.prompt.text == "weather?" or len(run.app.screen_stack) > 1)
-        if text == "/context":
-            return
-        assert run.app.prompt.text == "weather?" and len(run.app.screen_stack) == 1
+        for text in ("/model gpt", "weather?", "@a/b why?"):
+            run.app.prompt.clear_text()
+            await run.pilot.press(*text, "enter", *"weather?")
+            await run.until(lambda: run.app.prompt.text == "weather?")
+            assert len(run.app.screen_stack) == 1
 
 
 async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) -> None:
@@ -305,28 +307,27 @@ async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) 
         assert run.app.prompt.text == "read @docs:file:///guide "
 
 
-@pytest.mark.parametrize(
-    ("typed", "text"),
-    [
-        (":2-3 why", "see @src/parser.py:2-3 why"),
-        (" why", "see @src/parser.py why"),
-        ("why", "see @src/parser.py why"),
-        (", then", "see @src/parser.py, then"),
-    ],
-)
-async def test_a_completed_file_takes_lines_or_words_as_they_are_typed(tmp_path: Path, typed: str, text: str) -> None:
+async def test_a_completed_file_takes_lines_or_words_as_they_are_typed(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "parser.py").write_text("one\ntwo\nthree\nfour\n")
     async with running(tmp_path) as run:
-        await run.type("see @pars")
-        await run.until(lambda: run.app.completions.open)
-        await run.pilot.press("tab")
-        await run.type(typed)
-        assert run.app.prompt.text == text
-        await run.pilot.press("enter")
-        await run.until(lambda: run.agent.called("submit"))
-        attachment = run.agent.called("submit")[0][1][0]
-        assert attachment.text == ("two\nthree\n" if ":" in typed else "one\ntwo\nthree\nfour\n")
+        for typed, text in (
+            (":2-3 why", "see @src/parser.py:2-3 why"),
+            (" why", "see @src/parser.py why"),
+            ("why", "see @src/parser.py why"),
+            (", then", "see @src/parser.py, then"),
+        ):
+            run.agent.calls.clear()
+            await run.type("see @pars")
+            await run.until(lambda: run.app.completions.open)
+            await run.pilot.press("tab")
+            await run.type(typed)
+            assert run.app.prompt.text == text
+            await run.pilot.press("enter")
+            await run.until(lambda: run.agent.called("submit"))
+            attachment = run.agent.called("submit")[0][1][0]
+            assert attachment.text == ("two\nthree\n" if ":" in typed else "one\ntwo\nthree\nfour\n")
+            run.agent.turns.busy = False
 
 
 async def test_up_after_clearing_begins_at_the_newest(tmp_path: Path) -> None:

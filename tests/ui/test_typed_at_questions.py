@@ -28,13 +28,19 @@ def permission(request_id: str) -> PermissionAsked:
     return PermissionAsked(request_id, f"c{request_id}", "bash", "touch made && rm -rf tests", display, OFFERS)
 
 
-async def typed(run: Running, keys: str, apart: float) -> None:
-    for at, key in enumerate(keys.split("|")):
+async def typed(run: Running, pressed: str, apart: float) -> None:
+    for at, key in enumerate(pressed.split("|")):
         run.clock.now += apart if at else 0
         await run.pilot.press(*({" ": ["space"]}.get(key, [key])))
         await run.pilot.pause()
+    await ended(run)
+
+
+async def ended(run: Running) -> None:
+    """Lets the time pass after which nothing more follows a letter, and the program see it."""
     run.clock.now += ENDS
-    await run.pilot.pause(0.12)
+    await run.until(lambda: (panel := run.app.chat.questions.panel) is None or not panel._letters)
+    await run.pilot.pause()
 
 
 async def in_prompt(run: Running, text: str) -> None:
@@ -156,11 +162,11 @@ async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float) -> 
 
 async def test_keys_answer_alone(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        for number, (keys, apart, answer, prompt) in enumerate(KEYS):
+        for number, (pressed, apart, answer, prompt) in enumerate(KEYS):
             await shown(run, permission(str(number)))
-            await typed(run, keys, apart)
+            await typed(run, pressed, apart)
             said = [call[1:] for call in run.agent.called("answer_permission") if call[0] == str(number)]
-            assert said == ([answer] if answer else []), (keys, said)
+            assert said == ([answer] if answer else []), (pressed, said)
             await in_prompt(run, prompt)
             run.agent.publish(PermissionAnswered(str(number), False))
             run.app.prompt.clear_text()
@@ -203,8 +209,7 @@ async def test_a_letter_belongs_to_the_question_it_was_typed_at(tmp_path: Path) 
         run.agent.publish(PermissionAnswered("r1", False))
         await run.until(lambda: run.app.chat.questions.panel and run.app.chat.questions.panel.asked.request_id == "r2")
         await run.until(lambda: run.app.prompt.text == "y")
-        run.clock.now += ENDS
-        await run.pilot.pause(0.12)
+        await ended(run)
         assert not run.agent.called("answer_permission")
 
 
@@ -214,8 +219,7 @@ async def test_a_paste_behind_a_letter_makes_both_words(tmp_path: Path) -> None:
         await run.pilot.press("y")
         run.app.post_message(events.Paste("es\n"))
         await run.until(lambda: run.app.prompt.text == "yes\n")
-        run.clock.now += ENDS
-        await run.pilot.pause(0.12)
+        await ended(run)
         assert not run.agent.called("answer_permission")
 
 
