@@ -366,13 +366,3 @@ async def test_the_palette_says_whole_what_a_command_does_on_a_screen_of_80_colu
         for entry in palette.all:
             said = "".join(text for text, _ in palette.draw(entry, width, paint_of(run.app), False))
             assert said.startswith(entry.label.split(" ")[0]) and said.rstrip().endswith(f"  {entry.detail}")
-
-
-async def test_characters_reach_the_prompt_wherever_the_focus_is(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        run.app.transcript.focus()
-        await run.pilot.pause()
-        await run.pilot.press("W")
-        await run.pilot.pause()
-        assert run.app.prompt.text == "W"
-        assert run.app.prompt.has_focus

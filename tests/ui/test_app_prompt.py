@@ -58,15 +58,6 @@ async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path)
             assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
 
 
-async def test_enter_in_the_popup_runs_a_command_that_needs_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        await run.type("/clea")
-        await run.until(lambda: run.app.completions.open)
-        await run.pilot.press("enter")
-        await run.until(lambda: run.agent.called("clear"))
-        assert run.app.prompt.is_empty
-
-
 async def test_tab_leaves_a_blank_behind_every_command(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/clea")
@@ -283,15 +274,6 @@ async def test_enter_takes_no_proposal_that_was_made_for_fewer_letters(tmp_path:
         await run.until(lambda: run.agent.called("set_model"))
         assert run.agent.called("set_model") == ["gpt"]
         assert len(run.app.screen_stack) == 1
-
-
-async def test_a_burst_of_keys_is_taken_in_order(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        for text in ("/model gpt", "weather?", "@a/b why?"):
-            run.app.prompt.clear_text()
-            await run.pilot.press(*text, "enter", *"weather?")
-            await run.until(lambda: run.app.prompt.text == "weather?")
-            assert len(run.app.screen_stack) == 1
 
 
 async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) -> None:

@@ -20,19 +20,16 @@ from agent_tui.models.events import (
     Notice,
     PermissionAnswered,
     PermissionAsked,
-    RetryWaiting,
     RuleOffer,
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.failure import Failure
 from agent_tui.models.messages import user_message
 from agent_tui.models.session import SessionHit, SessionInfo, SessionState
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.screens.sessions import SessionPicker
-from agent_tui.ui.screens.themes import ThemePicker
 from agent_tui.ui.widgets.bodies import pieces_of
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
@@ -77,23 +74,6 @@ async def test_permission_by_keyboard_alone(tmp_path: Path) -> None:
             assert run.agent.called("answer_permission") == [(f"r{number}", *answer)], keys
             await run.until(lambda: run.app.chat.questions.panel is None)
             await run.until(lambda: run.app.prompt.has_focus)
-
-
-async def test_permission_does_not_take_keys_meant_for_the_prompt(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        run.agent.turns.busy = True
-        await run.type("typing alread")
-        run.agent.publish(asked())
-        await run.until(lambda: run.app.chat.questions.panel is not None)
-        await run.answer("y")
-        await run.pilot.pause()
-        assert run.app.prompt.text == "typing already"
-        assert not run.agent.called("answer_permission")
-        run.clock.now += 1
-        await run.pilot.press("tab")
-        await run.pilot.pause()
-        await run.answer("y")
-        await run.until(lambda: run.agent.called("answer_permission"))
 
 
 async def test_several_permissions_come_one_after_the_other_and_close_with_their_call(tmp_path: Path) -> None:
@@ -192,16 +172,6 @@ async def test_model_picker_takes_any_litellm_name(tmp_path: Path) -> None:
         await run.until(lambda: "groq/some-model" in run.shown().splitlines()[-1])
 
 
-async def test_theme_picker_previews_and_escape_restores(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        run.app.open_screen("themes")
-        await run.screen(ThemePicker)
-        await run.pilot.press("down")
-        await run.until(lambda: run.app.theme == "agent-light")
-        await run.pilot.press("escape")
-        await run.until(lambda: run.app.theme == "agent-dark")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("size", some([(200, 50), (80, 24), (60, 16), (20, 5)], 2))
 async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
@@ -249,19 +219,6 @@ async def test_status_line_marks_estimates(tmp_path: Path) -> None:
         assert "~42.5 %" in run.shown().splitlines()[-1]
         run.agent.publish(ContextChanged(run.agent.usage))
         await run.until(lambda: "~" not in run.shown().splitlines()[-1])
-
-
-async def test_retry_counts_down_and_escape_gives_up(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        run.agent.turns.busy = True
-        run.agent.publish(TurnStarted())
-        run.agent.publish(RetryWaiting(8, 2, 4, Failure("rate_limit", "Rate limited")))
-        await run.until(lambda: "Retry 2 of 3 in 8 s · Esc gives up · Rate limited" in run.shown())
-        run.clock.now += 5
-        run.app.activity.refresh()
-        await run.until(lambda: "in 3 s" in run.shown())
-        await run.pilot.press("escape")
-        await run.until(lambda: run.agent.called("interrupt"))
 
 
 async def test_notices_and_unknown_events_are_visible(tmp_path: Path) -> None:
@@ -315,18 +272,6 @@ async def test_the_end_is_followed_through_popups_screens_and_resizes(tmp_path: 
         run.app.view.say("info", "the newest line")
         await run.until(lambda: "the newest line" in run.shown())
         assert transcript.follow and "↓" not in run.shown().split("the newest line")[1]
-
-
-async def test_a_sent_message_goes_to_the_end(tmp_path: Path) -> None:
-    agent = FakeAgent(tmp_path, [user_message(f"question {n}\n" * 5) for n in range(40)])
-    async with running(tmp_path, agent) as run:
-        await run.pilot.press("pageup", "pageup")
-        await run.pilot.pause()
-        assert not run.app.transcript.follow
-        await run.type("go on")
-        await run.pilot.press("enter")
-        await run.until(lambda: run.agent.called("submit"))
-        await run.until(lambda: run.app.transcript.follow)
 
 
 @given(st.text(alphabet="ab 日\u0301-", max_size=200), st.integers(2, 30))

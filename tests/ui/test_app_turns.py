@@ -100,6 +100,9 @@ async def test_the_wait_before_a_retry_shows_its_countdown_and_the_way_out(tmp_p
         run.clock.now += 5
         run.app.activity.refresh()
         await run.until(lambda: "in 13 s · Esc gives up" in run.shown())
+        run.agent.turns.busy = True
+        await run.pilot.press("escape")
+        await run.until(lambda: run.agent.called("interrupt"))
 
 
 async def test_a_first_request_that_waits_for_the_provider_says_so(tmp_path: Path) -> None:
