@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent
+
+pytestmark = pytest.mark.quick
 
 
 def burst(run: Running, *keys: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pytest import MonkeyPatch
 
 from agent_tui.models.events import CompactionEnded, CompactionOffered, CompactionStarted, TurnEnded, TurnStarted
@@ -38,6 +39,7 @@ TAKEN = ("compact_offered", None)
 OFFER = "Compact now ~$0.12, next 3 turns ~$0.40; cold from 14:05 on: ~$1.60"
 
 
+@pytest.mark.quick
 async def test_an_offer_is_taken_up_by_its_key_alone_and_by_no_word_that_begins_with_it(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.publish(CompactionOffered(OFFER))

@@ -47,6 +47,7 @@ def legible(segment: Segment) -> float:
     return contrast(*pair)
 
 
+@pytest.mark.quick
 @every("name", COLORED)
 def test_all_text_colours_can_be_read_on_all_backgrounds(name: str) -> None:
     theme = SHIPPED[name]

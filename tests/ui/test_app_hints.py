@@ -13,6 +13,8 @@ from agent_tui.ui.widgets import drawn_lines as activity
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
+pytestmark = pytest.mark.quick
+
 
 async def test_a_hint_goes_by_itself_once_it_can_have_been_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

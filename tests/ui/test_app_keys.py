@@ -27,6 +27,7 @@ def acts(run: Running) -> list[str]:
     return [name for name, _ in run.agent.calls if name != "refresh_context"]
 
 
+@pytest.mark.quick
 async def test_enter_sends_and_newline_keys_do_not(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("one")
@@ -77,6 +78,7 @@ async def test_what_was_not_sent_is_shown_and_enter_on_empty_sends_it(tmp_path: 
         assert run.agent.called("send_waiting")
 
 
+@pytest.mark.quick
 async def test_enter_while_busy_queues_visibly_and_up_takes_it_back(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -101,6 +103,7 @@ async def test_ctrl_s_steers_the_running_turn(tmp_path: Path) -> None:
         assert shown_waiting(run) == [("steer", "use pytest")]
 
 
+@pytest.mark.quick
 async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -117,6 +120,7 @@ async def test_escape_interrupts_and_keeps_the_queue(tmp_path: Path) -> None:
         assert run.app.activity.phase == ""
 
 
+@pytest.mark.quick
 async def test_ctrl_c_interrupts_clears_and_quits_only_twice(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -174,6 +178,7 @@ async def test_undo_and_redo_have_the_shells_keys(tmp_path: Path) -> None:
         assert run.app.prompt.text == "word"
 
 
+@pytest.mark.quick
 async def test_shift_tab_goes_through_the_permission_modes(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         modes = []
@@ -239,6 +244,7 @@ async def test_help_has_six_parts_and_cuts_nothing_however_narrow(tmp_path: Path
             assert [row.left for row in rows if row.command] == [f"/{name}" for name in ORDER]
 
 
+@pytest.mark.quick
 async def test_history_up_down_and_search(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for text in ("first message", "second message"):

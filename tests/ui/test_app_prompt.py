@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from PIL import Image
 from textual import events
 
@@ -19,6 +20,7 @@ from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
 
+@pytest.mark.quick
 async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/comp")
@@ -66,6 +68,7 @@ async def test_tab_leaves_a_blank_behind_every_command(tmp_path: Path) -> None:
         await run.until(lambda: run.app.prompt.text == "/clear x")
 
 
+@pytest.mark.quick
 async def test_at_completes_files_and_attaches_them(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "parser.py").write_text("def parse(): ...\n")
@@ -94,6 +97,7 @@ async def test_escape_closes_the_popup_and_it_stays_closed(tmp_path: Path) -> No
         assert run.app.prompt.text == "/he"
 
 
+@pytest.mark.quick
 async def test_long_paste_becomes_a_placeholder_and_is_sent_whole(tmp_path: Path) -> None:
     pasted = "\n".join(f"line {i}" for i in range(40))
     async with running(tmp_path) as run:
@@ -171,6 +175,7 @@ async def test_an_image_that_is_too_large_is_scaled_and_it_is_said(tmp_path: Pat
         await run.until(lambda: "shot.png scaled from 4000×1000 to 2000×500" in run.shown())
 
 
+@pytest.mark.quick
 async def test_exclamation_mark_runs_in_the_shell(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("!git status")
@@ -194,6 +199,7 @@ async def test_a_path_is_a_message_not_a_command(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("submit"))
 
 
+@pytest.mark.quick
 def test_placeholders_round_trip() -> None:
     kept = Placeholders()
     long = "a" * 2000
@@ -217,6 +223,7 @@ def test_file_matching_prefers_names_over_paths_over_scattered_letters() -> None
     assert "p/a/r/s/e.txt" in match_paths("prse", paths)
 
 
+@pytest.mark.quick
 def test_history_is_per_project_and_survives_broken_lines(tmp_path: Path) -> None:
     one = History(tmp_path, "/one")
     one.add("hello")
@@ -251,6 +258,7 @@ def test_the_draft_of_a_window_that_runs_is_not_shown_in_another(tmp_path: Path)
     assert History(tmp_path, "/one").load_draft() == "theirs", "what a crash left is brought back"
 
 
+@pytest.mark.quick
 async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.conversation.info.title = "[red]x[/red] \x1b]2;evil\x07\x1b[31m"

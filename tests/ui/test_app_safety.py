@@ -37,6 +37,7 @@ async def survive(run: Running, count: int = 1) -> None:
     await run.pilot.pause()
 
 
+@pytest.mark.quick
 async def test_a_failing_handler_costs_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -55,6 +56,7 @@ async def test_a_failing_handler_costs_one_line(
         assert run.agent.called("submit") == [("still here", [])]
 
 
+@pytest.mark.quick
 async def test_a_key_that_fails_leaves_its_screen_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path) as run:
         with monkeypatch.context() as patch:
@@ -101,6 +103,7 @@ async def test_errors_without_end_leave_with_one_line(tmp_path: Path, monkeypatc
             run.app.net.errors.clear()
 
 
+@pytest.mark.quick
 async def test_an_error_at_the_start_leaves_with_one_line(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
 

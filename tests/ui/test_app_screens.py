@@ -60,6 +60,7 @@ ANSWERS: list[tuple[list[str], tuple[bool, RuleOffer | None, str]]] = [
 ]
 
 
+@pytest.mark.quick
 async def test_permission_by_keyboard_alone(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.turns.busy = True
@@ -100,6 +101,7 @@ async def test_permission_choices_are_visible_at_any_size(tmp_path: Path) -> Non
             assert any(word in run.shown().lower() for word in ("yes, this once", "y yes")), size
 
 
+@pytest.mark.quick
 async def test_find_counts_and_steps(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path, [user_message("needle one"), user_message("hay"), user_message("needle two")])
     async with running(tmp_path, agent) as run:
@@ -112,6 +114,7 @@ async def test_find_counts_and_steps(tmp_path: Path) -> None:
         assert run.app.prompt.has_focus
 
 
+@pytest.mark.quick
 async def test_session_picker_lists_this_project_or_all_as_its_key_says(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.store.listed = [
@@ -189,6 +192,7 @@ async def test_resize_storms_and_every_screen_at_every_size(tmp_path: Path, size
         assert run.app.prompt.text == "still here"
 
 
+@pytest.mark.quick
 async def test_status_line_always_has_everything(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.project.branch = "feature/a-rather-long-branch-name-that-goes-on"

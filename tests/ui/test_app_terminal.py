@@ -55,6 +55,7 @@ EVIL = b"\x1b[200~\x1b[m\x03!touch made\r\x1b[201~"
 """Typed as keys it would run a command."""
 
 
+@pytest.mark.quick
 def test_a_paste_is_sent_by_nobody_but_the_user_and_leaving_exits_with_zero(started: Terminal, tmp_path: Path) -> None:
     started.wait_for(b"DEMO")
     pastes = ((EVIL + b"?", "!touch made\n?"), (b"one\r!touch made\r?", "one\n!touch made\n?"))

@@ -16,6 +16,8 @@ from agent_tui.ui.screens.compaction import WOULD, Bars, CompactionScreen
 from tests.support.agents import parts_for, running, say
 from tests.support.app import running as running_app
 
+pytestmark = pytest.mark.quick
+
 BEFORE = {"system": 1_200, "tools": 3_100, "user": 2_000, "messages": 20_000, "tool_results": 60_000}
 AFTER = {"system": 1_200, "tools": 3_100, "summary": 1_800, "user": 400, "messages": 5_000, "tool_results": 3_000}
 PICTURE = Picture("Now 86.3k.\nKeeps 4 messages word for word.", BEFORE, AFTER, 80_000, rough=False)

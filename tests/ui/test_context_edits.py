@@ -43,6 +43,7 @@ async def go_to(run: Running, screen: ContextScreen, label: str) -> None:
     await run.pilot.pause()
 
 
+@pytest.mark.quick
 async def test_a_message_is_dropped_once_its_price_was_seen(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(80, 24)) as run:
@@ -95,6 +96,7 @@ async def test_a_fold_that_takes_more_than_was_marked_shows_the_range(tmp_path: 
         assert "z: fold · Esc: cancel" in run.shown() and not agent.called("fold")
 
 
+@pytest.mark.quick
 async def test_what_is_asked_is_answered_now_or_later(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(120, 40)) as run:

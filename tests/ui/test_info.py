@@ -195,6 +195,7 @@ async def test_it_is_found_in_and_copied_and_longer_answers_open_alike(
             await run.until(lambda: "[/red] of [b]all[/b]" in run.shown())
 
 
+@pytest.mark.quick
 async def test_what_was_not_on_the_screen_needs_another_key(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.project.brings = tuple(f"step {number}" for number in range(60))
@@ -251,6 +252,7 @@ async def test_pages_in_quick_succession_are_all_seen(tmp_path: Path) -> None:
         assert "not shown" not in run.shown()
 
 
+@pytest.mark.quick
 def test_the_title_of_a_frame_is_never_markup() -> None:
     for path in sorted((PACKAGE / "ui").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

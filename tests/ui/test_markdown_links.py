@@ -7,6 +7,8 @@ from markdown_it import MarkdownIt
 from agent_tui.ui.markdown.table import inline
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 
 def drawn(text: str) -> tuple[str, set[str]]:
     """The text as it is shown, and the addresses that clicks on it open."""

@@ -54,6 +54,7 @@ async def test_the_users_own_come_first_then_those_with_a_key_and_words_find_the
         await run.until(lambda: run.agent.called("set_model") == ["anthropic/claude-haiku-5-5"])
 
 
+@pytest.mark.quick
 async def test_a_key_is_asked_for_where_there_is_none_and_used_at_once(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.app.prompt.set_text("/model openai/gpt-6-sol")

@@ -22,6 +22,8 @@ from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.pixel import sixels_in
 
+pytestmark = pytest.mark.quick
+
 WAYS: tuple[Way, ...] = ("sixel", "iterm2", "kitty", "blocks")
 BLACK = (0, 0, 0)
 

@@ -58,6 +58,7 @@ async def answered(run: Running, asked: Event, keys: Iterable[str], by: str) -> 
     return run.agent.called(by)
 
 
+@pytest.mark.quick
 async def test_a_plan_is_approved_with_one_key(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for key, mode in (("y", "ask"), ("e", "accept-edits"), ("a", "auto"), ("enter", "ask")):
@@ -139,6 +140,7 @@ async def test_one_choice_is_taken(tmp_path: Path) -> None:
             assert await answered(run, question(), keys, "answer_question") == [("q1", chosen, text)], keys
 
 
+@pytest.mark.quick
 async def test_several_are_marked_and_sent(tmp_path: Path) -> None:
     cases: list[tuple[list[str], tuple[str, ...], str]] = [
         (["1", "3", "enter"], ("red", "blue"), ""),
@@ -165,6 +167,7 @@ async def test_choices_and_status_are_to_be_seen_on_every_screen(tmp_path: Path,
             assert run.app.view.status.region.bottom <= size[1]
 
 
+@pytest.mark.quick
 async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan(HOSTILE))

@@ -54,6 +54,7 @@ async def closed(run: Running, asked: PermissionAsked) -> None:
     run.clock.now += 60
 
 
+@pytest.mark.quick
 async def test_a_key_in_the_first_moment_is_typing(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for key, after in zip("yanf12jx", cycle((0.0, PAUSE / 2, PAUSE - 0.01))):
@@ -134,6 +135,7 @@ async def test_where_a_command_would_run_is_not_cut_off(tmp_path: Path) -> None:
         assert "only known at run time" in run.shown() and "Yes, this once" in run.shown()
 
 
+@pytest.mark.quick
 async def test_a_paste_is_never_an_answer(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for text in ("y", "y\n", "1", "some longer text"):
@@ -145,6 +147,7 @@ async def test_a_paste_is_never_an_answer(tmp_path: Path) -> None:
             await closed(run, asked)
 
 
+@pytest.mark.quick
 async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
@@ -199,6 +202,7 @@ async def test_going_back_is_not_chosen_by_a_key_that_came_too_early(tmp_path: P
 HIDDEN = "\u202e\u2066\u200b\u200d\ufe0f\U000e0041\u00ad\u00a0\u2003\u3000\u2028\u180e\u115f\u3164\u2800\ufeff\u061c"
 
 
+@pytest.mark.quick
 async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(tmp_path: Path) -> None:
     async with running(tmp_path, size=(100, 30)) as run:
         for char in HIDDEN[::5]:  # all of them: test_spelling_knows_every_character_that_shows_as_nothing
@@ -226,6 +230,7 @@ async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) 
 
 
 @given(st.text())
+@pytest.mark.quick
 def test_spelling_leaves_nothing_hidden(text: str) -> None:
     for char in spelled(text, line=True):
         assert char == " " or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
@@ -243,6 +248,7 @@ def test_spelling_knows_every_character_that_shows_as_nothing() -> None:
     assert spelled("plain ünïcode 漢字 😀\n\tx") == "plain ünïcode 漢字 😀\n\tx"
 
 
+@pytest.mark.quick
 def test_the_guard_goes_with_the_first_pause_and_comes_with_the_next_question() -> None:
     clock = Clock()
     guard = TypingGuard(clock)
@@ -389,6 +395,7 @@ BOTH = [RuleOffer(("network(registries)",)), RuleOffer(("network(registries)",),
 
 
 @pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((40, 12),), ((200, 50),)]))
+@pytest.mark.quick
 async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

@@ -91,6 +91,7 @@ async def test_what_is_missing_or_wrong_is_said_and_nothing_is_sent(tmp_path: Pa
         assert not run.agent.called("answer_server")
 
 
+@pytest.mark.quick
 async def test_an_address_is_shown_and_opened_only_after_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[str] = []
     found: list[bool] = []
@@ -136,6 +137,7 @@ async def test_a_call_of_the_model_shows_what_is_sent_and_its_price(tmp_path: Pa
             await run.until(lambda: run.app.chat.questions.panel is None)
 
 
+@pytest.mark.quick
 async def test_a_servers_text_is_only_drawn(tmp_path: Path) -> None:
     fields = (FormField("a", HOSTILE, "choice", HOSTILE, choices=(Choice(HOSTILE, HOSTILE), Choice("b", "B"))),)
     async with running(tmp_path) as run:

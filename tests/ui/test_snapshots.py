@@ -95,6 +95,7 @@ class TestScreens:
         picture(snap_compare, tmp_path, size, agent=agent)
 
     @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.quick
     def test_chat(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size)
 
@@ -106,6 +107,7 @@ class TestScreens:
         picture(snap_compare, tmp_path, size, look)
 
     @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.quick
     def test_permission(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path)
 
@@ -137,6 +139,7 @@ class TestScreens:
         picture(snap_compare, tmp_path, size, look, agent)
 
     @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.quick
     def test_context(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("context"))
 

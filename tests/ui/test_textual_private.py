@@ -20,6 +20,8 @@ from textual.widgets import Input, Static, TextArea
 from agent_tui.ui import textual_private
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 SEAM = Path(textual_private.__file__).parent
 UI = SEAM.parent
 FILES = [path for path in sorted(UI.rglob("*.py")) if path.parent != SEAM]

@@ -34,6 +34,8 @@ from tests.support.forms import one_of
 from tests.support.usages import sample_usage
 from tests.ui.test_context_view import THEMES, Alone
 
+pytestmark = pytest.mark.quick
+
 COLUMN = set(BLOCKS[2:]) | {GHOST, HALF} | {kind.pattern for kind in ROW_KINDS.values()} - {"·"}
 
 

@@ -12,6 +12,8 @@ from agent_tui.ui.transcript.face import FaceBlock, Step
 from tests.support.forms import one_of
 from tests.support.transcripts import Holder, answer, screen
 
+pytestmark = pytest.mark.quick
+
 NASTY = (
     "\x1b[2J\x1b]0;title\x07\x1b]52;c;aGk=\x07\x1b]8;;http://evil\x1b\\x\x00\x08\x7f\x9b31m\u202eabc\u2066\ud800\t"
     "[bold red]markup[/] {{x}} [@click=app.quit]q[/] &#27;[31m &#x202e;"

@@ -16,6 +16,8 @@ from tests.support.every import every
 from tests.support.forms import examples
 from tests.support.transcripts import Holder, answer, body, screen
 
+pytestmark = pytest.mark.quick
+
 TEXTS = {
     "mixed": "# T\n\npara **b**\nmore\n\n- a\n- b\n  - c\n\n  loose\n- d\n\n1. x\n1. y\n\n"
     "```py\nx = '''\n\n'''\n```\nend\n---\nt",

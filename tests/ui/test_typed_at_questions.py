@@ -160,6 +160,7 @@ async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float) -> 
             await run.until(lambda: run.app.chat.questions.panel is None)
 
 
+@pytest.mark.quick
 async def test_keys_answer_alone(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for number, (pressed, apart, answer, prompt) in enumerate(KEYS):

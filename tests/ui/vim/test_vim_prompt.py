@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from agent_tui.config import Settings, UiConfig
@@ -27,6 +28,7 @@ async def keys(run: Running, text: str) -> None:
     await run.pilot.pause()
 
 
+@pytest.mark.quick
 async def test_modes_are_shown_with_what_is_pending(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         assert "INSERT" in run.shown()
@@ -43,6 +45,7 @@ async def test_modes_are_shown_with_what_is_pending(tmp_path: Path) -> None:
         assert "V-LINE" in run.shown()
 
 
+@pytest.mark.quick
 async def test_enter_sends_in_every_mode_and_typing_begins_anew(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "one<ctrl+j>two<escape>ggx<enter>")
