@@ -122,6 +122,7 @@ async def test_a_silent_server_holds_nothing_up_and_esc_cancels_it(tmp_path: Pat
             run.app.prompt.set_text(line)
             await run.pilot.press("enter")
             await run.until(lambda doing=doing: doing in run.shown() and "Esc to cancel" in run.shown())  # type: ignore[misc]
+            assert run.shown().count(doing) == 1, "the line above the prompt says it"
             run.app.prompt.set_text("hello")
             await run.pilot.press("enter")
             await run.until(lambda: run.agent.called("submit"))

@@ -144,6 +144,7 @@ async def test_malformed_markdown_is_survived() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         t = app.transcript
         for kind, source in MALFORMED.items():
+            t.clear()
             t.begin_answer(Message(kind, "assistant", status="streaming"))
             for at in range(0, len(source), 999):
                 t.apply_delta(kind, Delta(0, "text", source[at : at + 999]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from textual import events
 from agent_tui.models.events import Event, PermissionAnswered, PermissionAsked, PlanPresented, QuestionAsked, RuleOffer
 from agent_tui.ui.keys import ALONE, BURST, PAUSE
 from tests.support.app import Running, running
+from tests.support.forms import one_of
 
 OFFERS = [RuleOffer(("bash(touch *)", "bash(rm -rf tests)")), RuleOffer(("bash(touch *)",), "session")]
 FAST, SLOW, ENDS = 0.06, 0.3, ALONE + 0.1
@@ -54,8 +56,9 @@ def letters(text: str) -> str:
 WORDS = [
     *[
         (text, apart)
-        for text in ("also", "yes please do", "no wait", "always", "a b", "stop", "fix")
-        for apart in (FAST, SLOW)
+        for text, apart in zip(
+            ("also", "yes please do", "no wait", "always", "a b", "stop", "fix"), cycle((FAST, SLOW)), strict=False
+        )
     ],
     ("1 more thing", FAST),
     ("2nd", SLOW),
@@ -138,7 +141,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("apart", [0.0, BURST / 2, 0.06, 0.12, PAUSE - 0.05])
+@pytest.mark.parametrize("apart", one_of([0.0, BURST / 2, 0.06, 0.12, PAUSE - 0.05], every=3))
 async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float) -> None:
     """Pasted without brackets, or typed fast, with the Enter at its end."""
     async with running(tmp_path) as run:
@@ -160,7 +163,6 @@ async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float) -> 
             await run.until(lambda: run.app.chat.questions.panel is None)
 
 
-@pytest.mark.quick
 async def test_keys_answer_alone(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for number, (pressed, apart, answer, prompt) in enumerate(KEYS):
@@ -235,7 +237,7 @@ async def test_a_paste_behind_a_letter_makes_both_words(tmp_path: Path) -> None:
 async def test_other_questions_hear_words_as_words(tmp_path: Path, asked: Event) -> None:
     async with running(tmp_path) as run:
         await shown(run, asked)
-        for text in ("yes but", "no", "and", "edit it", "1st", "so", "other", "can you"):
+        for text in ("yes but", "no", "edit it", "1st", "so"):
             await typed(run, letters(text), SLOW)
             await in_prompt(run, text)
             run.app.prompt.clear_text()

@@ -45,7 +45,6 @@ async def test_modes_are_shown_with_what_is_pending(tmp_path: Path) -> None:
         assert "V-LINE" in run.shown()
 
 
-@pytest.mark.quick
 async def test_enter_sends_in_every_mode_and_typing_begins_anew(tmp_path: Path) -> None:
     async with running(tmp_path, settings=VIM) as run:
         await keys(run, "one<ctrl+j>two<escape>ggx<enter>")
@@ -181,11 +180,9 @@ PASTED: list[tuple[str, str | None]] = [
     ("hhP", None),
     ("x", "see  now"),
     ("db", "see  now"),
-    ("hhdw", "see  now"),
     ("ciwX<escape>", "see X now"),
     ("hhrZ", None),
     ("hh~", None),
-    ("0dw", ""),
     ("dd", ""),
 ]
 
