@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from textual.app import App
 from textual.containers import Vertical
 from textual.drivers.linux_driver import LinuxDriver

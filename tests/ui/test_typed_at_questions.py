@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -47,6 +48,11 @@ async def ended(run: Running) -> None:
 
 async def in_prompt(run: Running, text: str) -> None:
     await run.until(lambda: run.app.prompt.text == text)
+
+
+def in_prompt_or_sent(run: Running, text: str) -> bool:
+    sent = [message[0] for message in run.agent.called("submit")]
+    return run.app.prompt.text == ("" if text in sent else text)
 
 
 def letters(text: str) -> str:
@@ -154,8 +160,7 @@ async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float) -> 
             assert panel is not None and panel.asked.request_id == str(number), text
             assert not run.agent.called("answer_permission"), text
             if (apart < BURST or set(text) - set("jk")) and (apart < BURST or text != "a"):
-                sent = [steered[0] for steered in run.agent.called("steer")]
-                await in_prompt(run, "" if text in sent else text)
+                await run.until(partial(in_prompt_or_sent, run, text))
             if text != "a":
                 assert "Yes, this once" in run.shown(), text
             run.agent.publish(PermissionAnswered(str(number), False))
