@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forms import one_of
 from tests.support.terminal import ROOT, Terminal, in_terminal
 from tests.support.waiting import running
 
@@ -56,16 +57,20 @@ EVIL = b"\x1b[200~\x1b[m\x03!touch made\r\x1b[201~"
 
 
 @pytest.mark.quick
-def test_a_paste_is_sent_by_nobody_but_the_user_and_leaving_exits_with_zero(started: Terminal, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    one_of([(EVIL + b"?", "!touch made\n?"), (b"one\r!touch made\r?", "one\n!touch made\n?")]),
+)
+def test_a_paste_is_sent_by_nobody_but_the_user_and_leaving_exits_with_zero(
+    started: Terminal, tmp_path: Path, typed: bytes, message: str
+) -> None:
     started.wait_for(b"DEMO")
-    pastes = ((EVIL + b"?", "!touch made\n?"), (b"one\r!touch made\r?", "one\n!touch made\n?"))
-    for number, (typed, _) in enumerate(pastes, 1):
-        started.type(b"%d: " % number)
-        started.wait_for(b"%d:" % number)
-        started.type(typed)
-        started.wait_for(b"?")
-        started.type(b"\r")
-        sent(started, tmp_path, [f"{at}: {message}" for at, (_, message) in enumerate(pastes[:number], 1)])
+    started.type(b"say: ")
+    started.wait_for(b"say:")
+    started.type(typed)
+    started.wait_for(b"?")
+    started.type(b"\r")
+    sent(started, tmp_path, [f"say: {message}"])
     assert not (tmp_path / "made").exists()
     started.type(b"\x04")
     assert started.wait_for_end() == 0
