@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+
+from agent_tui.ui import keys
 
 SOON = 0.02
 """Seconds for which Textual's own wait sleeps at least: a timer that ends within them, or a thread that works, is
 waited for."""
 IN_VAIN = 10
 """After so many waits in a row that found nothing to wait for, what is waited for is another process."""
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A slow form of a quick test is none."""
+    if config.option.markexpr == "quick":
+        out = [item for item in items if item.get_closest_marker("slow") and item.path.is_relative_to(HERE)]
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
 
 
 class Quiet:
@@ -24,9 +40,9 @@ class Quiet:
 
     async def __call__(self, min_sleep: float = SOON, max_sleep: float = 1.0) -> None:
         loop: Any = asyncio.get_running_loop()
-        begun = loop.time()
+        begun, worked = loop.time(), time.process_time()
         calm, idle = 0, True
-        while calm < 3 and loop.time() < begun + max_sleep:
+        while calm < 3 and time.process_time() < worked + max_sleep:  # on a busy machine an hour may pass
             await asyncio.sleep(0)
             calm += 1
             if loop._ready:
@@ -55,3 +71,36 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     wait = Quiet()
     for module in ("textual.pilot", "textual.app"):
         monkeypatch.setattr(f"{module}.wait_for_idle", wait)
+
+
+RULES: dict[frozenset[tuple[str, str]], dict[tuple[object, ...], list[RuleSet]]] = {}
+"""Of style sheets that were parsed, by the values of their variables."""
+
+
+@pytest.fixture(autouse=True)
+def parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each app parses the same style sheets anew, some of them twice: a sixth of what its start costs."""
+    begin, change = Stylesheet.__init__, Stylesheet.set_variables
+
+    def shared(sheet: Stylesheet) -> None:
+        known: Any = RULES.setdefault(frozenset(sheet._variables.items()), {})
+        sheet._parse_cache = known
+
+    def made(sheet: Stylesheet, *, variables: dict[str, str] | None = None) -> None:
+        begin(sheet, variables=variables)
+        shared(sheet)
+
+    def changed(sheet: Stylesheet, variables: dict[str, str]) -> None:
+        own: Any = {}
+        sheet._parse_cache = own  # it is cleared
+        change(sheet, variables)
+        shared(sheet)
+
+    monkeypatch.setattr(Stylesheet, "__init__", made)
+    monkeypatch.setattr(Stylesheet, "set_variables", changed)
+
+
+@pytest.fixture(autouse=True)
+def looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a letter was an answer is told by the test's clock, which the program looks at every so many seconds."""
+    monkeypatch.setattr(keys, "LOOK", 0.005)

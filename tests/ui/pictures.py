@@ -16,8 +16,6 @@ import pytest
 
 from agent_tui.ui.app import AgentApp
 from tests.support.app import Clock, shown
-from tests.support.real_app import make_home
-from tests.support.real_scenes import REAL, answers
 from tests.support.scenes import SCENES, showcase_app, stage, stop_the_clock, strips_of
 from tests.support.svg import Colors, drawing, to_png
 
@@ -42,25 +40,17 @@ async def take(folder: Path, scene: str, size: str, theme: str, text: bool) -> P
         pytest.MonkeyPatch.context() as monkeypatch,
     ):
         stop_the_clock(monkeypatch)
-        if scene in REAL:
-            home = make_home(Path(folder_name), monkeypatch)
-            home.configure(f'[ui]\ntheme = "{theme}"\n')
-            answers(home)
-            async with home.chat(size=(width, height)) as chat:
-                await REAL[scene](chat)
-                keep(chat.app)
-        else:
-            app, agent = showcase_app(Path(folder_name), Clock(), theme=theme)
-            async with app.run_test(size=(width, height)) as pilot:
-                await stage(app, pilot, agent, SCENES[scene])
-                keep(app)
+        app, agent = showcase_app(Path(folder_name), Clock(), theme=theme)
+        async with app.run_test(size=(width, height)) as pilot:
+            await stage(app, pilot, agent, SCENES[scene])
+            keep(app)
     return file
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--scenes", default=",".join((*SCENES, *REAL)))
+    parser.add_argument("--scenes", default=",".join(SCENES))
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--themes", default=",".join(THEMES))
     parser.add_argument("--text", action="store_true")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual import events
 
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent
+
+pytestmark = pytest.mark.quick
 
 
 def burst(run: Running, *keys: str) -> None:
@@ -20,10 +23,10 @@ def burst(run: Running, *keys: str) -> None:
 
 async def test_enter_in_a_burst_sends_what_stood_before_it(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        burst(run, *"/usage", "enter", *"plain hello", "enter", *"why?", "enter", *"rest")
+        burst(run, *"/usage", "enter", *"plain hello", "enter", *"@a/b why?", "enter", *"rest")
         await run.until(lambda: len(run.agent.called("submit")) == 2)
         await run.until(lambda: run.app.prompt.text == "rest")
-        assert run.agent.called("submit") == [("plain hello", []), ("why?", [])]
+        assert run.agent.called("submit") == [("plain hello", []), ("@a/b why?", [])]
         assert "Unknown command" not in run.shown()
 
 

@@ -15,6 +15,8 @@ from agent_tui.ui.widgets.drawn_lines import StatusFacts, StatusLine
 from tests.support.app import Running, running
 from tests.support.usages import sample_usage
 
+pytestmark = pytest.mark.quick
+
 EXPIRED = ColdRequest("expired", "idle for 6 min 2 s", 80_000, True, 1.51, 0.15)
 SWITCHED = ColdRequest("ours", "model switched: a → b", 80_000, True, 1.51, 0.15)
 UNPRICED = ColdRequest("ours", "rewound", 12_000, False, None, None)

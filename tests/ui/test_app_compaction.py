@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pytest import MonkeyPatch
 
 from agent_tui.models.events import CompactionEnded, CompactionOffered, CompactionStarted, TurnEnded, TurnStarted
@@ -38,6 +39,7 @@ TAKEN = ("compact_offered", None)
 OFFER = "Compact now ~$0.12, next 3 turns ~$0.40; cold from 14:05 on: ~$1.60"
 
 
+@pytest.mark.quick
 async def test_an_offer_is_taken_up_by_its_key_alone_and_by_no_word_that_begins_with_it(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.publish(CompactionOffered(OFFER))
@@ -46,7 +48,8 @@ async def test_an_offer_is_taken_up_by_its_key_alone_and_by_no_word_that_begins_
         await run.type("yes")
         run.clock.now += 2 * ALONE
         await run.type(", do it")
-        assert TAKEN not in run.agent.calls and run.app.prompt.text == "yes, do it"
+        await run.until(lambda: run.app.prompt.text == "yes, do it")
+        assert TAKEN not in run.agent.calls
         run.app.prompt.clear_text()
         await run.type("y")
         await run.until(lambda: run.app.prompt.text == "y")
@@ -62,7 +65,8 @@ async def test_a_key_that_comes_with_the_offer_is_typing(tmp_path: Path) -> None
         await run.until(lambda: run.app.prompt.text == "y")
         run.clock.now += 2 * ALONE
         await run.type("e")
-        assert TAKEN not in run.agent.calls and run.app.prompt.text == "ye"
+        await run.until(lambda: run.app.prompt.text == "ye")
+        assert TAKEN not in run.agent.calls
 
 
 async def test_the_key_of_an_offer_that_has_just_ended_is_no_word_and_does_nothing(tmp_path: Path) -> None:

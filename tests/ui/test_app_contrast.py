@@ -47,6 +47,7 @@ def legible(segment: Segment) -> float:
     return contrast(*pair)
 
 
+@pytest.mark.quick
 @every("name", COLORED)
 def test_all_text_colours_can_be_read_on_all_backgrounds(name: str) -> None:
     theme = SHIPPED[name]
@@ -100,7 +101,12 @@ def test_what_a_users_theme_leaves_out_can_be_read(tmp_path: Path, dark: bool, p
     assert contrast(selection, text) >= LEAST_TEXT
 
 
-@pytest.mark.parametrize("name", sorted(SHIPPED))
+FIRST = ("agent-dark", "ansi")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FIRST else [pytest.mark.slow]) for name in sorted(SHIPPED)]
+)
 async def test_what_is_selected_can_be_read_over_prose_code_and_diffs(tmp_path: Path, name: str) -> None:
     app, agent = showcase_app(tmp_path, Clock(), theme=name)
     async with app.run_test(size=(100, 60)) as pilot:

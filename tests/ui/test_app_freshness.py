@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.app import running
+
+pytestmark = pytest.mark.quick
 
 
 async def test_looks_only_with_the_focus_and_while_idle(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from agent_tui.models.events import JobInfo, JobsChanged, SubagentFacts, ToolStarted, TurnStarted
 from agent_tui.models.usage import Cost
 from agent_tui.ui.screens.text import TextRows
@@ -31,7 +29,7 @@ def with_jobs(agent: FakeAgent) -> None:
 
 async def opened(run: Running) -> JobPicker:
     with_jobs(run.agent)
-    await run.type("/jobs")
+    run.app.prompt.set_text("/jobs")
     await run.pilot.press("enter")
     await run.screen(JobPicker)
     screen = run.app.screen
@@ -62,7 +60,7 @@ async def test_it_says_when_the_users_browser_reaches_no_port_of_one(tmp_path: P
     async with running(tmp_path) as run:
         for id, reach in (("b1", "all"), ("b2", "sandbox")):
             run.agent.background.known[id] = job(id, "npm run dev", reach=reach)
-        await run.type("/jobs")
+        run.app.prompt.set_text("/jobs")
         await run.pilot.press("enter")
         await run.screen(JobPicker)
         await run.until(lambda: "browser does" in " ".join(run.shown().split()))
@@ -76,7 +74,7 @@ async def test_a_subagent_is_listed_with_what_it_is_and_how_far(tmp_path: Path) 
     async with running(tmp_path) as run:
         for known in (job("a2", "find [b]it[/b]\x1b[2J", agent=facts, last_line="grep hi"), job("b1", "npm run dev")):
             run.agent.background.known[known.id] = known
-        await run.type("/jobs")
+        run.app.prompt.set_text("/jobs")
         await run.pilot.press("enter")
         await run.screen(JobPicker)
         await run.pilot.press("down")
@@ -137,25 +135,24 @@ async def test_the_status_line_says_how_many_run(tmp_path: Path) -> None:
         await run.until(lambda: "background" not in run.shown())
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("/jobs", "Nothing runs in the background."),
-        ("/jobs stop", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
-        ("/jobs kill b1", "Usage: /jobs [output ID | stop ID | keep ID | end ID]"),
-    ],
-)
-async def test_without_any_and_with_wrong_words_it_says_so(tmp_path: Path, line: str, says: str) -> None:
+async def test_without_any_and_with_wrong_words_it_says_so(tmp_path: Path) -> None:
+    usage = "Usage: /jobs [output ID | stop ID | keep ID | end ID]"
     async with running(tmp_path) as run:
-        await run.type(line)
-        await run.pilot.press("escape", "enter")
-        await run.until(lambda: says in run.shown())
+        for line, says in (
+            ("/jobs stop", usage),
+            ("/jobs kill b1", usage),
+            ("/jobs", "Nothing runs in the background."),
+        ):
+            run.app.transcript.clear()
+            run.app.prompt.set_text(line)
+            await run.pilot.press("escape", "enter")
+            await run.until(lambda says=says: says in run.shown())  # type: ignore[misc]
 
 
 async def test_the_command_keeps_by_id(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         with_jobs(run.agent)
-        await run.type("/jobs keep b1")
+        run.app.prompt.set_text("/jobs keep b1")
         await run.pilot.press("escape", "enter")
         await run.until(lambda: "b1 is kept." in run.shown())
         await run.app.close_agent()

@@ -15,10 +15,12 @@ from agent_tui.history import History
 from agent_tui.models.messages import AttachmentPart, base64_size
 from agent_tui.text.search import match_paths
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
+from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
 
+@pytest.mark.quick
 async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("/comp")
@@ -31,37 +33,31 @@ async def test_slash_completes_names_and_arguments(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("compact_undo"))
 
 
-@pytest.mark.parametrize("keys", [["enter"], ["tab", "enter"]])
-async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_path: Path, keys: list[str]) -> None:
+async def test_enter_runs_a_command_without_an_argument_that_nobody_chose(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await run.type("/conte")
-        await run.until(lambda: run.app.completions.open)
-        await run.pilot.press(keys[0])
-        if len(keys) > 1:
-            await run.until(lambda: run.app.completions.open and run.app.prompt.text == "/context ")
-            await run.pilot.press(keys[1])
-        await run.until(lambda: len(run.app.screen_stack) > 1)
-        assert type(run.app.screen).__name__ == "ContextScreen"
+        for keys in (["enter"], ["tab", "enter"]):
+            await run.type("/conte")
+            await run.until(lambda: run.app.completions.open)
+            await run.pilot.press(keys[0])
+            if len(keys) > 1:
+                await run.until(lambda: run.app.completions.open and run.app.prompt.text == "/context ")
+                await run.pilot.press(keys[1])
+            await run.screen(ContextScreen)
+            run.clock.now += 1
+            await run.pilot.press("escape")
+            await run.until(lambda: len(run.app.screen_stack) == 1)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40)])
-async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, size=size) as run:
+async def test_what_a_command_does_has_room_before_what_it_takes(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
         await run.pilot.press(*"/comp")
-        await run.until(lambda: "/compact" in run.shown())
-        row = next(line for line in run.shown().splitlines() if "/compact" in line)
-        said = "Summarise older messages to make room"
-        assert said[: size[0] - 25] in row
-        assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
-
-
-async def test_enter_in_the_popup_runs_a_command_that_needs_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        await run.type("/clea")
-        await run.until(lambda: run.app.completions.open)
-        await run.pilot.press("enter")
-        await run.until(lambda: run.agent.called("clear"))
-        assert run.app.prompt.is_empty
+        for width in (60, 80, 120):
+            await run.pilot.resize_terminal(width, 24)
+            await run.until(lambda: run.app.completions.open and "/compact" in run.shown())
+            row = next(line for line in run.shown().splitlines() if "/compact" in line)
+            said = "Summarise older messages to make room"
+            assert said[: width - 25] in row
+            assert "/compact …" in row or "undo" in row, "arguments are whole or left out"
 
 
 async def test_tab_leaves_a_blank_behind_every_command(tmp_path: Path) -> None:
@@ -72,6 +68,7 @@ async def test_tab_leaves_a_blank_behind_every_command(tmp_path: Path) -> None:
         await run.until(lambda: run.app.prompt.text == "/clear x")
 
 
+@pytest.mark.quick
 async def test_at_completes_files_and_attaches_them(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "parser.py").write_text("def parse(): ...\n")
@@ -100,6 +97,7 @@ async def test_escape_closes_the_popup_and_it_stays_closed(tmp_path: Path) -> No
         assert run.app.prompt.text == "/he"
 
 
+@pytest.mark.quick
 async def test_long_paste_becomes_a_placeholder_and_is_sent_whole(tmp_path: Path) -> None:
     pasted = "\n".join(f"line {i}" for i in range(40))
     async with running(tmp_path) as run:
@@ -177,6 +175,7 @@ async def test_an_image_that_is_too_large_is_scaled_and_it_is_said(tmp_path: Pat
         await run.until(lambda: "shot.png scaled from 4000×1000 to 2000×500" in run.shown())
 
 
+@pytest.mark.quick
 async def test_exclamation_mark_runs_in_the_shell(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("!git status")
@@ -200,6 +199,7 @@ async def test_a_path_is_a_message_not_a_command(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("submit"))
 
 
+@pytest.mark.quick
 def test_placeholders_round_trip() -> None:
     kept = Placeholders()
     long = "a" * 2000
@@ -223,6 +223,7 @@ def test_file_matching_prefers_names_over_paths_over_scattered_letters() -> None
     assert "p/a/r/s/e.txt" in match_paths("prse", paths)
 
 
+@pytest.mark.quick
 def test_history_is_per_project_and_survives_broken_lines(tmp_path: Path) -> None:
     one = History(tmp_path, "/one")
     one.add("hello")
@@ -257,6 +258,7 @@ def test_the_draft_of_a_window_that_runs_is_not_shown_in_another(tmp_path: Path)
     assert History(tmp_path, "/one").load_draft() == "theirs", "what a crash left is brought back"
 
 
+@pytest.mark.quick
 async def test_hostile_titles_and_names_are_text(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.conversation.info.title = "[red]x[/red] \x1b]2;evil\x07\x1b[31m"
@@ -282,16 +284,6 @@ async def test_enter_takes_no_proposal_that_was_made_for_fewer_letters(tmp_path:
         assert len(run.app.screen_stack) == 1
 
 
-@pytest.mark.parametrize("text", ["/model gpt", "weather?", "/context", "@a/b why?"])
-async def test_a_burst_of_keys_is_taken_in_order(tmp_path: Path, text: str) -> None:
-    async with running(tmp_path) as run:
-        await run.pilot.press(*text, "enter", *"weather?")
-        await run.until(lambda: run.app.prompt.text == "weather?" or len(run.app.screen_stack) > 1)
-        if text == "/context":
-            return
-        assert run.app.prompt.text == "weather?" and len(run.app.screen_stack) == 1
-
-
 async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     agent.project.resources = [("docs:file:///guide", "The guide"), ("docs:two words", "cannot be named")]
@@ -305,28 +297,27 @@ async def test_resources_of_mcp_servers_complete_after_the_sign(tmp_path: Path) 
         assert run.app.prompt.text == "read @docs:file:///guide "
 
 
-@pytest.mark.parametrize(
-    ("typed", "text"),
-    [
-        (":2-3 why", "see @src/parser.py:2-3 why"),
-        (" why", "see @src/parser.py why"),
-        ("why", "see @src/parser.py why"),
-        (", then", "see @src/parser.py, then"),
-    ],
-)
-async def test_a_completed_file_takes_lines_or_words_as_they_are_typed(tmp_path: Path, typed: str, text: str) -> None:
+async def test_a_completed_file_takes_lines_or_words_as_they_are_typed(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "parser.py").write_text("one\ntwo\nthree\nfour\n")
     async with running(tmp_path) as run:
-        await run.type("see @pars")
-        await run.until(lambda: run.app.completions.open)
-        await run.pilot.press("tab")
-        await run.type(typed)
-        assert run.app.prompt.text == text
-        await run.pilot.press("enter")
-        await run.until(lambda: run.agent.called("submit"))
-        attachment = run.agent.called("submit")[0][1][0]
-        assert attachment.text == ("two\nthree\n" if ":" in typed else "one\ntwo\nthree\nfour\n")
+        for typed, text in (
+            (":2-3 why", "see @src/parser.py:2-3 why"),
+            (" why", "see @src/parser.py why"),
+            ("why", "see @src/parser.py why"),
+            (", then", "see @src/parser.py, then"),
+        ):
+            run.agent.calls.clear()
+            await run.type("see @pars")
+            await run.until(lambda: run.app.completions.open)
+            await run.pilot.press("tab")
+            await run.type(typed)
+            assert run.app.prompt.text == text
+            await run.pilot.press("enter")
+            await run.until(lambda: run.agent.called("submit"))
+            attachment = run.agent.called("submit")[0][1][0]
+            assert attachment.text == ("two\nthree\n" if ":" in typed else "one\ntwo\nthree\nfour\n")
+            run.agent.turns.busy = False
 
 
 async def test_up_after_clearing_begins_at_the_newest(tmp_path: Path) -> None:

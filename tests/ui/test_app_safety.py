@@ -37,6 +37,7 @@ async def survive(run: Running, count: int = 1) -> None:
     await run.pilot.pause()
 
 
+@pytest.mark.quick
 async def test_a_failing_handler_costs_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -55,6 +56,7 @@ async def test_a_failing_handler_costs_one_line(
         assert run.agent.called("submit") == [("still here", [])]
 
 
+@pytest.mark.quick
 async def test_a_key_that_fails_leaves_its_screen_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(tmp_path) as run:
         with monkeypatch.context() as patch:
@@ -101,6 +103,7 @@ async def test_errors_without_end_leave_with_one_line(tmp_path: Path, monkeypatc
             run.app.net.errors.clear()
 
 
+@pytest.mark.quick
 async def test_an_error_at_the_start_leaves_with_one_line(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
 
@@ -129,23 +132,25 @@ async def test_leaving_in_the_first_moment_is_no_error(tmp_path: Path) -> None:
     assert app.failure is None and app.return_value == 0
 
 
-@pytest.mark.parametrize("filter_text", ["them", "zzzz", "/context"])
-async def test_a_fast_filter_and_tab_choose_what_the_filter_shows(tmp_path: Path, filter_text: str) -> None:
+async def test_a_fast_filter_and_tab_choose_what_the_filter_shows(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        run.app.open_screen("help")
-        await run.screen(HelpScreen)
-        await run.pilot.press("end", *["down"] * 30, *filter_text, "tab")
-        await run.pilot.pause()
-        if filter_text == "zzzz":
-            screen = run.app.screen
-            assert isinstance(screen, HelpScreen) and not screen.shown
-        else:
-            await run.until(lambda: not isinstance(run.app.screen, HelpScreen))
+        for filter_text in ("them", "/context", "zzzz"):
+            run.app.prompt.clear_text()
+            run.app.open_screen("help")
+            await run.screen(HelpScreen)
+            await run.pilot.press("end", *["down"] * 3, *filter_text, "tab")
+            await run.pilot.pause()
+            if filter_text == "zzzz":
+                screen = run.app.screen
+                assert isinstance(screen, HelpScreen) and not screen.shown
+            else:
+                await run.until(lambda: not isinstance(run.app.screen, HelpScreen))
+                assert run.app.prompt.text.startswith("/")
 
 
 async def test_no_picker_minds_rows_that_went_away(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        for name in ("help", "palette", "history", "sessions", "models", "themes"):
+        for name in ("palette", "sessions", "models", "themes"):
             run.app.open_screen(name)
             await run.until(lambda: isinstance(run.app.screen, Picker) and run.app.screen.query("#rows"))
             await run.pilot.pause()

@@ -18,12 +18,14 @@ from tests.support.fake_agent import FakeAgent
 SHIPPED = load_themes(Path("/nonexistent")).themes
 
 
+@pytest.mark.quick
 def test_shipped_themes_load() -> None:
     found = load_themes(Path("/nonexistent"))
     assert found.problems == []
     assert {"agent-dark", "agent-light", "high-contrast", "nord", "solarized-dark", "ansi"} <= set(found.themes)
 
 
+@pytest.mark.quick
 @every("name", sorted(SHIPPED))
 def test_shipped_themes_are_complete(name: str) -> None:
     """How legible: test_app_contrast."""
@@ -33,6 +35,7 @@ def test_shipped_themes_are_complete(name: str) -> None:
         assert contrast(Color.parse(theme.background or ""), Color.parse(theme.foreground or "")) >= 7.0
 
 
+@pytest.mark.quick
 def test_broken_user_themes_are_one_line_each(tmp_path: Path) -> None:
     (tmp_path / "good.toml").write_text('[colors]\nprimary = "#ff0000"\n')
     (tmp_path / "syntax.toml").write_text("[colors\n")
@@ -66,18 +69,18 @@ def test_a_theme_that_does_not_exist_is_said_and_the_default_used(tmp_path: Path
     assert problem is not None and "nope" in problem and "agent-light" in problem
 
 
-@pytest.mark.parametrize("name", sorted(SHIPPED))
-async def test_every_theme_draws_every_screen(tmp_path: Path, name: str) -> None:
-    settings = Settings()
-    settings.ui.theme = name
-    async with running(tmp_path, settings=settings) as run:
+async def test_every_theme_draws_every_screen(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
         for screen in ("context", "help", "themes"):
             run.app.open_screen(screen)
             await run.until(lambda: len(run.app.screen_stack) == 2 and run.app.screen.query("#rows"))
-            await run.pilot.pause()
+            for name, theme in sorted(SHIPPED.items()):
+                run.app.register_theme(theme)
+                run.app.theme = name
+                await run.pilot.pause()
+                assert not run.app.net.errors and len(run.app.screen_stack) == 2, (screen, name)
             await run.pilot.press("escape")
             await run.until(lambda: len(run.app.screen_stack) == 1)
-        assert run.app.theme == name
 
 
 async def test_no_color_keeps_segments_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

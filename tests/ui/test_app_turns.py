@@ -89,16 +89,20 @@ async def test_an_interrupted_turn_says_so_once(tmp_path: Path) -> None:
         assert run.shown().count(INTERRUPTED.rstrip(".")) == 1
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
-async def test_the_wait_before_a_retry_shows_its_countdown_and_the_way_out(tmp_path: Path, width: int) -> None:
-    async with running(tmp_path, size=(width, 24)) as run:
+async def test_the_wait_before_a_retry_shows_its_countdown_and_the_way_out(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
         run.agent.publish(TurnStarted())
         run.agent.publish(RetryWaiting(18.0, 1, 4, Failure("rate_limit", RATE_LIMIT)))
-        await run.pilot.pause()
-        assert "Retry 1 of 3 in 18 s · Esc gives up · Anthropic: too" in run.shown()
+        for width in (100, 80, 60):
+            await run.pilot.resize_terminal(width, 24)
+            await run.pilot.pause()
+            assert "Retry 1 of 3 in 18 s · Esc gives up · Anthropic: too" in run.shown()
         run.clock.now += 5
         run.app.activity.refresh()
         await run.until(lambda: "in 13 s · Esc gives up" in run.shown())
+        run.agent.turns.busy = True
+        await run.pilot.press("escape")
+        await run.until(lambda: run.agent.called("interrupt"))
 
 
 async def test_a_first_request_that_waits_for_the_provider_says_so(tmp_path: Path) -> None:
@@ -153,8 +157,7 @@ async def test_a_read_only_session_keeps_what_was_typed_and_takes_commands(tmp_p
         await run.until(lambda: agent.called("fork"))
 
 
-@pytest.mark.parametrize("key", ["escape", "ctrl+c"])
-async def test_a_send_that_is_still_prepared_can_be_cancelled(tmp_path: Path, key: str) -> None:
+async def test_a_send_that_is_still_prepared_can_be_cancelled(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path)
     never = asyncio.Event()
 
@@ -164,19 +167,19 @@ async def test_a_send_that_is_still_prepared_can_be_cancelled(tmp_path: Path, ke
 
     agent.project.mcp_attachments = hangs  # type: ignore[method-assign]
     async with running(tmp_path, agent) as run:
-        await run.type("what is @docs:x")
-        await run.pilot.press("enter")
-        await run.until(lambda: "Esc to cancel" in run.shown())
-        await run.pilot.press(key)
-        await run.until(lambda: run.app.prompt.text == "what is @docs:x")
-        assert run.app.activity.phase == ""
-        assert not agent.called("submit") and not agent.called("interrupt")
-        assert run.app.return_value is None
+        for key in ("escape", "ctrl+c"):
+            run.app.prompt.set_text("what is @docs:x ")
+            await run.pilot.press("enter")
+            await run.until(lambda: "Esc to cancel" in run.shown())
+            await run.pilot.press(key)
+            await run.until(lambda: run.app.prompt.text == "what is @docs:x ")
+            assert run.app.activity.phase == ""
+            assert not agent.called("submit") and not agent.called("interrupt")
+            assert run.app.return_value is None
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_the_context_screen_leaves_the_reader_at_the_end(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with running(tmp_path, size=size) as run:
+async def test_the_context_screen_leaves_the_reader_at_the_end(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
         for n in range(12):
             agent_says = f"Paragraph {n}.\n\n" * 6
             run.agent.turns.submit(f"question {n}")
@@ -184,8 +187,7 @@ async def test_the_context_screen_leaves_the_reader_at_the_end(tmp_path: Path, s
             run.agent.answer(agent_says)
             run.agent.publish(TurnEnded("end"))
         await run.pilot.pause()
-        await run.type("/context")
-        await run.pilot.press("enter")
+        run.app.open_screen("context")
         await run.until(lambda: len(run.app.screen_stack) == 2)
         await run.until(lambda: " of 200k" in run.shown())
         await run.pilot.press("escape")

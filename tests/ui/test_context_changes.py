@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.ui.screens.context_lines import Shown, flatten
 from agent_tui.ui.screens.context_rows import columns, headings
 from tests.support.usages import row, sample_usage
+
+pytestmark = pytest.mark.quick
 
 RESULTS = 3
 """Number of the tool results among the rows below the messages."""

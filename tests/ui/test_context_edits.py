@@ -16,6 +16,7 @@ from agent_tui.ui.screens.context_screen import ContextScreen
 from agent_tui.ui.screens.text import TextScreen
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent
+from tests.support.forms import one_of
 from tests.support.real_app import Home, make_home
 from tests.support.usages import sample_usage
 from tests.ui.test_context_screen import open_context
@@ -42,6 +43,7 @@ async def go_to(run: Running, screen: ContextScreen, label: str) -> None:
     await run.pilot.pause()
 
 
+@pytest.mark.quick
 async def test_a_message_is_dropped_once_its_price_was_seen(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(80, 24)) as run:
@@ -94,31 +96,36 @@ async def test_a_fold_that_takes_more_than_was_marked_shows_the_range(tmp_path: 
         assert "z: fold · Esc: cancel" in run.shown() and not agent.called("fold")
 
 
-@pytest.mark.parametrize(("key", "later"), [("enter", False), ("y", False), ("l", True)])
-async def test_what_is_asked_is_answered_now_or_later(tmp_path: Path, key: str, later: bool) -> None:
-    agent = agent_with_messages(tmp_path)
-    async with running(tmp_path, agent, size=(120, 40)) as run:
-        await at_results(run)
-        await run.pilot.press("d")
-        await run.until(lambda: "Drops 1 messages." in run.shown())
-        await run.pilot.press(key)
-        await run.until(lambda: agent.called("drop"))
-        assert agent.called("drop") == [(["msg_0"], later)]
-
-
-@pytest.mark.parametrize("key", ["escape", "n", "down"])
-async def test_a_question_is_declined_or_left(tmp_path: Path, key: str) -> None:
+@pytest.mark.quick
+async def test_what_is_asked_is_answered_now_or_later(tmp_path: Path) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=(120, 40)) as run:
         screen = await at_results(run)
-        await run.pilot.press("d")
-        await run.until(lambda: "Drops 1 messages." in run.shown())
-        await run.pilot.press(key)
-        await run.until(lambda: "Drops" not in run.shown())
-        assert not screen.edits.asking and run.app.screen is screen
-        await run.pilot.press("l", "y")
-        await run.pilot.pause()
-        assert not agent.called("drop")
+        for key, later in (("enter", False), ("y", False), ("l", True)):
+            agent.calls.clear()
+            await go_to(run, screen, "read src/module_0.py")
+            await run.pilot.press("d")
+            await run.until(lambda: "Drops 1 messages." in run.shown())
+            await run.pilot.press(key)
+            await run.until(lambda: agent.called("drop"))
+            assert agent.called("drop") == [(["msg_0"], later)], key
+            await run.until(lambda: not screen.edits.asking)
+
+
+async def test_a_question_is_declined_or_left(tmp_path: Path) -> None:
+    agent = agent_with_messages(tmp_path)
+    async with running(tmp_path, agent, size=(120, 40)) as run:
+        screen = await at_results(run)
+        for key in ("escape", "n", "down"):
+            await go_to(run, screen, "read src/module_0.py")
+            await run.pilot.press("d")
+            await run.until(lambda: "Drops 1 messages." in run.shown())
+            await run.pilot.press(key)
+            await run.until(lambda: "Drops" not in run.shown())
+            assert not screen.edits.asking and run.app.screen is screen, key
+            await run.pilot.press("l", "y")
+            await run.pilot.pause()
+            assert not agent.called("drop"), key
         await run.pilot.press("enter")
         await run.screen(TextScreen)
 
@@ -222,7 +229,7 @@ async def test_a_question_of_another_session_is_not_answered(tmp_path: Path) -> 
         assert not agent.called("drop")
 
 
-@pytest.mark.parametrize("size", [(8, 20), (24, 8), (200, 50)])
+@pytest.mark.parametrize("size", one_of([((8, 20),), ((24, 8),), ((200, 50),)]))
 async def test_it_works_at_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     agent = agent_with_messages(tmp_path)
     async with running(tmp_path, agent, size=size) as run:

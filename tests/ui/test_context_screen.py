@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +40,7 @@ def written(screen: ContextScreen) -> str:
     return " ".join(text for words in screen.query(Words) if words.display for _, text, _ in words.lines)
 
 
+@pytest.mark.quick
 async def test_context_screen_shows_the_calculators_numbers(tmp_path: Path) -> None:
     usage = sample_usage()
     async with running(tmp_path, FakeAgent(tmp_path, usage=usage), size=(200, 50)) as run:
@@ -82,6 +84,7 @@ async def test_context_rows_open_down_to_single_messages(tmp_path: Path) -> None
 HOSTILE = "Be brief. [bold]not bold[/] \x1b[2J\x1b]0;evil\x07 end"
 
 
+@pytest.mark.quick
 async def test_the_text_behind_fixed_rows_can_be_read(tmp_path: Path) -> None:
     usage = sample_usage()
     usage.rows[0].fingerprint, usage.rows[1].fingerprint = "f-system", "f-gone"
@@ -113,6 +116,7 @@ async def test_the_text_behind_fixed_rows_can_be_read(tmp_path: Path) -> None:
         assert "Reads" in told and '"properties"' in told and "~700 more once the model loads it" in told
 
 
+@pytest.mark.quick
 def test_a_tool_is_laid_out_without_another_word() -> None:
     schema = {"name": "n", "description": "d\ne", "parameters": {"type": "object", "required": ["ä"]}}
     text = part_text(json.dumps(schema, ensure_ascii=False), tool=True)
@@ -214,6 +218,7 @@ async def test_unknown_window_is_said(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 50_000), min_size=7, max_size=7), st.integers(1, 300_000), st.integers(4, 200))
+@pytest.mark.quick
 def test_percentages_and_bar_add_up_for_any_numbers(sizes: list[int], limit: int, width: int) -> None:
     usage = sample_usage()
     usage.rows = [row(r.id, size) for r, size in zip(usage.rows, sizes, strict=True)]
@@ -227,6 +232,7 @@ def test_percentages_and_bar_add_up_for_any_numbers(sizes: list[int], limit: int
     assert sum(cells for _, cells in bar_cells(usage, width)) == width
 
 
+@pytest.mark.quick
 def test_a_wrong_sum_is_not_called_right() -> None:
     usage = sample_usage()
     assert adds_up(usage)

@@ -18,6 +18,8 @@ from agent_tui.text.cells import bar_of
 from agent_tui.ui.screens.context_lines import Order, flatten
 from tests.support.usages import row, sample_usage
 
+pytestmark = pytest.mark.quick
+
 NUMBER = re.compile(r"^([+−= ]) +([\d,]+)(?: ± ([\d,]+))? +\S")
 
 

@@ -123,6 +123,7 @@ async def test_reasons_are_wrapped_and_not_cut(size: tuple[int, int]) -> None:
             assert len(text) <= seen.columns.note - 2, "it stands at the end of its line"
 
 
+@pytest.mark.quick
 async def test_what_was_said_is_whole_however_long_it_is() -> None:
     app = Alone(ContextReport(sample_usage()))
     async with app.run_test(size=(60, 20)) as pilot:
@@ -143,6 +144,7 @@ async def test_small_screens_still_show_rows(size: tuple[int, int]) -> None:
 
 
 @given(st.integers(10, 240), st.booleans(), st.booleans())
+@pytest.mark.quick
 def test_columns_fill_the_width_and_no_more(width: int, compared: bool, shares: bool) -> None:
     cells = columns(width, compared, shares)
     assert cells.label >= 10 and len(headings(cells)) <= max(width, 20)
@@ -153,6 +155,7 @@ def test_columns_fill_the_width_and_no_more(width: int, compared: bool, shares: 
 
 
 @given(st.text(alphabet="ab 日· .,", max_size=300), st.integers(1, 90))
+@pytest.mark.quick
 def test_wrapping_loses_no_word(text: str, width: int) -> None:
     lines = in_lines(text, width)
     assert all(cell_len(line) <= max(width, LEAST) for line in lines)

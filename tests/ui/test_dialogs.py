@@ -17,7 +17,7 @@ from agent_tui.ui.screens.picker import TALLEST, WIDEST, Picker, fitting
 from agent_tui.ui.screens.text import TextScreen
 from agent_tui.ui.screens.work import Followed
 from tests.support.app import Clock, shown
-from tests.support.forms import only_long
+from tests.support.forms import one_of, only_long
 from tests.support.scenes import SCENES, showcase_app, stage
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
@@ -79,18 +79,19 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("scene", EMPTY)
-async def test_what_holds_nothing_says_so_and_offers_what_can_be_done(tmp_path: Path, scene: str) -> None:
+async def test_what_holds_nothing_says_so_and_offers_what_can_be_done(tmp_path: Path) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=(80, 24)) as pilot:
-        await stage(app, pilot, agent, SCENES[scene])
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        frame, text = app.screen.query_one("#frame"), shown(app)
-        said, keys = EMPTY[scene]
-        assert said in text and str(frame.border_subtitle) == keys
-        assert not any(names.display for names in app.screen.query("#headings")), "no columns of nothing"
-        assert scene == "palette-none" or frame.region.height == 7, "no larger than that"
+        for scene, (said, keys) in EMPTY.items():
+            await stage(app, pilot, agent, SCENES[scene])
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            frame, text = app.screen.query_one("#frame"), shown(app)
+            assert said in text and str(frame.border_subtitle) == keys, scene
+            assert not any(names.display for names in app.screen.query("#headings")), "no columns of nothing"
+            assert scene == "palette-none" or frame.region.height == 7, "no larger than that"
+            while len(app.screen_stack) > 1:
+                await app.pop_screen()
 
 
 @pytest.mark.slow
@@ -116,15 +117,18 @@ async def test_dialogs_are_as_large_as_their_content(tmp_path: Path, size: tuple
         assert not app.net.errors
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
-async def test_the_chat_is_seen_behind_a_dialog(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_chat_is_seen_behind_a_dialog(tmp_path: Path) -> None:
     app, agent = showcase_app(tmp_path, Clock())
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test() as pilot:
         await stage(app, pilot, agent, SCENES["key"])
-        assert "The tests pass" in behind_and_before(app) and "needs an API key" in behind_and_before(app)
+        for size in SIZES[1:]:
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            both = behind_and_before(app)
+            assert "The tests pass" in both and "needs an API key" in both, size
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", one_of([(size,) for size in SIZES]))
 async def test_a_theme_is_previewed_by_a_sample_and_the_chat_and_esc_goes_back(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -163,7 +167,9 @@ async def test_a_text_to_read_is_framed_as_large_as_it_is(tmp_path: Path) -> Non
             await pilot.press("escape")
 
 
-@pytest.mark.parametrize("scene", ["completions", "permission", "question", "server-form", "plan", "find", "queue"])
+@pytest.mark.parametrize(
+    "scene", one_of(["permission", "completions", "question", "find", "server-form", "plan", "queue"], every=3)
+)
 async def test_what_opens_beside_the_conversation_does_not_make_it_narrower(tmp_path: Path, scene: str) -> None:
     app, agent = showcase_app(tmp_path, Clock())
     async with app.run_test(size=(80, 24)) as pilot:

@@ -17,6 +17,8 @@ from agent_tui.ui.transcript.face import FaceBlock, Step
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
+pytestmark = pytest.mark.quick
+
 NAME = "█▀█ █▄█ ██▄"
 
 

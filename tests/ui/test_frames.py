@@ -29,6 +29,8 @@ from tests.support.waiting import PATIENCE
 if TYPE_CHECKING:
     from agent_tui.ui.chat.view import Opened
 
+pytestmark = pytest.mark.quick
+
 SEEDS = range(examples(3, 40))
 STEPS = 60
 

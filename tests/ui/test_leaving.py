@@ -28,6 +28,7 @@ def answer(*parts: TextPart | ToolCallPart) -> Message:
     return Message("a", "assistant", list(parts))
 
 
+@pytest.mark.quick
 def test_the_conversation_is_left_as_text_of_the_terminals_width(tmp_path: Path) -> None:
     code = "```python\n    indented = 1\n" + "x" * 45 + "\n```"
     agent = FakeAgent(
@@ -48,6 +49,7 @@ def test_the_conversation_is_left_as_text_of_the_terminals_width(tmp_path: Path)
     assert sum(line.count("words") for line in lines) == 12
 
 
+@pytest.mark.quick
 def test_nothing_in_it_acts_and_it_has_an_end(tmp_path: Path) -> None:
     hostile = [
         user(HOSTILE, AttachmentPart(HOSTILE, "text/plain")),
@@ -62,6 +64,7 @@ def test_nothing_in_it_acts_and_it_has_an_end(tmp_path: Path) -> None:
     assert "export" in lines[0] and lines[-1] == "  line 999"
 
 
+@pytest.mark.quick
 def test_there_is_a_way_back_where_there_is_something_to_go_back_to(tmp_path: Path) -> None:
     agent = FakeAgent(tmp_path, [user("hello")])
     again = called_as(parse_options(["-C", "a b", "-m", "demo"]))

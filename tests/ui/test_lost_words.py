@@ -36,7 +36,7 @@ async def test_commands_say_it_in_the_line_that_confirms(tmp_path: Path) -> None
             ("/thinking off", "Thinking: off."),
             ("/clear", "New session."),
         ):
-            await run.type(command + " ")
+            run.app.prompt.set_text(command + " ")
             await run.pilot.press("enter")
             await run.until(lambda confirmed=confirmed: confirmed in words(run.shown()))  # type: ignore[misc]
             after = words(run.shown()).rpartition(confirmed)[2]
@@ -47,7 +47,7 @@ async def test_commands_say_it_in_the_line_that_confirms(tmp_path: Path) -> None
 async def test_commands_say_nothing_where_nothing_is_lost(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for command in ("/thinking off", "/model gpt"):
-            await run.type(command + " ")
+            run.app.prompt.set_text(command + " ")
             await run.pilot.press("enter")
         await run.until(lambda: "Model is now gpt" in run.shown())
         assert "reasoning tokens" not in run.shown()
@@ -61,7 +61,7 @@ async def test_the_pickers_say_it_before_anything_is_chosen(tmp_path: Path) -> N
             await run.until(lambda: f"{WHAT} would no longer be sent" in words(run.shown()))
             await run.pilot.press("down")
         await run.pilot.press("escape")
-        await run.type("/thinking")
+        run.app.prompt.set_text("/thinking")
         await run.pilot.press("enter")
         await run.screen(EffortPicker)
         assert "Current." in run.shown()

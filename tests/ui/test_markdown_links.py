@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from markdown_it import MarkdownIt
 
 from agent_tui.ui.markdown.table import inline
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 
 def drawn(text: str) -> tuple[str, set[str]]:

@@ -15,6 +15,7 @@ from agent_tui.ui.screens.models import ModelPicker
 from agent_tui.ui.widgets.question import WholeInput
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent, no_keyring
+from tests.support.forms import one_of
 
 HOSTILE = ModelSpec("llama\x1b]0;x\x07[red]🦊\u202eevil\n", "ollama/x\x1b[31m", api_base="http://127.0.0.1:11434")
 
@@ -23,7 +24,7 @@ def rows(text: str) -> list[str]:
     return [line.strip("│ ❯●▌▁▂▃▄▅▆▇█").strip() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("size", [(80, 40), (200, 50), (60, 20)])
+@pytest.mark.parametrize("size", one_of([((80, 40),), ((200, 50),), ((60, 20),)]))
 async def test_the_users_own_come_first_then_those_with_a_key_and_words_find_the_rest(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -45,7 +46,7 @@ async def test_the_users_own_come_first_then_those_with_a_key_and_words_find_the
         await run.pilot.press("down")
         await run.until(lambda: size[1] < 24 or "No key for groq yet. Enter asks for one." in run.shown())
         await run.pilot.press("end", *["backspace"] * 5)
-        await run.type("5 anthropic haiku")
+        await run.type("haiku")
         assert [entry.name for entry in picker.shown if isinstance(entry, ModelChoice)] == [
             "anthropic/claude-haiku-5-5"
         ]
@@ -53,9 +54,10 @@ async def test_the_users_own_come_first_then_those_with_a_key_and_words_find_the
         await run.until(lambda: run.agent.called("set_model") == ["anthropic/claude-haiku-5-5"])
 
 
+@pytest.mark.quick
 async def test_a_key_is_asked_for_where_there_is_none_and_used_at_once(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await run.type("/model openai/gpt-6-sol")
+        run.app.prompt.set_text("/model openai/gpt-6-sol")
         await run.pilot.press("enter")
         await run.until(lambda: isinstance(run.app.screen, KeyScreen))
         await run.until(lambda: "paste the key" in run.shown())
@@ -107,13 +109,13 @@ async def test_escape_uses_the_key_without_a_keyring_that_is_locked(
 async def test_a_name_that_is_not_on_the_list_is_confirmed_once(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         run.agent.models.keys.add("openai")
-        await run.type("/model openai/gpt-99x")
+        run.app.prompt.set_text("/model openai/gpt-99x")
         await run.pilot.press("enter")
         await run.screen(ModelPicker)
         await run.until(lambda: "may be new, or mistyped" in run.shown())
         await run.pilot.press("ctrl+end", "enter")
         await run.until(lambda: run.agent.called("set_model") == ["openai/gpt-99x"])
-        await run.type("/model openai/gpt-99x")
+        run.app.prompt.set_text("/model openai/gpt-99x")
         await run.pilot.press("enter")
         await run.until(lambda: len(run.agent.called("set_model")) == 2)
 

@@ -9,6 +9,8 @@ import pytest
 from agent_tui.ui.terminal.driver import Window
 from agent_tui.ui.terminal.passing import LONGEST, passed_on
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("environment", "written"),

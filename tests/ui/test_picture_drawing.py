@@ -22,6 +22,8 @@ from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.pixel import sixels_in
 
+pytestmark = pytest.mark.quick
+
 WAYS: tuple[Way, ...] = ("sixel", "iterm2", "kitty", "blocks")
 BLACK = (0, 0, 0)
 
@@ -62,7 +64,7 @@ def test_a_drawing_keeps_to_its_room_and_shape(way: Way, size: tuple[int, int], 
 
 @pytest.mark.parametrize("way", one_of(WAYS))
 def test_noise_is_bounded(way: Way) -> None:
-    noise = Image.effect_noise((700, 500), 100).convert("RGB")
+    noise = Image.effect_noise((400, 300), 100).convert("RGB")
     made = drawing(attached(noise), Canvas(way, (10, 20), wrapped=True), (198, 48), BLACK)
     assert len(made.sequence) < MOST_BYTES * 1.4 <= 1_000_000  # what tmux takes in one piece
     free = drawing(attached(noise), Canvas("sixel", (10, 20)), (30, 10), BLACK)

@@ -208,6 +208,7 @@ async def test_through_tmux_each_sequence_is_wrapped() -> None:
         pytest.param(b"GIF89a\x10\x00\x10\x00" + b"\x1b]2;owned\x07" * 20, id="sequences"),
     ],
 )
+@pytest.mark.quick
 async def test_a_hostile_image_becomes_a_line_and_never_reaches_the_terminal(raw: bytes) -> None:
     glue = Glue()
     album = glue.album()
@@ -244,6 +245,7 @@ def test_a_picture_keeps_to_the_room_there_is(size: tuple[int, int], room: int) 
     assert 1 <= columns <= min(room, WIDEST) and 1 <= rows <= MOST_ROWS
 
 
+@pytest.mark.quick
 def test_nothing_parts_a_placeholder_from_its_marks() -> None:
     """What lies on a picture cuts its lines anywhere."""
     glue = Glue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,21 @@ async def shown(run: Running, asked: Event) -> None:
     run.clock.now += 1
 
 
-@pytest.mark.parametrize(("key", "mode"), [("y", "ask"), ("e", "accept-edits"), ("a", "auto"), ("enter", "ask")])
-async def test_a_plan_is_approved_with_one_key(tmp_path: Path, key: str, mode: str) -> None:
+async def answered(run: Running, asked: Event, keys: Iterable[str], by: str) -> list[Any]:
+    """Asks, presses the keys, and returns what the agent was told since."""
+    run.agent.calls.clear()
+    await shown(run, asked)
+    await run.answer(*keys)
+    await run.until(lambda: run.agent.called(by))
+    await run.until(lambda: run.app.chat.questions.panel is None and run.app.prompt.has_focus)
+    return run.agent.called(by)
+
+
+@pytest.mark.quick
+async def test_a_plan_is_approved_with_one_key(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, plan())
-        assert "Carry out this plan?" in run.shown() and "1. change `a.txt`" in run.shown()
-        await run.answer(key)
-        await run.until(lambda: run.agent.called("answer_plan"))
-        assert run.agent.called("answer_plan") == [("p1", mode, PLAN, "")]
-        await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
-        assert run.app.prompt.has_focus
+        for key, mode in (("y", "ask"), ("e", "accept-edits"), ("a", "auto"), ("enter", "ask")):
+            assert await answered(run, plan(), [key], "answer_plan") == [("p1", mode, PLAN, "")], key
 
 
 async def test_a_plan_is_changed_before_it_is_approved(tmp_path: Path) -> None:
@@ -94,78 +100,74 @@ async def test_an_emptied_plan_is_as_it_was(tmp_path: Path) -> None:
         assert run.agent.called("answer_plan") == [("p1", "ask", PLAN, "")]
 
 
-@pytest.mark.parametrize(
-    ("keys", "words"), [(["f", *"tests", "enter"], "tests"), (["n"], ""), (["escape"], ""), (["f", "escape", "n"], "")]
-)
-async def test_a_plan_is_declined(tmp_path: Path, keys: list[str], words: str) -> None:
+async def test_a_plan_is_declined(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, plan())
-        await run.answer(*keys)
-        await run.until(lambda: run.agent.called("answer_plan"))
-        assert run.agent.called("answer_plan") == [("p1", None, PLAN, words)]
+        for keys, words in (
+            (["f", *"tests", "enter"], "tests"),
+            (["n"], ""),
+            (["escape"], ""),
+            (["f", "escape", "n"], ""),
+        ):
+            assert await answered(run, plan(), keys, "answer_plan") == [("p1", None, PLAN, words)], keys
 
 
-@pytest.mark.parametrize("key", ["y", "e", "a", "c", "f", "n", "1", "o", "s", "space"])
-@pytest.mark.parametrize("asked", [plan(), question(), question(several=True)])
-async def test_typing_is_no_answer(tmp_path: Path, asked: Event, key: str) -> None:
+@pytest.mark.parametrize("asked", [plan(), question(), question(several=True)], ids=["plan", "one", "several"])
+async def test_typing_is_no_answer(tmp_path: Path, asked: PlanPresented | QuestionAsked) -> None:
     async with running(tmp_path) as run:
-        await shown(run, asked)
-        run.clock.now -= 1 - PAUSE / 2
-        await run.pilot.press(key)
-        await run.until(lambda: run.app.prompt.text == (" " if key == "space" else key))
-        assert not run.agent.called("answer_plan") and not run.agent.called("answer_question")
+        for key in ("y", "1", "space"):
+            run.clock.now += 5
+            await shown(run, asked)
+            run.clock.now -= 1 - PAUSE / 2
+            await run.pilot.press(key)
+            await run.until(lambda key=key: run.app.prompt.text == (" " if key == "space" else key))  # type: ignore[misc]
+            assert not run.agent.called("answer_plan") and not run.agent.called("answer_question"), key
+            run.agent.publish(QuestionClosed(asked.request_id))
+            run.app.prompt.clear_text()
+            await run.until(lambda: run.app.chat.questions.panel is None)
 
 
-@pytest.mark.parametrize(
-    ("keys", "chosen", "text"),
-    [
+async def test_one_choice_is_taken(tmp_path: Path) -> None:
+    cases: list[tuple[list[str], tuple[str, ...], str]] = [
         (["2"], ("green",), ""),
         (["enter"], ("red",), ""),
         (["down", "down", "enter"], ("blue",), ""),
         (["o", *"pink", "enter"], (), "pink"),
         (["o", "enter", *"x", "enter"], (), "x"),
         (["escape"], (), ""),
-    ],
-)
-async def test_one_choice_is_taken(tmp_path: Path, keys: list[str], chosen: tuple[str, ...], text: str) -> None:
+    ]
     async with running(tmp_path) as run:
-        await shown(run, question())
-        await run.answer(*keys)
-        await run.until(lambda: run.agent.called("answer_question"))
-        assert run.agent.called("answer_question") == [("q1", chosen, text)]
+        for keys, chosen, text in cases:
+            assert await answered(run, question(), keys, "answer_question") == [("q1", chosen, text)], keys
 
 
-@pytest.mark.parametrize(
-    ("keys", "chosen", "text"),
-    [
+@pytest.mark.quick
+async def test_several_are_marked_and_sent(tmp_path: Path) -> None:
+    cases: list[tuple[list[str], tuple[str, ...], str]] = [
         (["1", "3", "enter"], ("red", "blue"), ""),
         (["space", "down", "space", "space", "s"], ("red",), ""),
         (["down", "enter"], ("green",), ""),
         (["s", "2", "s"], ("green",), ""),
         (["3", "o", *"dark", "enter"], ("blue",), "dark"),
         (["1", "escape"], (), ""),
-    ],
-)
-async def test_several_are_marked_and_sent(tmp_path: Path, keys: list[str], chosen: tuple[str, ...], text: str) -> None:
+    ]
     async with running(tmp_path) as run:
-        await shown(run, question(several=True))
-        await run.answer(*keys)
-        await run.until(lambda: run.agent.called("answer_question"))
-        assert run.agent.called("answer_question") == [("q1", chosen, text)]
+        for keys, chosen, text in cases:
+            assert await answered(run, question(True), keys, "answer_question") == [("q1", chosen, text)], keys
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 16), (40, 10)])
-@pytest.mark.parametrize("asked", [plan("long line " * 400), question(choices=LONG_CHOICES)])
-async def test_choices_and_status_are_to_be_seen_on_every_screen(
-    tmp_path: Path, asked: Event, size: tuple[int, int]
-) -> None:
-    async with running(tmp_path, size=size) as run:
+@pytest.mark.parametrize("asked", [plan("long line " * 400), question(choices=LONG_CHOICES)], ids=["plan", "question"])
+async def test_choices_and_status_are_to_be_seen_on_every_screen(tmp_path: Path, asked: Event) -> None:
+    async with running(tmp_path) as run:
         await shown(run, asked)
-        choices = panel(run)._choices
-        assert choices.region.height and choices.region.bottom <= run.app.view.status.region.y
-        assert run.app.view.status.region.bottom <= size[1]
+        for size in ((80, 24), (60, 16), (40, 10)):
+            await run.pilot.resize_terminal(*size)
+            await run.pilot.pause()
+            choices = panel(run)._choices
+            assert choices.region.height and choices.region.bottom <= run.app.view.status.region.y
+            assert run.app.view.status.region.bottom <= size[1]
 
 
+@pytest.mark.quick
 async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, plan(HOSTILE))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 
-from agent_tui.models.events import PermissionAsked, RuleOffer, TurnEnded
+from agent_tui.models.events import PermissionAnswered, PermissionAsked, RuleOffer, TurnEnded
 from agent_tui.models.messages import user_message
 from agent_tui.text.clean import spelled
 from agent_tui.tools.files.access import FileAccess
@@ -44,25 +45,36 @@ async def shown(run: Running, asked: PermissionAsked, *, focus: bool = True) -> 
     await run.pilot.pause()
 
 
-@pytest.mark.parametrize("key", one_of(["y", "a", "n", "f", "1", "2", "j", "x"], every=3))
-@pytest.mark.parametrize("after", [0.0, PAUSE / 2, PAUSE - 0.01])
-async def test_a_key_in_the_first_moment_is_typing(tmp_path: Path, key: str, after: float) -> None:
-    async with running(tmp_path) as run:
-        await shown(run, question())
-        run.clock.now += after
-        await run.pilot.press(key)
-        await run.until(lambda: run.app.prompt.text == key)
-        assert not run.agent.called("answer_permission")
-        assert "Tab to answer" in run.shown()
+async def closed(run: Running, asked: PermissionAsked) -> None:
+    """Takes the question and what was typed away, and lets some time pass."""
+    run.agent.publish(PermissionAnswered(asked.request_id, False))
+    run.app.prompt.clear_text()
+    await run.until(lambda: run.app.chat.questions.panel is None)
+    run.agent.calls.clear()
+    run.clock.now += 60
 
 
-@pytest.mark.parametrize("key", ["enter", "up", "down", "backspace"])
-async def test_a_key_without_a_character_answers_nothing_in_the_first_moment(tmp_path: Path, key: str) -> None:
+@pytest.mark.quick
+async def test_a_key_in_the_first_moment_is_typing(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, question())
-        await run.pilot.press(key, "enter")
-        await run.pilot.pause()
-        assert not run.agent.called("answer_permission") and not run.agent.called("submit")
+        for key, after in zip("yanf12jx", cycle((0.0, PAUSE / 2, PAUSE - 0.01))):
+            await shown(run, asked := question(f"r{key}"))
+            run.clock.now += after
+            await run.pilot.press(key)
+            await run.until(lambda key=key: run.app.prompt.text == key)  # type: ignore[misc]
+            assert not run.agent.called("answer_permission"), (key, after)
+            assert "Tab to answer" in run.shown()
+            await closed(run, asked)
+
+
+async def test_a_key_without_a_character_answers_nothing_in_the_first_moment(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        for key in ("enter", "up", "down", "backspace"):
+            await shown(run, asked := question(key))
+            await run.pilot.press(key, "enter")
+            await run.pilot.pause()
+            assert not run.agent.called("answer_permission") and not run.agent.called("submit"), key
+            await closed(run, asked)
 
 
 async def test_the_rest_of_a_word_goes_to_the_prompt_in_order_however_long_it_takes(tmp_path: Path) -> None:
@@ -123,16 +135,19 @@ async def test_where_a_command_would_run_is_not_cut_off(tmp_path: Path) -> None:
         assert "only known at run time" in run.shown() and "Yes, this once" in run.shown()
 
 
-@pytest.mark.parametrize("text", ["y", "y\n", "1", "some longer text"])
-async def test_a_paste_is_never_an_answer(tmp_path: Path, text: str) -> None:
+@pytest.mark.quick
+async def test_a_paste_is_never_an_answer(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, question())
-        run.clock.now += 60
-        run.app.post_message(events.Paste(text))
-        await run.until(lambda: run.app.prompt.text == text)
-        assert not run.agent.called("answer_permission")
+        for text in ("y", "y\n", "1", "some longer text"):
+            await shown(run, asked := question(repr(text)))
+            run.clock.now += 60
+            run.app.post_message(events.Paste(text))
+            await run.until(lambda text=text: run.app.prompt.text == text)  # type: ignore[misc]
+            assert not run.agent.called("answer_permission"), text
+            await closed(run, asked)
 
 
+@pytest.mark.quick
 async def test_an_answer_is_not_one_to_the_next_question_as_well(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await shown(run, question())
@@ -187,21 +202,24 @@ async def test_going_back_is_not_chosen_by_a_key_that_came_too_early(tmp_path: P
 HIDDEN = "\u202e\u2066\u200b\u200d\ufe0f\U000e0041\u00ad\u00a0\u2003\u3000\u2028\u180e\u115f\u3164\u2800\ufeff\u061c"
 
 
-@pytest.mark.parametrize("char", one_of(HIDDEN, every=6))
-async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(tmp_path: Path, char: str) -> None:
-    code = f"⟨U+{ord(char):04X}⟩"
-    asked = question(
-        tool="edit",
-        summary=f"edit a{char}b.py",
-        display={"kind": "diff", "text": f"-old\n+new{char}line"},
-        offers=[RuleOffer((f"edit(./a{char}b.py)",))],
-        reason=f"since{char}that",
-    )
+@pytest.mark.quick
+async def test_hidden_characters_stand_as_codes_wherever_a_question_shows_them(tmp_path: Path) -> None:
     async with running(tmp_path, size=(100, 30)) as run:
-        await shown(run, asked)
-        text = run.shown()
-        assert text.count(code) == 4
-        assert char not in text
+        for char in HIDDEN[::5]:  # all of them: test_spelling_knows_every_character_that_shows_as_nothing
+            code = f"⟨U+{ord(char):04X}⟩"
+            asked = question(
+                code,
+                tool="edit",
+                summary=f"edit a{char}b.py",
+                display={"kind": "diff", "text": f"-old\n+new{char}line"},
+                offers=[RuleOffer((f"edit(./a{char}b.py)",))],
+                reason=f"since{char}that",
+            )
+            await shown(run, asked)
+            text = run.shown()
+            assert text.count(code) == 4, code
+            assert char not in text, code
+            await closed(run, asked)
 
 
 async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) -> None:
@@ -212,6 +230,7 @@ async def test_the_lines_of_a_pattern_and_a_path_are_not_joined(tmp_path: Path) 
 
 
 @given(st.text())
+@pytest.mark.quick
 def test_spelling_leaves_nothing_hidden(text: str) -> None:
     for char in spelled(text, line=True):
         assert char == " " or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
@@ -229,6 +248,7 @@ def test_spelling_knows_every_character_that_shows_as_nothing() -> None:
     assert spelled("plain ünïcode 漢字 😀\n\tx") == "plain ünïcode 漢字 😀\n\tx"
 
 
+@pytest.mark.quick
 def test_the_guard_goes_with_the_first_pause_and_comes_with_the_next_question() -> None:
     clock = Clock()
     guard = TypingGuard(clock)
@@ -248,7 +268,7 @@ async def asking_to_attach(run: Running, tmp_path: Path) -> Path:
     project.mkdir()
     secret.write_text("PRIVATE")
     run.agent.cwd, run.agent.project.files = project, FileAccess([project])
-    await run.type(f"see @{secret}")
+    run.app.prompt.set_text(f"see @{secret}")
     await run.pilot.press("enter")
     await run.until(lambda: run.app.chat.questions.panel is not None and run.app.chat.questions.panel.has_focus)
     await run.until(lambda: "outside the project" in run.shown())
@@ -337,7 +357,8 @@ async def test_a_long_diff_says_how_much_more_there_is_and_scrolls_by_key(
         await shown(run, question(display=diff))
 
         def seen() -> list[int]:
-            return [number for number in range(60) if f"+ line {number} " in run.shown()]
+            text = run.shown()
+            return [number for number in range(60) if f"+ line {number} " in text]
 
         seen_first = seen()
         assert seen_first[0] == 0 and f"… +{60 - len(seen_first)} lines · PgDn" in run.shown()
@@ -374,35 +395,35 @@ BOTH = [RuleOffer(("network(registries)",)), RuleOffer(("network(registries)",),
 
 
 @pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((40, 12),), ((200, 50),)]))
-@pytest.mark.parametrize("key", ["y", "a", "s", "enter", "1", "click"])
+@pytest.mark.quick
 async def test_what_was_not_shown_to_its_end_is_allowed_by_the_second_press(
-    tmp_path: Path, size: tuple[int, int], key: str
+    tmp_path: Path, size: tuple[int, int]
 ) -> None:
     async with running(tmp_path, size=size) as run:
-        await shown(run, question(display=LONG, offers=BOTH))
-        panel = run.app.chat.questions.panel
-        assert panel is not None
-        if panel._choices.short and key in ("1", "click"):
-            return  # no rows are shown
 
-        async def press() -> None:
+        async def press(key: str) -> None:
             run.clock.now += 1
             await (run.pilot.click("Choices", offset=(5, 0)) if key == "click" else run.answer(key))
             await run.pilot.pause()
 
-        await press()
-        if key in ("a", "s"):  # leads to the rules, where the call's end is asked about
-            await run.until(lambda: "network(registries)" in run.shown())
-            assert "again allows" not in run.shown()
-            key = "y"
-            await press()
-            await run.until(lambda: "not seen; y again allows" in run.shown())
-        else:
-            await run.until(lambda: "PgDn shows the rest" in run.shown() or "No room to show it" in run.shown())
-        assert not run.agent.called("answer_permission")
-        await press()
-        await run.until(lambda: run.agent.called("answer_permission"))
-        assert run.agent.called("answer_permission")[0][:2] == ("r1", True)
+        for key in ("y", "a", "s", "enter", "1", "click"):
+            await shown(run, asked := question(f"r{key}", display=LONG, offers=BOTH))
+            panel = run.app.chat.questions.panel
+            assert panel is not None
+            if not (panel._choices.short and key in ("1", "click")):  # rows are shown
+                await press(key)
+                if key in ("a", "s"):  # leads to the rules, where the call's end is asked about
+                    await run.until(lambda: "network(registries)" in run.shown())
+                    assert "again allows" not in run.shown()
+                    await press("y")
+                    await run.until(lambda: "not seen; y again allows" in run.shown())
+                else:
+                    await run.until(lambda: "PgDn shows the rest" in run.shown() or "No room to show it" in run.shown())
+                assert not run.agent.called("answer_permission"), key
+                await press("y" if key in ("a", "s") else key)
+                await run.until(lambda: run.agent.called("answer_permission"))
+                assert run.agent.called("answer_permission")[0][:2] == (f"r{key}", True)
+            await closed(run, asked)
 
 
 async def test_a_held_key_or_another_answer_is_no_second_press(tmp_path: Path) -> None:
@@ -423,40 +444,46 @@ async def test_a_held_key_or_another_answer_is_no_second_press(tmp_path: Path) -
         assert not run.agent.called("answer_permission")
 
 
-@pytest.mark.parametrize("way", ["end", "pagedown"])
-async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path, way: str) -> None:
+async def test_who_went_to_the_end_is_not_asked_twice(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, question(display=LONG))
-        run.clock.now += 1
-        await run.answer("y")
-        await run.until(lambda: "PgDn shows the rest" in run.shown())
-        while "· PgDn" in run.shown():
-            await run.pilot.press(way)
+        for way in ("end", "pagedown"):
+            await shown(run, asked := question(way, display=LONG))
+            run.clock.now += 1
+            await run.answer("y")
+            await run.until(lambda: "PgDn shows the rest" in run.shown())
+            while "· PgDn" in run.shown():
+                await run.pilot.press(way)
+                await run.pilot.pause()
+            await run.until(lambda: "PgDn shows the rest" not in run.shown() and "Allow bash?" in run.shown())
+            await run.pilot.press("home")
             await run.pilot.pause()
-        await run.until(lambda: "PgDn shows the rest" not in run.shown() and "Allow bash?" in run.shown())
-        await run.pilot.press("home")
-        await run.pilot.pause()
-        run.clock.now += 1
-        await run.answer("a", "y")
-        await run.until(lambda: run.agent.called("answer_permission"))
+            run.clock.now += 1
+            await run.answer("a", "y")
+            await run.until(lambda: run.agent.called("answer_permission"))
+            await closed(run, asked)
 
 
-@pytest.mark.parametrize("key", ["n", "f"])
-async def test_no_needs_no_reading(tmp_path: Path, key: str) -> None:
+async def test_no_needs_no_reading(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, question(display=LONG))
-        run.clock.now += 1
-        await run.answer(key, *(["x", "enter"] if key == "f" else []))
-        await run.until(lambda: run.agent.called("answer_permission"))
-        assert run.agent.called("answer_permission")[0][1] is False
+        for keys in (["n"], ["f", "x", "enter"]):
+            await shown(run, asked := question(keys[0], display=LONG))
+            run.clock.now += 1
+            await run.answer(*keys)
+            await run.until(lambda: run.agent.called("answer_permission"))
+            assert run.agent.called("answer_permission")[0][1] is False
+            await closed(run, asked)
 
 
-@pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((80, 16),), ((120, 40),)]))
-@pytest.mark.parametrize("why", ["", "pip needs the network", "changes a file; " * 40, "x" * 500, "a · b" * 100])
-async def test_where_a_call_would_run_is_never_cut(tmp_path: Path, size: tuple[int, int], why: str) -> None:
-    where = "runs outside the sandbox, with your rights"
-    reason = f"{why} · {where}" if why else where
-    async with running(tmp_path, size=size) as run:
-        await shown(run, question(reason=reason))
-        assert where in run.shown() and "make test" in run.shown()
-        assert "y yes" in run.shown() or "Yes, this once" in run.shown()
+WHERE = "runs outside the sandbox, with your rights"
+
+
+async def test_where_a_call_would_run_is_never_cut(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        for why in ("", "pip needs the network", "changes a file; " * 40, "x" * 500, "a · b" * 100):
+            await shown(run, asked := question(f"r{why[:3]}", reason=f"{why} · {WHERE}" if why else WHERE))
+            for size in ((60, 20), (80, 16)):
+                await run.pilot.resize_terminal(*size)
+                await run.pilot.pause()
+                assert WHERE in run.shown() and "make test" in run.shown(), (why, size)
+                assert "y yes" in run.shown() or "Yes, this once" in run.shown()
+            await closed(run, asked)

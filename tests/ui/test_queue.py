@@ -23,6 +23,7 @@ from agent_tui.models.messages import Message
 from agent_tui.models.steps import Step
 from agent_tui.ui.screens.work import QueuePicker
 from tests.support.app import running
+from tests.support.forms import one_of
 from tests.support.real_app import Chat, Home, make_home
 
 SCRIPT = """
@@ -55,7 +56,7 @@ async def say(chat: Chat, *texts: str) -> None:
         await chat.seen.next(QueueChanged, partial(_has, count))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 20)])
+@pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),)]))
 async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: tuple[int, int]) -> None:
     async with home.chat(size=size) as chat:
         await chat.say("hang on")
@@ -84,6 +85,7 @@ async def test_what_waits_is_ordered_dropped_edited_and_sent(home: Home, size: t
         assert sent == ["hang on", *(f"{t}!" if t == edited else t for t in ("beta", "alpha"))]
 
 
+@pytest.mark.slow
 async def test_what_failed_is_marked_sent_again_and_stands_once(home: Home) -> None:
     async with home.chat(size=(80, 24)) as chat:
         await chat.say("a bad one")

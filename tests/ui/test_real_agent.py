@@ -94,6 +94,7 @@ async def ask(chat: Chat, text: str) -> TurnEnded:
     return await chat.seen.next(TurnEnded)
 
 
+@pytest.mark.quick
 async def test_a_message_is_sent_answered_and_stored(home: Home) -> None:
     home.script(says("An answer that was *streamed*.", chunk=5))
     async with home.chat() as chat:
@@ -143,6 +144,7 @@ async def test_what_is_queued_is_shown_taken_back_and_sent_after_the_turn(home: 
         assert [text for role, text, _ in spoken(home) if role == "user"] == ["first", "second", "third"]
 
 
+@pytest.mark.quick
 async def test_an_interrupted_turn_keeps_what_came_and_what_waits(home: Home) -> None:
     home.script(HANGING + says("Now the second."))
     async with home.chat() as chat:
@@ -163,6 +165,7 @@ async def test_an_interrupted_turn_keeps_what_came_and_what_waits(home: Home) ->
         assert waiting(home) == []
 
 
+@pytest.mark.quick
 async def test_a_call_runs_when_it_is_allowed_and_not_when_it_is_denied(home: Home) -> None:
     home.script(
         calls("write", path="yes.txt", content="written\n")

@@ -12,6 +12,7 @@ from agent_tui.models.session import Branch, FilesMoved, SessionInfo
 from agent_tui.ui.screens.sessions import RewindPicker, SessionPicker
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
+from tests.support.forms import one_of
 
 
 def said(text: str, minutes: int) -> list[Message]:
@@ -43,7 +44,7 @@ def rows(shown: str) -> list[str]:
     return [" ".join(line.split()) for line in lines if line.endswith(" min")]
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (200, 50)])
+@pytest.mark.parametrize("size", one_of([((60, 20),), ((80, 24),), ((200, 50),)]))
 async def test_the_tree_is_to_be_read_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async with running(tmp_path, forked(tmp_path), size=size) as run:
         run.app.open_screen("rewind")
@@ -110,16 +111,16 @@ async def test_what_is_left_before_the_first_message_can_still_be_gone_to(tmp_pa
     agent.conversation.path.clear()
     agent.branches.others = [left]
     async with running(tmp_path, agent) as run:
-        await run.type("/rewind")
+        run.app.prompt.set_text("/rewind")
         await run.pilot.press("enter")
         await run.screen(RewindPicker)
         await run.until(lambda: "forked at the start" in run.shown())
         await run.pilot.press("escape")
-        await run.type("/rewind back")
+        run.app.prompt.set_text("/rewind back")
         await run.pilot.press("enter")
         await run.until(lambda: agent.called("go_back"))
         await run.until(lambda: "/rewind back undoes this." in run.shown())
-        await run.type("/rewind sideways")
+        run.app.prompt.set_text("/rewind sideways")
         await run.pilot.press("enter")
         await run.until(lambda: "Usage: /rewind" in run.shown())
 

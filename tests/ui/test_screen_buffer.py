@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -13,6 +14,8 @@ from tests.support.drawn import NO_WRAP
 from tests.support.every import every
 from tests.support.forms import examples
 from tests.support.screen_model import ScreenModel
+
+pytestmark = pytest.mark.quick
 
 TEXTS = st.sampled_from(["", "a", "bb", "ccc", "dddd", "漢", "\x1b[1me\x1b[0m", "f" * 12, "g" * 12, "h" * 12])
 WIDTH = 14

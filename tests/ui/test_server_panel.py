@@ -34,44 +34,48 @@ async def shown(run: Running, asked: Event) -> None:
     run.clock.now += 1
 
 
-@pytest.mark.parametrize(
-    ("keys", "action", "values"),
-    [
-        (["enter", *"Rome", "enter", "s"], "accept", {"city": "Rome", **GIVEN}),
-        (
-            ["1", *"Rome", "enter", "enter", "backspace", "7", "enter", "s"],
-            "accept",
-            {**GIVEN, "city": "Rome", "days": 7},
-        ),
-        (["s", "enter", *"Rome", "enter", "3", "s"], "accept", {**GIVEN, "city": "Rome", "train": True}),
-        (["1", *"R", "enter", *"ome", "enter", "s"], "accept", {"city": "Rome", **GIVEN}),
-        (["1", *"Rome", "enter", "4", "down", "enter", "s"], "accept", {**GIVEN, "city": "Rome", "seat": "aisle"}),
-        (["1", *"Rome", "enter", "4", "escape", "s"], "accept", {"city": "Rome", **GIVEN}),
-        (
-            ["1", *"Rome", "enter", "5", "space", "down", "space", "b", "s"],
-            "accept",
-            {"city": "Rome", **GIVEN, "meals": ["b", "d"]},
-        ),
-        (["1", *"Rome", "enter", "5", "1", "1", "b", "s"], "accept", {"city": "Rome", **GIVEN}),
-        (["1", *"Rome", "enter", "2", *["backspace"] * 3, "enter", "s"], "accept", {"city": "Rome"} | GIVEN),
-        (["n"], "decline", {}),
-        (["escape"], "cancel", {}),
-        (["1", *"Rome", "escape", "escape"], "cancel", {}),
-    ],
-)
-async def test_a_form_is_filled_in(tmp_path: Path, keys: list[str], action: str, values: dict[str, Any]) -> None:
-    if keys[-4:-1] == ["backspace", "backspace", "enter"]:
-        values = {name: value for name, value in values.items() if name != "days"}
+FILLED: list[tuple[list[str], str, dict[str, Any]]] = [
+    (["enter", *"Rome", "enter", "s"], "accept", {"city": "Rome", **GIVEN}),
+    (
+        ["1", *"Rome", "enter", "enter", "backspace", "7", "enter", "s"],
+        "accept",
+        {**GIVEN, "city": "Rome", "days": 7},
+    ),
+    (["s", "enter", *"Rome", "enter", "3", "s"], "accept", {**GIVEN, "city": "Rome", "train": True}),
+    (["1", *"R", "enter", *"ome", "enter", "s"], "accept", {"city": "Rome", **GIVEN}),
+    (["1", *"Rome", "enter", "4", "down", "enter", "s"], "accept", {**GIVEN, "city": "Rome", "seat": "aisle"}),
+    (["1", *"Rome", "enter", "4", "escape", "s"], "accept", {"city": "Rome", **GIVEN}),
+    (
+        ["1", *"Rome", "enter", "5", "space", "down", "space", "b", "s"],
+        "accept",
+        {"city": "Rome", **GIVEN, "meals": ["b", "d"]},
+    ),
+    (["1", *"Rome", "enter", "5", "1", "1", "b", "s"], "accept", {"city": "Rome", **GIVEN}),
+    (
+        ["1", *"Rome", "enter", "2", *["backspace"] * 3, "enter", "s"],
+        "accept",
+        {"city": "Rome", "train": False, "seat": "window"},
+    ),
+    (["n"], "decline", {}),
+    (["escape"], "cancel", {}),
+    (["1", *"Rome", "escape", "escape"], "cancel", {}),
+]
+
+
+async def test_a_form_is_filled_in(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, form())
-        assert "trips asks for input" in run.shown() and "City *: —" in run.shown()
-        await run.answer(*keys)
-        await run.until(lambda: run.agent.called("answer_server"))
-        (name, said, given), *more = run.agent.called("answer_server")
-        assert (name, said, more) == ("srv_1", action, [])
-        if action == "accept":
-            assert given == values
-        assert run.app.prompt.has_focus
+        for keys, action, values in FILLED:
+            run.agent.calls.clear()
+            run.clock.now += 5
+            await shown(run, form())
+            assert "trips asks for input" in run.shown() and "City *: —" in run.shown()
+            await run.answer(*keys)
+            await run.until(lambda: run.agent.called("answer_server"))
+            (name, said, given), *more = run.agent.called("answer_server")
+            assert (name, said, more) == ("srv_1", action, []), keys
+            if action == "accept":
+                assert given == values, keys
+            await run.until(lambda: run.app.chat.questions.panel is None and run.app.prompt.has_focus)
 
 
 async def test_what_is_missing_or_wrong_is_said_and_nothing_is_sent(tmp_path: Path) -> None:
@@ -87,45 +91,53 @@ async def test_what_is_missing_or_wrong_is_said_and_nothing_is_sent(tmp_path: Pa
         assert not run.agent.called("answer_server")
 
 
-@pytest.mark.parametrize(
-    ("key", "action", "opened", "there"),
-    [("y", "accept", 1, True), ("y", "accept", 1, False), ("o", "accept", 0, True), ("n", "decline", 0, True)],
-)
-async def test_an_address_is_shown_and_opened_only_after_a_yes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, action: str, opened: int, there: bool
-) -> None:
+@pytest.mark.quick
+async def test_an_address_is_shown_and_opened_only_after_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls: list[str] = []
+    found: list[bool] = []
+
+    def open_address(url: str, clicked: bool) -> bool:
+        urls.append(url)
+        return found[-1]
+
+    monkeypatch.setattr(desktop, "open_address", open_address)
     async with running(tmp_path) as run:
-        urls: list[str] = []
+        for key, action, opened, there in (
+            ("y", "accept", 1, True),
+            ("o", "accept", 0, True),
+            ("n", "decline", 0, True),
+            ("y", "accept", 1, False),
+        ):
+            urls.clear()
+            found.append(there)
+            run.agent.calls.clear()
+            run.clock.now += 5
+            await shown(run, PAGE)
+            assert "trips asks you to open an address" in run.shown() and "at pay.example.com" in run.shown()
+            assert PAGE.url in run.shown() and urls == [] and not run.agent.called("answer_server")
+            await run.answer(key)
+            await run.until(lambda: run.agent.called("answer_server"))
+            assert [said for _, said, _ in run.agent.called("answer_server")] == [action], key
+            await run.until(lambda opened=opened: urls == [PAGE.url] * opened)  # type: ignore[misc]
+            await run.until(lambda: run.app.chat.questions.panel is None)
+        await run.until(lambda: f"open this address yourself: {PAGE.url}" in " ".join(run.shown().split()))
 
-        def open_address(url: str, clicked: bool) -> bool:
-            urls.append(url)
-            return there
 
-        monkeypatch.setattr(desktop, "open_address", open_address)
-        await shown(run, PAGE)
-        assert "trips asks you to open an address" in run.shown() and "at pay.example.com" in run.shown()
-        assert PAGE.url in run.shown() and urls == [] and not run.agent.called("answer_server")
-        await run.answer(key)
-        await run.until(lambda: run.agent.called("answer_server"))
-        assert [said for _, said, _ in run.agent.called("answer_server")] == [action]
-        await run.until(lambda: urls == [PAGE.url] * opened)
-        if not there:
-            await run.until(lambda: f"open this address yourself: {PAGE.url}" in " ".join(run.shown().split()))
-
-
-@pytest.mark.parametrize(
-    ("key", "action"), [("y", "accept"), ("enter", "accept"), ("n", "decline"), ("escape", "cancel")]
-)
-async def test_a_call_of_the_model_shows_what_is_sent_and_its_price(tmp_path: Path, key: str, action: str) -> None:
+async def test_a_call_of_the_model_shows_what_is_sent_and_its_price(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
-        await shown(run, SAMPLE)
-        for words in ("trips asks for a model call", "at most $0.01", "user: What is Rome?"):
-            assert words in run.shown()
-        await run.answer(key)
-        await run.until(lambda: run.agent.called("answer_server"))
-        assert [said for _, said, _ in run.agent.called("answer_server")] == [action]
+        for key, action in (("y", "accept"), ("enter", "accept"), ("n", "decline"), ("escape", "cancel")):
+            run.agent.calls.clear()
+            run.clock.now += 5
+            await shown(run, SAMPLE)
+            for words in ("trips asks for a model call", "at most $0.01", "user: What is Rome?"):
+                assert words in run.shown()
+            await run.answer(key)
+            await run.until(lambda: run.agent.called("answer_server"))
+            assert [said for _, said, _ in run.agent.called("answer_server")] == [action], key
+            await run.until(lambda: run.app.chat.questions.panel is None)
 
 
+@pytest.mark.quick
 async def test_a_servers_text_is_only_drawn(tmp_path: Path) -> None:
     fields = (FormField("a", HOSTILE, "choice", HOSTILE, choices=(Choice(HOSTILE, HOSTILE), Choice("b", "B"))),)
     async with running(tmp_path) as run:
@@ -147,15 +159,18 @@ async def test_a_question_that_waits_no_more_goes_away(tmp_path: Path) -> None:
         assert not run.agent.called("answer_server") and run.app.prompt.has_focus
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 16), (40, 10)])
-async def test_rows_and_status_are_to_be_seen_on_every_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_rows_and_status_are_to_be_seen_on_every_screen(tmp_path: Path) -> None:
     asked = ServerAsked(
         "srv_1", "trips", "form", "long line " * 300, tuple(FormField(str(n), "x" * 90) for n in range(30))
     )
-    async with running(tmp_path, size=size) as run:
+    async with running(tmp_path) as run:
         await shown(run, asked)
-        choices = panel(run)._choices
-        assert choices.region.height and choices.region.bottom <= run.app.view.status.region.y
-        await run.pilot.press("up", "up")
-        await run.pilot.pause()
-        assert "Send" in run.shown()
+        for size in ((80, 24), (60, 16), (40, 10)):
+            await run.pilot.resize_terminal(*size)
+            await run.pilot.pause()
+            choices = panel(run)._choices
+            assert choices.region.height and choices.region.bottom <= run.app.view.status.region.y, size
+            await run.pilot.press("up", "up")
+            await run.pilot.pause()
+            assert "Send" in run.shown(), size
+            await run.pilot.press("down", "down")

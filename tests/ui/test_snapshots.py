@@ -17,13 +17,16 @@ from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support import showcase
 from tests.support.app import Clock
 from tests.support.fake_agent import FakeAgent
+from tests.support.forms import one_of
 from tests.support.scenes import stop_the_clock
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.view import Opened
 
-SIZES = [(80, 24), (200, 50)]
-NAMES = ["80x24", "200x50"]
+SMALL = [pytest.param((80, 24), id="80x24")]
+SIZES = [*SMALL, pytest.param((200, 50), id="200x50")]
+IN_TURN = [*SMALL, pytest.param((200, 50), id="200x50", marks=pytest.mark.slow)]
+"""Of what looks alike at both sizes."""
 WAITS = [
     WaitingMessage("w1", "Leave the tests as they are.", "steer"),
     WaitingMessage("w2", "Then write the changelog line.", "queued"),
@@ -83,23 +86,28 @@ def opening(name: Opened, *keys: str, data: str = "") -> Look:
     return look
 
 
-@pytest.mark.parametrize("size", SIZES, ids=NAMES)
 class TestScreens:
+    @pytest.mark.parametrize("size", SIZES)
     def test_start(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path, [])
         agent.conversation.info.title = ""
         agent.conversation.own_records = []
         picture(snap_compare, tmp_path, size, agent=agent)
 
+    @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.quick
     def test_chat(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size)
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_chat_opened(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
             await pilot.press("ctrl+o", "ctrl+t", "ctrl+home")
 
         picture(snap_compare, tmp_path, size, look)
 
+    @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.quick
     def test_permission(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path)
 
@@ -109,6 +117,7 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look, agent)
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_plan(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path)
 
@@ -118,6 +127,7 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look, agent)
 
+    @pytest.mark.parametrize("size", IN_TURN)
     @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
     def test_question(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int], several: bool) -> None:
         agent = showcase.agent(tmp_path)
@@ -128,14 +138,18 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look, agent)
 
+    @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.quick
     def test_context(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("context"))
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_timeline(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path)
         showcase.course(agent)
         picture(snap_compare, tmp_path, size, opening("context"), agent)
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_context_open(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         async def look(app: AgentApp, pilot: Pilot[Any]) -> None:
             await opening("context")(app, pilot)
@@ -146,18 +160,23 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look)
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_compaction_preview(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("compact", data="preview"))
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_help(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("help"))
 
+    @pytest.mark.parametrize("size", SIZES)
     def test_models(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("models"))
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_sessions(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("sessions", "down"))
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_jobs(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         agent = showcase.agent(tmp_path)
         agent.background.known = showcase.background()
@@ -168,6 +187,7 @@ class TestScreens:
 
         picture(snap_compare, tmp_path, size, look, agent)
 
+    @pytest.mark.parametrize("size", IN_TURN)
     def test_themes(self, snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
         picture(snap_compare, tmp_path, size, opening("themes"))
 
@@ -189,7 +209,7 @@ def test_queue(snap_compare: Any, tmp_path: Path, kind: str, dialog: bool) -> No
     picture(snap_compare, tmp_path, (80, 24), look, agent)
 
 
-@pytest.mark.parametrize("theme", ["agent-light", "ansi", "high-contrast", "nord", "solarized-dark"])
+@pytest.mark.parametrize("theme", one_of(["agent-light", "high-contrast", "nord", "ansi", "solarized-dark"], every=3))
 def test_theme(snap_compare: Any, tmp_path: Path, theme: str) -> None:
     picture(snap_compare, tmp_path, (100, 40), theme=theme)
 

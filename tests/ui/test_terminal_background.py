@@ -84,9 +84,8 @@ def test_the_terminal_is_believed(
         assert terminal.wait_for_end() == 0
 
 
-@pytest.mark.parametrize(
-    ("answer", "label"), one_of([(LIGHT_ANSWERS[0], b"35;49m DEMO"), (DARK_ANSWER, b"33;49m DEMO")])
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("answer", "label"), [(LIGHT_ANSWERS[0], b"35;49m DEMO"), (DARK_ANSWER, b"33;49m DEMO")])
 def test_so_it_is_with_16_colours(tmp_path: Path, answer: str, label: bytes) -> None:
     environment = {"AGENT_TUI_HOME": str(tmp_path), "TERM": "xterm-16color", "COLORTERM": "", "COLORFGBG": ""}
     with in_terminal(tmp_path, environment) as terminal:

@@ -30,6 +30,8 @@ from tests.support.app import Clock
 from tests.support.every import every
 from tests.support.forms import examples
 
+pytestmark = pytest.mark.quick
+
 START, END = b"\x1b[200~", b"\x1b[201~"
 
 

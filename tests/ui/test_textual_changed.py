@@ -90,7 +90,7 @@ async def test_as_it_is_installed_nothing_fails(
     assert warnings(caplog) == []
 
 
-@pytest.mark.parametrize("broken", one_of([(each,) for each in some(DRAWING, 2)], every=3), ids=IDS.__getitem__)
+@pytest.mark.parametrize("broken", one_of([(each,) for each in some(DRAWING, 2)]), ids=IDS.__getitem__)
 async def test_a_private_name_fails_when_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, broken: PrivateName
 ) -> None:
@@ -127,6 +127,7 @@ def fail_after(monkeypatch: pytest.MonkeyPatch, frames: int) -> None:
     monkeypatch.setattr(module.FrameCompositor, "parts", fails)
 
 
+@pytest.mark.slow
 async def test_the_whole_program_says_so_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the demo model, asked by keys, and its ``/doctor``."""
     fail_after(monkeypatch, 3)

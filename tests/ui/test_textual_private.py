@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from textual.app import App
 from textual.containers import Vertical
 from textual.drivers.linux_driver import LinuxDriver
@@ -19,6 +20,8 @@ from textual.widgets import Input, Static, TextArea
 
 from agent_tui.ui import textual_private
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 SEAM = Path(textual_private.__file__).parent
 UI = SEAM.parent

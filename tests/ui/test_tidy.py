@@ -69,6 +69,7 @@ async def test_what_is_ticked_is_dropped_and_comes_back(home: Home) -> None:
         await opened(chat)
 
 
+@pytest.mark.slow
 async def test_escape_changes_nothing_and_later_waits(home: Home) -> None:
     read_three_times(home)
     async with home.chat() as chat:

@@ -10,6 +10,8 @@ from agent_tui.models.messages import INTERRUPTED_RESULT, Metadata, ToolResultPa
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.transcript.tools import ToolBlock
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("display", "expected"),

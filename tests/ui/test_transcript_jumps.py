@@ -134,6 +134,7 @@ async def test_a_walk_over_everything_would_be_seen(walk: Callable[[Any], object
 
 
 @given(st.lists(st.integers(0, 4), max_size=40), st.lists(st.tuples(st.integers(0, 50), st.integers(0, 6))))
+@pytest.mark.quick
 def test_heights_are_what_summing_them_gives(rows: list[int], changes: list[tuple[int, int]]) -> None:
     heights, known = Heights(rows), list(rows)
     for index, height in changes:

@@ -11,6 +11,8 @@ from agent_tui.models.messages import ReasoningPart, user_message
 from agent_tui.ui.transcript import Transcript
 from tests.support.transcripts import Holder, answer, body, screen
 
+pytestmark = pytest.mark.quick
+
 
 async def drawn(source: str, width: int = 60, height: int = 60) -> list[str]:
     app = Holder()

@@ -27,6 +27,7 @@ from agent_tui.ui.transcript.messages import ScreenAsked
 from tests.support.transcripts import Holder, answer, body, chat, screen
 
 
+@pytest.mark.quick
 async def test_opens_at_the_end_and_follows_it() -> None:
     app = Holder()
     async with app.run_test(size=(60, 20)) as pilot:
@@ -84,6 +85,7 @@ async def test_every_line_is_met_once_scrolling_down_from_the_top() -> None:
         assert t.follow
 
 
+@pytest.mark.quick
 async def test_new_content_below_does_not_move_the_view() -> None:
     app = Holder()
     async with app.run_test(size=(60, 20)) as pilot:
@@ -122,6 +124,7 @@ async def test_a_resize_keeps_the_place() -> None:
         assert screen(t)[0] == top
 
 
+@pytest.mark.quick
 async def test_reasoning_is_closed_until_it_is_opened() -> None:
     app = Holder()
     async with app.run_test(size=(60, 20)) as pilot:
@@ -171,6 +174,7 @@ TOOL_CALLS = [
 ]
 
 
+@pytest.mark.quick
 async def test_tool_calls_are_one_line_that_opens() -> None:
     app = Holder(tool_output="line")
     async with app.run_test(size=(60, 30)) as pilot:
@@ -247,6 +251,7 @@ async def test_folding_holds_the_head_of_what_is_read() -> None:
         assert "Thought" in "".join(screen(t)[:2])
 
 
+@pytest.mark.quick
 async def test_jumps_between_user_messages() -> None:
     app = Holder()
     async with app.run_test(size=(60, 20)) as pilot:
@@ -263,6 +268,7 @@ async def test_jumps_between_user_messages() -> None:
         assert not t.jump_user(-1)
 
 
+@pytest.mark.quick
 async def test_compactions_stand_where_they_happened_and_open() -> None:
     app = Holder()
     async with app.run_test(size=(70, 30)) as pilot:

@@ -13,7 +13,10 @@ from agent_tui.models.messages import Message, ReasoningPart, SearchPart, TextPa
 from agent_tui.models.requests import Delta
 from agent_tui.ui.markdown.splitter import Splitter
 from tests.support.every import every
+from tests.support.forms import examples
 from tests.support.transcripts import Holder, answer, body, screen
+
+pytestmark = pytest.mark.quick
 
 TEXTS = {
     "mixed": "# T\n\npara **b**\nmore\n\n- a\n- b\n  - c\n\n  loose\n- d\n\n1. x\n1. y\n\n"
@@ -58,31 +61,30 @@ _LINES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 1_000), deadline=None)
 @given(st.lists(_LINES, max_size=14), st.lists(st.integers(0, 120), max_size=6))
 def test_any_lines_in_any_pieces(lines: list[str], cuts: list[int]) -> None:
     text = "\n".join(lines)
     assert chunks(text, cuts) == chunks(text, [])
 
 
-@pytest.mark.parametrize("name", TEXTS)
-async def test_streamed_looks_like_loaded(name: str) -> None:
-    text = TEXTS[name]
-    streamed, loaded = Holder(), Holder()
-    async with streamed.run_test(size=(60, 50)) as pilot:
-        transcript = streamed.transcript
-        transcript.begin_answer(Message("m1", "assistant", status="streaming"))
-        for n, at in enumerate(range(0, len(text), max(1, len(text) // 40))):
-            transcript.apply_delta("m1", Delta(0, "text", text[at : at + max(1, len(text) // 40)]))
-            if n % 5 == 0:
-                transcript._frame()
-        transcript.end_answer(answer(text))
-        await pilot.pause()
-        shown = screen(transcript)
-    async with loaded.run_test(size=(60, 50)) as pilot:
-        loaded.transcript.load([answer(text)])
-        await pilot.pause()
-        assert screen(loaded.transcript) == shown
+async def test_streamed_looks_like_loaded() -> None:
+    app = Holder()
+    async with app.run_test(size=(60, 50)) as pilot:
+        transcript = app.transcript
+        for name, text in TEXTS.items():
+            transcript.clear()
+            transcript.begin_answer(Message("m1", "assistant", status="streaming"))
+            for n, at in enumerate(range(0, len(text), max(1, len(text) // 40))):
+                transcript.apply_delta("m1", Delta(0, "text", text[at : at + max(1, len(text) // 40)]))
+                if n % 5 == 0:
+                    transcript._frame()
+            transcript.end_answer(answer(text))
+            await pilot.pause()
+            shown = screen(transcript)
+            transcript.load([answer(text)])
+            await pilot.pause()
+            assert screen(transcript) == shown, name
 
 
 async def test_all_parts_stream() -> None:

@@ -18,6 +18,8 @@ from agent_tui.ui.markdown.flows import code_flows
 from tests.support.app import Clock
 from tests.support.transcripts import Holder, answer, body
 
+pytestmark = pytest.mark.quick
+
 PASTE = "\n".join(f"line {n}" for n in range(120))
 
 
