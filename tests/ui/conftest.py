@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +18,6 @@ SOON = 0.02
 waited for."""
 IN_VAIN = 10
 """After so many waits in a row that found nothing to wait for, what is waited for is another process."""
-
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A slow form of a quick test is none."""
-    if config.option.markexpr == "quick":
-        out = [item for item in items if item.get_closest_marker("slow") and item.path.is_relative_to(HERE)]
-        config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if item not in out]
 
 
 class Quiet:
