@@ -8,10 +8,12 @@ import pytest
 from agent_tui.engine.agent import Agent
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.cached_models import KEPT
-from tests.support.cached_runs import CachedRun, scratch
+from tests.support.cached_runs import CachedRun
+from tests.support.true_runs import scratch
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+SHORT = {3: "taken out", 4: "put back", 5: "taken out", 6: "edit undone"}
 PLAN = {
     4: "taken out",
     6: "put back",
@@ -32,15 +34,17 @@ class EditedRun(CachedRun):
         self.agent = agent
         usage = agent.context.usage()
         assert sum(row.tokens for row in usage.rows) == usage.total
-        if self.plan.get(self._turn) in ("taken out", "put back", "edit undone") and self._turn < 10:
+        if self.plan.get(self.turn) in ("taken out", "put back", "edit undone") and self.turn < 10:
             assert usage.anchor_step is not None and usage.basis != "estimated"
 
 
-@pytest.mark.parametrize("name", [n if n == "anthropic" else pytest.param(n, marks=pytest.mark.slow) for n in KEPT])
-async def test_an_edit_costs_and_frees_what_was_said(worker: WorkerClient, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "plan"), [("anthropic", SHORT), *(pytest.param(name, PLAN, marks=pytest.mark.slow) for name in KEPT)]
+)
+async def test_an_edit_costs_and_frees_what_was_said(worker: WorkerClient, name: str, plan: dict[int, str]) -> None:
     with scratch() as folder:
-        run = EditedRun(name, 60_000, PLAN, worker, folder)
-        outcome = await run.go(13)
+        run = EditedRun(name, 60_000, plan, worker, folder)
+        outcome = await run.go(max(plan) + 1)
     assert outcome.wrong == []
     assert outcome.heard >= {"taken out"}
     steps = [s for s in run.agent.conversation.steps if s.kind == "turn" and s.usage is not None]

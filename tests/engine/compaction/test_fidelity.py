@@ -15,17 +15,20 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest.mark.parametrize(
-    "summariser",
+    ("summariser", "rounds"),
     [
-        "injected",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in some(floor.SUMMARISERS, 4) if name != "injected"),
+        ("injected", 2),
+        *(
+            pytest.param(name, len(floor.ROUNDS), marks=pytest.mark.slow)
+            for name in ("injected", *some(floor.SUMMARISERS, 4))
+        ),
     ],
 )
 async def test_what_the_user_said_survives_any_summariser(
-    worker: WorkerClient, tmp_path: Path, summariser: str
+    worker: WorkerClient, tmp_path: Path, summariser: str, rounds: int
 ) -> None:
-    """After every compaction of five in a row, and taken back one by one they bring every byte back."""
-    found = await FloorRun(summariser, worker, tmp_path).go()
+    """After every compaction of several in a row, and taken back one by one they bring every byte back."""
+    found = await FloorRun(summariser, worker, tmp_path, rounds).go()
     for standing in found.after:
         assert [fact for fact in standing.gone if fact.kind in ("rule", "typed", "plan")] == []
     assert found.same == [True] * found.made

@@ -20,7 +20,8 @@ from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.engine import edit_targets
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import SummaryPart
-from tests.engine.compaction.test_native import BOTH, conversation_of, next_turn
+from agent_tui.providers.worker.client import WorkerClient
+from tests.engine.compaction.test_native import conversation_of, next_turn
 from tests.engine.compaction.test_native import talked as talked_natively
 from tests.engine.session.test_edits import body, sent
 from tests.engine.session.test_edits_fold import talk, world
@@ -112,22 +113,26 @@ async def test_a_fold_after_a_switch_is_written_by_the_model_in_front(tmp_path: 
         assert body(agent).startswith(before[:-1])
 
 
-@BOTH
-async def test_a_fold_over_a_summary_of_the_provider_leaves_one_that_all_can_read(tmp_path: Path, maker: str) -> None:
-    async with talked_natively(tmp_path, maker) as (agent, _, server):
+@pytest.mark.parametrize("maker", ["OpenAI", pytest.param("Anthropic", marks=pytest.mark.slow)])
+async def test_a_fold_over_a_summary_of_the_provider_leaves_one_that_all_can_read(
+    keys: None, forked_worker: None, tmp_path: Path, maker: str
+) -> None:
+    client = WorkerClient()
+    async with talked_natively(client, tmp_path, maker) as (agent, _, run):
         await agent.compaction.now()
-        await next_turn(agent, server)
+        await next_turn(agent, run)
         before, view = body(agent), agent.conversation.view()
         assert isinstance(view[0].message.parts[0], SummaryPart)
         line = await agent.edits.fold(view[0].message.id, view[-1].message.id)
         assert line.startswith("Folded "), line
         assert_valid(agent.conversation.view())
-        after = await next_turn(agent, server)
+        after = await next_turn(agent, run)
         said = json.dumps(conversation_of(after))
         assert "encrypted_content" not in said and '"compaction"' not in said
         await agent.edits.undo()
         assert body(agent).startswith(before[:-1])
-        assert "made_in" in str(conversation_of(await next_turn(agent, server))[0]), "its maker has it again"
+        assert "made_in" in str(conversation_of(await next_turn(agent, run))[0]), "its maker has it again"
+    await client.close()
 
 
 async def test_many_ids_are_looked_up_once(tmp_path: Path) -> None:
