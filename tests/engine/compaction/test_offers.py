@@ -213,9 +213,9 @@ class Table:
             patch.stop()
 
 
-async def talk(agent: Any, turns: int = 10) -> None:
+async def talk(agent: Any, turns: int = 5) -> None:
     for number in range(turns):
-        agent.turns.submit(f"{number}: " + "We speak of many things at length here. " * 600)
+        agent.turns.submit(f"{number}: " + "We speak of many things at length here. " * 1_200)
         await agent.turns.join()
     await agent.events.settled()
 
@@ -284,9 +284,9 @@ async def test_in_ask_only_what_was_taken_up_is_spent_whatever_happens(tmp_path:
     rng, taken = random.Random(seed), 0
     with Table(tmp_path, "ask") as table:
         async with running(table.between_two()) as (agent, seen):
-            await talk(agent, 8)
+            await talk(agent, 4)
             acts = ["turn", *["time"] * 4, *["switch"] * 2, *["accept"] * 4, *["undo"] * 2]
-            for act in ["time", "accept", *rng.choices(acts, k=16)]:
+            for act in ["time", "accept", *rng.choices(acts, k=10)]:
                 spent, stands = calls_for_summaries(agent), bool(offered(seen)) and bool(offered(seen)[-1])
                 match act:
                     case "turn":
@@ -333,7 +333,7 @@ async def test_why_shows_the_inequality_that_holds(tmp_path: Path) -> None:
             await talk(agent)
             table.clock.moved = 400.0
             why = await agent.compaction.worth()
-            assert "Compacting now: summary ~$" in why and "Going on: next 8 turns of 1 call" in why
+            assert "Compacting now: summary ~$" in why and "Going on: next 4 turns of 1 call" in why
             assert "the first of them uncached" in why
             sums = [line.rpartition("~$")[2] for line in why.splitlines()[:2]]
             assert why.splitlines()[2].startswith(f"~${sums[0]}") and f"~${sums[1]}:" in why.splitlines()[2]
