@@ -133,7 +133,7 @@ async def figures(agent: Agent) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("seed", one_of(range(6), every=3))
+@pytest.mark.parametrize("seed", one_of(range(6)))
 async def test_screen_json_shell_and_export_name_one_figure_whatever_was_called(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
     kinds = dice.choices((step("Fine."), SILENT, FAILS, REFUSED, delegate() + step("Found.") + step("Done.")), k=5)
@@ -331,7 +331,7 @@ async def test_a_run_s_budget_is_of_what_was_called_since_it_began(tmp_path: Pat
         assert next(line for line in agent.budget.lines() if line.name == "run").spent == run.spent
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", one_of(range(3)))
 async def test_a_run_s_budget_is_of_all_sessions_that_it_goes_through(seed: int, tmp_path: Path) -> None:
     """Forks, new sessions, others and back again: the run spent what its turns cost, and ends at its budget."""
     dice, spent = random.Random(seed), NO_COST

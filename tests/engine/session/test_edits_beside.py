@@ -64,7 +64,7 @@ async def test_a_second_window_shows_what_was_sent_and_edits_nothing(tmp_path: P
             ("fold", "storing", False),
             ("fold", "stored", True),
         ],
-        every=4,
+        every=5,
     ),
 )
 async def test_killed_in_an_edit_it_is_done_or_it_is_not(tmp_path: Path, edit: str, moment: str, done: bool) -> None:
@@ -113,12 +113,12 @@ async def test_a_fold_after_a_switch_is_written_by_the_model_in_front(tmp_path: 
         assert body(agent).startswith(before[:-1])
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("maker", ["OpenAI", pytest.param("Anthropic", marks=pytest.mark.slow)])
 async def test_a_fold_over_a_summary_of_the_provider_leaves_one_that_all_can_read(
-    keys: None, forked_worker: None, tmp_path: Path, maker: str
+    worker: WorkerClient, tmp_path: Path, maker: str
 ) -> None:
-    client = WorkerClient()
-    async with talked_natively(client, tmp_path, maker) as (agent, _, run):
+    async with talked_natively(worker, tmp_path, maker) as (agent, _, run):
         await agent.compaction.now()
         await next_turn(agent, run)
         before, view = body(agent), agent.conversation.view()
@@ -132,7 +132,6 @@ async def test_a_fold_over_a_summary_of_the_provider_leaves_one_that_all_can_rea
         await agent.edits.undo()
         assert body(agent).startswith(before[:-1])
         assert "made_in" in str(conversation_of(await next_turn(agent, run))[0]), "its maker has it again"
-    await client.close()
 
 
 async def test_many_ids_are_looked_up_once(tmp_path: Path) -> None:
