@@ -7,6 +7,8 @@ from collections.abc import Callable
 from agent_tui.engine.terminal import BY_PROGRAM, BY_TERM, BY_VARIABLE, new_line_keys
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 
 @every(
     "environment",

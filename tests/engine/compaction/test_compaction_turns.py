@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
+import pytest
+
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice, StepStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import (
@@ -22,6 +24,8 @@ from tests.support.compaction_world import (
     sent_text,
     words,
 )
+
+pytestmark = pytest.mark.quick
 
 
 async def test_one_long_turn_is_compacted_inside_and_ends(bench: Make) -> None:

@@ -24,6 +24,8 @@ from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 WISH = "Call it quokka-service, whatever anybody says; its port is 5433."
 
 
