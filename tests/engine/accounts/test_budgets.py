@@ -190,6 +190,7 @@ def looks(times: int) -> str:
     return "".join(step(list={"path": ".", "depth": number + 1}) for number in range(times))
 
 
+@pytest.mark.quick
 async def test_a_turn_stops_before_the_call_that_would_break_its_budget_and_another_has_its_own(
     tmp_path: Path,
 ) -> None:
@@ -291,6 +292,7 @@ async def test_a_subagent_stops_at_its_session_s_budget(tmp_path: Path) -> None:
         assert answer.is_error and "Stopped at budget.session_usd = $0.0300" in answer.text
 
 
+@pytest.mark.quick
 async def test_a_summary_is_not_paid_for_beyond_the_budget(tmp_path: Path) -> None:
     async with opened(tmp_path, SUMMARY) as (agent, seen):
         for number in range(4):

@@ -170,6 +170,7 @@ async def test_without_automatic_compaction_nothing_compacts(tmp_path: Path) -> 
         assert not agent.context.usage().would_compact
 
 
+@pytest.mark.quick
 async def test_esc_cancels_a_compaction_and_the_turn_goes_on(tmp_path: Path) -> None:
     async with opened(tmp_path, HANGS) as (agent, seen):
         await fill(agent, seen)

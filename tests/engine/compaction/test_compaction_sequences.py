@@ -104,11 +104,11 @@ class Sequence:
         return message
 
     def turn(self, size: int) -> None:
-        self.append("user", [TextPart(f"question {len(self.seen)} " + words(size // 4))])
+        self.add("user", [TextPart(f"question {len(self.seen)} " + words(size // 4))])
         self.answer([TextPart(words(size))])
 
     def tools(self, size: int, calls: int, answered: int) -> None:
-        self.append("user", [TextPart("use tools")])
+        self.add("user", [TextPart("use tools")])
         parts: list[Part] = [
             ToolCallPart(new_id("call"), "read", json.dumps({"path": f"f{i}.py"})) for i in range(calls)
         ]

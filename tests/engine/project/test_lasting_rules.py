@@ -143,6 +143,7 @@ async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path
     await each_half(check)
 
 
+@pytest.mark.quick
 async def test_once_adds_nothing(tmp_path: Path) -> None:
     saved: list[str] = []
     permissions = permissions_of(make_project(tmp_path), PermissionsConfig("ask"), save=saved.append)
@@ -153,6 +154,7 @@ async def test_once_adds_nothing(tmp_path: Path) -> None:
     assert asked[0].reason.startswith("runs touch; runs rm")
 
 
+@pytest.mark.quick
 async def test_rules_for_all_of_it_are_stored_together_and_only_where_it_is_said(tmp_path: Path) -> None:
     saved: list[str] = []
     permissions = permissions_of(make_project(tmp_path), PermissionsConfig("ask"), save=saved.append)
@@ -167,6 +169,7 @@ async def test_rules_for_all_of_it_are_stored_together_and_only_where_it_is_said
     assert saved == list(project.rules)
 
 
+@pytest.mark.quick
 async def test_rules_that_were_not_offered_are_refused_and_the_question_stays(tmp_path: Path) -> None:
     refusals: list[str] = []
 
@@ -181,6 +184,7 @@ async def test_rules_that_were_not_offered_are_refused_and_the_question_stays(tm
     assert not (await judged(desk, HALVES[0])).allowed and len(refusals) == 3
 
 
+@pytest.mark.quick
 async def test_a_rule_that_came_meanwhile_counts_more_than_the_answer(tmp_path: Path) -> None:
     permissions = standing(make_project(tmp_path))
 
@@ -209,6 +213,7 @@ STOPPED = [
 
 
 @pytest.mark.parametrize(("stopped", "session"), STOPPED)
+@pytest.mark.quick
 async def test_what_was_stopped_is_opened_as_one_or_once(tmp_path: Path, stopped: Stopped, session: list[str]) -> None:
     permissions = permissions_of(
         make_project(tmp_path), PermissionsConfig("ask"), holds=lambda domain: True, tells_hosts_apart=lambda: True
@@ -254,6 +259,7 @@ async def test_registries_are_offered_for_the_session(
 
 
 @pytest.mark.parametrize("tool", one_of(["fetch", "edit"], every=1))
+@pytest.mark.quick
 async def test_one_call_of_another_tool_is_once_too(tmp_path: Path, tool: str) -> None:
     root = make_project(tmp_path)
     permissions = standing(root)

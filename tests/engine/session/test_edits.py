@@ -52,6 +52,7 @@ def words(agent: Agent) -> str:
 
 
 @pytest.mark.asyncio
+@pytest.mark.quick
 async def test_a_call_goes_with_its_results_and_comes_back_byte_for_byte(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
         await say(agent, "read notes.txt")
@@ -150,6 +151,7 @@ async def test_an_attachment_goes_without_its_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.quick
 async def test_what_waits_is_taken_back_one_by_one(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
         for text in ("one", "two", "three"):

@@ -216,6 +216,7 @@ async def test_what_was_ended_or_goes_on_never_runs_again(
             assert "timed out" in results(agent)[0].text and runs(made) == 1
 
 
+@pytest.mark.quick
 async def test_an_interrupt_at_the_question_keeps_what_was_said(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:

@@ -67,6 +67,7 @@ WRITES = step(write={"path": "new.txt", "content": "hello\n"}) + step("done")
 RUNS = step(bash={"command": "echo one > ran.txt"}) + step("done")
 
 
+@pytest.mark.quick
 async def test_a_hook_blocks_a_call_and_the_model_is_told_why(tmp_path: Path) -> None:
     blocks = hook("PreToolUse", "cat >> told; echo 'not this file' >&2; exit 2", "Write")
     async with running(agent_parts(tmp_path, blocks, script=WRITES)) as (agent, _):
