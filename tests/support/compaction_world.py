@@ -154,6 +154,7 @@ class World(Conversation):
         self.model, self.accounts = model or FakeModel(), accounts
         self.messages: dict[str, Message] = {}
         self.now = 1_000.0
+        self.pinned: tuple[str, ...] = ()
 
     def clock(self) -> float:
         self.now += 1
@@ -215,7 +216,7 @@ class World(Conversation):
 
     def inputs(self, **_: object) -> ContextInputs:
         known = self.info, self.view(), self.steps, self.records, self.fixed, self.policy
-        return ContextInputs(*known, fixed_fingerprint=self.fixed_fingerprint)
+        return ContextInputs(*known, fixed_fingerprint=self.fixed_fingerprint, pinned=self.pinned)
 
     def usage(self, accounts: Incremental | None = None, **options: object) -> ContextUsage:
         return super().usage(accounts or self.accounts, **options)

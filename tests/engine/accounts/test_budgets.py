@@ -36,6 +36,7 @@ from agent_tui.text.numbers import money
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.forms import one_of
 from tests.support.scripts import step
+from tests.support.waiting import PATIENCE
 
 MODELS: dict[str, dict[str, float]] = {
     "paid": {"input": 3.0, "output": 15.0, "cache_read": 0.3},
@@ -372,7 +373,7 @@ async def test_a_higher_limit_lets_a_call_go_on_that_waits(tmp_path: Path) -> No
         await asyncio.sleep(0)
         assert not waiting.done()
         agent.budget.set("session", begun.step.held_usd + 0.03)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert await waiting is None
         agent.turns.interrupt()
         await agent.turns.join()
@@ -390,7 +391,7 @@ async def test_a_subagent_of_another_one_waits_for_what_that_one_holds_back(tmp_
         assert not waiting.done()
         beside.status, beside.cost_usd = "complete", 0.6
         below.gave_back()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert "agent.subagent_usd" in (await waiting or "")
 
 
@@ -399,7 +400,7 @@ async def test_a_turn_does_not_wait_for_a_call_of_the_one_before(tmp_path: Path)
         agent.conversation.steps.append(Step("s", "subagent", "m", "p", "a", "m", most_usd=0.9))
         agent.budget.begin_turn(anew=True)
         call = ExpectedCall(0.5, 1, 0, 1, cold_usd=0.5)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert "budget.turn_usd" in (await agent.budget.room_for(call, "a call") or "")
 
 
@@ -413,6 +414,17 @@ async def test_an_answer_without_end_gets_one_so_that_others_can_be_asked_for_be
         agent.budget.set("session", 1.0205)
         room, line = agent.budget.longest(call, None)
         assert room == 1_000 and line is not None and line.name == "session"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(("turn", "session"), [(1_000.0, 1.0205), (1.0205, 1_000.0)])
+async def test_of_several_budgets_the_tightest_says_how_long_an_answer_may_be(
+    tmp_path: Path, turn: float, session: float
+) -> None:
+    call = ExpectedCall(0.02, 1, 0, 1, cold_usd=0.02, rate=0.001)
+    async with opened(tmp_path, turn_usd=turn, session_usd=session) as (agent, _):
+        room, line = agent.budget.longest(call, None)
+        assert room == 1_000 and line is not None and line.name == ("turn" if turn < session else "session")
 
 
 async def test_a_report_that_cannot_be_judged_holds_nothing_for_ever(

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("summariser", "rounds"),
     [
-        ("injected", 2),
+        ("injected", 1),
         *(
             pytest.param(name, len(floor.ROUNDS), marks=pytest.mark.slow)
             for name in ("injected", *some(floor.SUMMARISERS, 4))

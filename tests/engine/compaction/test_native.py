@@ -431,7 +431,8 @@ async def test_a_focus_and_what_was_cancelled_or_is_refused_leave_a_summary_as_t
         assert agent.conversation.steps[-1].status == "complete"
 
 
-@pytest.mark.parametrize("maker", ["Anthropic", pytest.param("OpenAI", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("maker", list(MODELS))
 async def test_at_the_limit_what_was_prepared_beside_the_turn_is_its_own_too(
     worker: WorkerClient, tmp_path: Path, maker: str
 ) -> None:

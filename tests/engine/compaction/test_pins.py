@@ -248,8 +248,7 @@ def test_what_was_pasted_is_nobodys_rule() -> None:
 
 def pinned_world(*ids: str, window: int = 16_384) -> World:
     world = World(model_info(window))
-    inputs = world.inputs
-    world.inputs = lambda: replace(inputs(), pinned=ids)  # type: ignore[method-assign]
+    world.pinned = ids
     return world
 
 
