@@ -29,7 +29,6 @@ from tests.support.agents import TokenCounter, parts_for, running, say
 from tests.support.cli import REPOSITORY
 from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
-from tests.support.forms import one_of
 from tests.support.scripts import step
 
 CHILD = REPOSITORY / "tests" / "support" / "edit_child.py"
@@ -54,18 +53,16 @@ async def test_a_second_window_shows_what_was_sent_and_edits_nothing(tmp_path: P
         assert body(agent) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edit", "moment", "done"),
-    one_of(
-        [
-            ("drop", "storing", False),
-            ("drop", "stored", True),
-            ("fold", "asked", False),
-            ("fold", "storing", False),
-            ("fold", "stored", True),
-        ],
-        every=5,
-    ),
+    [
+        ("drop", "storing", False),
+        ("drop", "stored", True),
+        ("fold", "asked", False),
+        ("fold", "storing", False),
+        ("fold", "stored", True),
+    ],
 )
 async def test_killed_in_an_edit_it_is_done_or_it_is_not(tmp_path: Path, edit: str, moment: str, done: bool) -> None:
     (tmp_path / "p").mkdir()
