@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.words import Stopped
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.tool_context import make_project, permissions_of
 
@@ -88,60 +88,41 @@ def standing(root: Path, mode: PermissionMode = "ask", held: bool = False, **mor
     return permissions_of(root, config, holds=lambda domain: held or domain == "free", save=lambda rule: None)
 
 
-async def each_half(check: Callable[[str], Awaitable[None]], commands: Sequence[str] = HALVES) -> None:
-    """Tries every command; tells all that are wrong."""
-    wrong = []
-    for command in commands:
-        try:
-            await check(command)
-        except AssertionError as error:
-            wrong.append(f"{command!r}: {error}")
-    assert wrong == []
-
-
 @pytest.mark.parametrize("held", [False, True])
-async def test_a_rule_for_one_half_asks_about_the_other(tmp_path: Path, held: bool) -> None:
+@every("command", HALVES)
+async def test_a_rule_for_one_half_asks_about_the_other(tmp_path: Path, held: bool, command: str) -> None:
+    permissions = standing(make_project(tmp_path), held=held, allow=["bash(touch *)", "bash(mkdir *)"])
+    desk, asked = desk_of(permissions, refuse)
+    found = await judged(desk, command)
+    if found.allowed:
+        assert held and found.domain == "look" and found.again is not None, "it may look, and asks when that stops it"
+        return
+    assert len(asked) == 1
+    for offer in asked[0].offers:
+        assert permissions.after(offer).decide("bash", Intent("command", command, command=command)).action == "allow"
+    others = [rule for offer in asked[0].offers for rule in offer.rules if not rule.startswith(("bash(sh", "bash(ev"))]
+    assert not any("touch" in rule for rule in others)
+
+
+@pytest.mark.parametrize("held", one_of([False, True]))
+@every("command", HALVES)
+async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path, held: bool, command: str) -> None:
     root = make_project(tmp_path)
-
-    async def check(command: str) -> None:
-        permissions = standing(root, held=held, allow=["bash(touch *)", "bash(mkdir *)"])
-        desk, asked = desk_of(permissions, refuse)
-        found = await judged(desk, command)
-        if found.allowed:
-            assert held and found.domain == "look" and found.again is not None, "it may look, and asks when stopped"
-            return
-        assert len(asked) == 1
-        for offer in asked[0].offers:
-            decision = permissions.after(offer).decide("bash", Intent("command", command, command=command))
-            assert decision.action == "allow"
-        rules = [rule for offer in asked[0].offers for rule in offer.rules]
-        assert not any("touch" in rule for rule in rules if not rule.startswith(("bash(sh", "bash(ev")))
-
-    await each_half(check)
-
-
-@pytest.mark.parametrize(("held", "first"), one_of(product((False, True), range(3))))
-async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path, held: bool, first: int) -> None:
-    root = make_project(tmp_path)
-
-    async def check(command: str) -> None:
-        desk, first = desk_of(standing(root, held=held), refuse)
-        await judged(desk, command)
-        for offer in first[0].offers if first else ():
-            assert len(set(offer.rules)) == len(offer.rules)
-            permissions = standing(root, held=held)
-            accepting, asked = desk_of(permissions, partial(accept, offer))
-            assert (await judged(accepting, command)).allowed and len(asked) == 1
-            none, again = desk_of(permissions, refuse)
-            assert (await judged(none, command)).allowed and not again, "the rules hold from now on"
-            for rule in offer.rules if len(offer.rules) > 1 else ():
-                half = standing(root, held=held)
-                half.accept(RuleOffer((rule,), offer.lasts))
-                alone, asked_again = desk_of(half, refuse)
-                found = await judged(alone, command)
-                assert (held and found.domain == "look") if found.allowed else len(asked_again) == 1
-
-    await each_half(check, HALVES[first::3])
+    desk, first = desk_of(standing(root, held=held), refuse)
+    await judged(desk, command)
+    for offer in first[0].offers if first else ():
+        assert len(set(offer.rules)) == len(offer.rules)
+        permissions = standing(root, held=held)
+        accepting, asked = desk_of(permissions, partial(accept, offer))
+        assert (await judged(accepting, command)).allowed and len(asked) == 1
+        none, again = desk_of(permissions, refuse)
+        assert (await judged(none, command)).allowed and not again, "the rules hold from now on"
+        for rule in offer.rules if len(offer.rules) > 1 else ():
+            half = standing(root, held=held)
+            half.accept(RuleOffer((rule,), offer.lasts))
+            alone, asked_again = desk_of(half, refuse)
+            found = await judged(alone, command)
+            assert (held and found.domain == "look") if found.allowed else len(asked_again) == 1
 
 
 @pytest.mark.quick
