@@ -124,9 +124,14 @@ class Outcome:
         return self.spent - self.budget - self.slack
 
 
-def began(seen: Recorder) -> int:
-    """How many calls have begun, and turns ended."""
-    return len(seen.of(StepStarted)) + len(seen.of(TurnEnded))
+async def something_new(seen: Recorder) -> None:
+    """Waits for the next call to begin, or a turn to end."""
+
+    def heard() -> int:
+        return len(seen.of(StepStarted)) + len(seen.of(TurnEnded))
+
+    before = heard()
+    await seen.until(lambda: heard() > before)
 
 
 async def random_run(seed: int, folder: Path) -> Outcome:
@@ -188,8 +193,7 @@ async def random_run(seed: int, folder: Path) -> Outcome:
             if life < lives - 1:
                 # Killed in the middle of a call: what is on the disk then is all that the next process has.
                 agent.turns.submit("And then?")
-                begun = began(seen)
-                await seen.until(lambda seen=seen, begun=begun: began(seen) > begun)
+                await something_new(seen)
                 session = agent.conversation.info.id
                 shutil.copytree(home, folder / "killed")
                 models[-1].die()
