@@ -164,7 +164,7 @@ class TrueRun:
 
 @dataclass(slots=True)
 class LongAnswers(BusyScript):
-    """Calls a tool twice a turn, then says much; from turn ``brief`` on little. The first of ``summaries`` are given to
+    """Calls a tool twice a turn, then says much; in turn ``brief`` little. The first of ``summaries`` are given to
     requests for a summary."""
 
     steps: int = 2
@@ -174,7 +174,7 @@ class LongAnswers(BusyScript):
     def answer(self, question: Question, turn: int, step: int, number: int) -> Answer:
         answer = BusyScript.answer(self, question, turn, step, number)
         if step == self.steps:
-            answer.text = self.words(random.Random(turn), 2_500 if turn < self.brief else 150)
+            answer.text = self.words(random.Random(turn), 150 if turn == self.brief else 2_500)
         return answer
 
     def summary(self, question: Question, call: int) -> Answer | None:

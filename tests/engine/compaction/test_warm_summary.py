@@ -130,7 +130,7 @@ async def test_where_it_does_not_fit_beside_the_conversation_it_is_asked_for_apa
         server = run.server
         runtime = agent.runtime
         assert runtime is not None
-        runtime.info.limits = Limits(agent.context.usage().total + 1_500, None, 16_000, "config")
+        runtime.info.limits = Limits(agent.context.usage().total + 1_100, None, 16_000, "config")
         await agent.compaction.now()
         assert seen.of(CompactionEnded)[-1].outcome == "done"
         assert all(len(server.kept[call.number]["messages"]) == 1 for call in summaries(server))
