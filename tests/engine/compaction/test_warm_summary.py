@@ -36,19 +36,19 @@ class WarmRun(TrueRun):
 
 @asynccontextmanager
 async def talked(
-    worker: WorkerClient, folder: Path, name: str, answers: list[Answer] | None = None, turns: int = TURNS, **model: Any
+    worker: WorkerClient, folder: Path, name: str, answers: list[Answer] | None = None, **model: Any
 ) -> AsyncIterator[tuple[Agent, Recorder, WarmRun]]:
     """An agent that has had some turns with a provider of this dialect, which caches. The first of ``answers`` are
     given to requests for a summary."""
     script = LongAnswers(
-        1, [write_lines(folder / "project")], WINDOW, bad_summaries=False, brief=turns, summaries=answers or []
+        1, [write_lines(folder / "project")], WINDOW, bad_summaries=False, brief=TURNS, summaries=answers or []
     )
     flavour = KEPT[name].flavour
     flavour = replace(flavour, model=replace(flavour.model, max_output=16_000))
     run = WarmRun({"m": flavour}, WINDOW, script, worker, folder, **model)
     try:
         async with run.opened() as (agent, seen):
-            for run.turn in range(1, turns + 1):
+            for run.turn in range(1, TURNS + 1):
                 await run.say(agent, f"[turn {run.turn}] " + Script.words(Random(run.turn), 100))
             await agent.context.ready()
             yield agent, seen, run
@@ -126,11 +126,12 @@ async def test_a_conversation_that_is_no_longer_cached_is_summarised_apart(
 async def test_where_it_does_not_fit_beside_the_conversation_it_is_asked_for_apart(
     worker: WorkerClient, tmp_path: Path
 ) -> None:
-    async with talked(worker, tmp_path, "anthropic", turns=6) as (agent, seen, run):
+    async with talked(worker, tmp_path, "anthropic") as (agent, seen, run):
         server = run.server
         runtime = agent.runtime
         assert runtime is not None
-        runtime.info.limits = Limits(agent.context.usage().total + 1_500, None, 16_000, "config")
+        limits = Limits(agent.context.usage().total + 1_500, None, 16_000, "config")
+        runtime.learn_limits(replace(runtime.info, limits=limits))
         await agent.compaction.now()
         assert seen.of(CompactionEnded)[-1].outcome == "done"
         assert all(len(server.kept[call.number]["messages"]) == 1 for call in summaries(server))
