@@ -137,7 +137,7 @@ def test_user_words_stay_in_their_budget(sizes: list[int], budget: int) -> None:
 
 def presented(world: World, name: str, plan: str, approved: bool = True) -> None:
     """A plan that was handed in, and what became of it."""
-    world.add("assistant", [ToolCallPart(name, PLAN_TOOL, json.dumps({"plan": "as the model wrote it"}))])
+    world.append("assistant", [ToolCallPart(name, PLAN_TOOL, json.dumps({"plan": "as the model wrote it"}))])
     world.results("It is approved. " + "x" * 4_000)
     part = world.path[-1].tool_result
     assert part is not None
@@ -168,7 +168,7 @@ def test_an_approved_plan_is_not_cleared_away() -> None:
     presented(world, "p2", "declined", approved=False)
     approved, declined = (m.id for m in world.path if m.role == "tool")
     for number in range(3):
-        world.add("assistant", [ToolCallPart(f"c{number}", "read", "{}")])
+        world.append("assistant", [ToolCallPart(f"c{number}", "read", "{}")])
         world.results("y" * 4_000)
     view = [SentMessage(m, m.id) for m in world.path]
     cleared = plan_clearing(view, {m.id: 1_000 for m in world.path}, 8_000).cleared
@@ -184,7 +184,7 @@ def test_the_todo_list_stays_as_it_stands() -> None:
             {"text": "test it", "status": "in_progress" if done else "pending"},
             {"text": "ship it", "status": "pending"},
         ]
-        call = world.add("assistant", [ToolCallPart(f"t{done}", "todo", json.dumps({"items": items}))])
+        call = world.append("assistant", [ToolCallPart(f"t{done}", "todo", json.dumps({"items": items}))])
         assert call.tool_calls
         world.results("The list is updated.")
     lines = todo_lines(world.path, 100)
@@ -217,7 +217,7 @@ def test_files_are_listed_with_the_lines_that_were_read() -> None:
         {"path": "d.py", "offset": 5, "limit": 5},
     ):
         name = f"c{len(world.messages)}"
-        world.add("assistant", [ToolCallPart(name, "read", json.dumps(arguments))])
+        world.append("assistant", [ToolCallPart(name, "read", json.dumps(arguments))])
         world.results("text")
     assert file_lines(collect_files(world.path)) == [
         "- c.py (read from line 7)",

@@ -303,7 +303,7 @@ def test_a_users_message_larger_than_the_budget_is_cut_visibly() -> None:
 
 def test_attachments_of_the_user_do_not_disturb() -> None:
     world = World()
-    world.add("user", [AttachmentPart("a.txt", "text/plain", text=words(500), path="a.txt"), TextPart("look")])
+    world.append("user", [AttachmentPart("a.txt", "text/plain", text=words(500), path="a.txt"), TextPart("look")])
     chat(world, 90)
     plan = world.plan()
     assert plan.summary is not None

@@ -25,8 +25,8 @@ FILE = "\n".join(f"{number}\tline {number} of the file" for number in range(1, 1
 def called(world: World, name: str, text: str, error: bool = False, **arguments: object) -> Message:
     """A call and its result, which is returned."""
     number = len(world.messages)
-    world.add("assistant", [ToolCallPart(f"c{number}", name, json.dumps(arguments))])
-    return world.add("tool", [ToolResultPart(f"c{number}", name, text, error)])
+    world.append("assistant", [ToolCallPart(f"c{number}", name, json.dumps(arguments))])
+    return world.append("tool", [ToolResultPart(f"c{number}", name, text, error)])
 
 
 def compacted(world: World, *messages: Message, operation: str = "cmp1") -> CompactionRecord:

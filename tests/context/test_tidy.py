@@ -43,9 +43,9 @@ def called(world: World, name: str, text: str, error: bool = False, **arguments:
 def several(world: World, *calls: tuple[str, str, bool, dict[str, object]]) -> list[Message]:
     """Parallel calls in one answer, and their results."""
     number = len(world.messages)
-    world.add("assistant", [ToolCallPart(f"c{number}-{i}", c[0], json.dumps(c[3])) for i, c in enumerate(calls)])
+    world.append("assistant", [ToolCallPart(f"c{number}-{i}", c[0], json.dumps(c[3])) for i, c in enumerate(calls)])
     return [
-        world.add("tool", [ToolResultPart(f"c{number}-{i}", name, text, error)])
+        world.append("tool", [ToolResultPart(f"c{number}-{i}", name, text, error)])
         for i, (name, text, error, _) in enumerate(calls)
     ]
 
@@ -260,4 +260,6 @@ def test_whatever_was_done_it_proposes_no_more_than_may_go(acts: list[tuple[str,
     assert set(newest.values()).isdisjoint(ids)
     dropped = CompactionRecord("last", "op", "drop", ids, created=world.clock())
     assert_valid(build_view(world.path, [*world.records, dropped], world.summaries))
-    assert found(World(messages=world.messages, head=world.head, records=[*world.records, dropped]), *pinned) == []
+    later = World()
+    later.messages, later.head, later.records = world.messages, world.head, [*world.records, dropped]
+    assert found(later, *pinned) == []

@@ -6,42 +6,28 @@ and why it did not. What the program says of a step has to agree with both.
 
 from __future__ import annotations
 
-import shutil
+import random
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
-from agent_tui.config import (
-    AgentConfig,
-    ContextConfig,
-    McpServer,
-    ModelConfig,
-    PermissionsConfig,
-    Settings,
-    ToolsConfig,
-)
+from agent_tui.config import McpServer, Settings
 from agent_tui.engine import calls as requests
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.extensions import Extensions, Workspace
-from agent_tui.models.events import CompactionEnded, Event, StepEnded, TurnEnded
+from agent_tui.models.events import CompactionEnded, Event, StepEnded
 from agent_tui.models.messages import new_id
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.providers.worker.client import WorkerClient
-from agent_tui.tools.files.access import FileAccess
-from tests.support.agents import parts_for
 from tests.support.cache_outcomes import Outcome, Seen
 from tests.support.cached_models import KEPT, MINUTE, plan_of
-from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.long_runs import make_project
+from tests.support.long_run_figures import Flavour
 from tests.support.true_provider import BusyScript, Exchange, ProjectFile, Script, TrueProvider
 from tests.support.true_provider.cache import LastPrompt, PrefixCache
+from tests.support.true_runs import TrueRun, make_project, scratch
 
 MCP = str(Path(__file__).with_name("mcp_server.py"))
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
@@ -64,10 +50,11 @@ def _script(files: Sequence[ProjectFile], window: int) -> Script:
     return Script(1, files, window, bad_summaries=False, line_tokens=24)
 
 
-class CachedRun:
+class CachedRun(TrueRun):
     """One conversation with one provider, with ``plan`` (turn → what is done before it). ``diagnosed``: the provider is
     asked to compare the requests itself."""
 
+    brings = True
     diagnosed = False
 
     def __init__(
@@ -79,104 +66,49 @@ class CachedRun:
         folder: Path,
         make_script: MakeScript = _script,
     ) -> None:
-        self.kept, self.plan, self.worker, self.folder = KEPT[name], plan, worker, folder
-        self.clock, self.outcome = Clock(), Outcome(self.kept.forgets)
-        files, last = make_project(folder / "project", 1), LastPrompt()
-        self.servers: dict[str, TrueProvider] = {}
-        for key, flavour in (("m", self.kept.flavour), ("n", self.kept.other)):
-            model = replace(flavour.model, window=window, max_output=min(flavour.model.max_output, window))
-            cache = partial(PrefixCache, unit=self.kept.unit, life=self.kept.life, clock=self.clock.time, last=last)
-            self.servers[key] = TrueProvider(flavour.dialect, model, make_script(files, window), cache)
-        self.window, self.key = window, "m"
+        self.kept, self.plan = KEPT[name], plan
+        self.clock, self.outcome, self._last = Clock(), Outcome(self.kept.forgets), LastPrompt()
+        self._done: list[str] = []
         self.disabled: list[str] = []
         self.mcp: dict[str, McpServer] = {}
-        self._session: str | None = None
-        self._done: list[str] = []
-        self._turn = 0
-        self._failed = ""
-        self._broken: Exception | None = None
+        script = make_script(make_project(folder / "project", 1), window)
+        flavours = {"m": self.kept.flavour, "n": self.kept.other}
+        super().__init__(flavours, window, script, worker, folder, cache_diagnostics=self.diagnosed)
 
-    def _make(self) -> Agent:
-        models = {}
-        for key, flavour in (("m", self.kept.flavour), ("n", self.kept.other)):
-            models[key] = ModelConfig(
-                flavour.name,
-                api_base=self.servers[key].url + flavour.path,
-                api_key_env=KEY_VARIABLE,
-                context_window=self.window,
-                api=flavour.api,
-                reasoning_effort="medium",
-                cache_diagnostics=self.diagnosed,
-            )
-        settings = Settings(
-            default_model="m",
-            models=models,
-            context=ContextConfig(exact_counting="off"),
-            tools=ToolsConfig(disabled=self.disabled),
-            mcp=self.mcp,
-            permissions=PermissionsConfig(mode="auto"),
-            agent=AgentConfig(retries=1, timeout=60.0),
-        )
-        provider: Callable[[Any], WorkerClient] = lambda counter: self.worker  # noqa: E731
-        project = self.folder / "project"
-        parts = parts_for(
-            self.folder,
-            project,
-            settings=settings,
-            provider=provider,
-            counter=self.worker,
-            can_ask=False,
-            resume=self._session,
-        )
-        extensions = Extensions(
-            settings, parts.paths, parts.permissions.files, project, parts.trust, home=self.folder / "home"
-        )
-        parts.extensions, parts.extra_tools = extensions, extensions.tools
-        brought = extensions.memory.blocks, extensions.skills.blocks
-        parts.workspace = Workspace(FileAccess([project]), project, (*brought, extensions.mcp.instructions))
-        return Agent(parts)
+    def serve(self, flavour: Flavour) -> TrueProvider:
+        model = replace(flavour.model, window=self.window, max_output=min(flavour.model.max_output, self.window))
+        kept, last = self.kept, self._last
+        cache = partial(PrefixCache, unit=kept.unit, life=kept.life, clock=self.clock.time, last=last)
+        return TrueProvider(flavour.dialect, model, self.script, cache)
+
+    def settings(self) -> Settings:
+        settings = super().settings()
+        settings.tools.disabled, settings.mcp = self.disabled, self.mcp
+        return settings
 
     async def go(self, turns: int) -> Outcome:
         with mock.patch.object(requests, "time", self.clock):
-            agent = await self._open()
+            agent = await self.open()
             try:
-                for self._turn in range(1, turns + 1):
-                    if (what := self.plan.get(self._turn)) is not None:
+                for self.turn in range(1, turns + 1):
+                    if (what := self.plan.get(self.turn)) is not None:
                         agent = await self._do(agent, what)
-                    for server in self.servers.values():
-                        server.turn = self._turn
-                    self._failed = "it never ended"
                     self.about_to_send(agent)
-                    agent.turns.submit(f"[turn {self._turn}] {Script.words(_rng(self._turn), 40)}")
-                    await agent.turns.join()
-                    self._session = agent.conversation.info.id
-                    if self._failed:
-                        raise AssertionError(f"turn {self._turn}: {self._failed}")
+                    words = Script.words(random.Random(f"user/{self.turn}"), 40)
+                    ended = await self.say(agent, f"[turn {self.turn}] {words}")
+                    if ended is None or ended.stop_reason not in ("end", "length"):
+                        raise AssertionError(f"turn {self.turn}: {ended or 'it never ended'}")
             finally:
                 await agent.close()
-                for server in self.servers.values():
-                    server.close()
-        if self._broken is not None:
-            raise self._broken
-        crashes = [crash for server in self.servers.values() for crash in server.truth.crashes]
-        if crashes:
-            raise AssertionError(crashes[0])
+                self.close()
+        self.check()
         return self.outcome
 
     def about_to_send(self, agent: Agent) -> None:
         """Called before each of the user's messages."""
 
-    async def _open(self) -> Agent:
-        agent = self._make()
-        agent.subscribe(self._listen)
-        await agent.start()
-        await agent.context.ready()
-        if agent.parts.extensions is not None:
-            await agent.parts.extensions.ready()
-        return agent
-
     def _edit_memory(self) -> None:
-        (self.folder / "project" / "AGENTS.md").write_text(f"Mind rule {self._turn}. " * 40, "utf-8")
+        (self.project / "AGENTS.md").write_text(f"Mind rule {self.turn}. " * 40, "utf-8")
 
     async def _do(self, agent: Agent, what: str) -> Agent:
         """Does one thing that costs the cache, or that the provider does to it."""
@@ -185,12 +117,12 @@ class CachedRun:
             case "memory":
                 # Alone it would wait, and be told with the next message: a pinned file ends that.
                 self._edit_memory()
-                (self.folder / "project" / "notes.txt").write_text("Tea at five.", "utf-8")
+                (self.project / "notes.txt").write_text("Tea at five.", "utf-8")
                 (agent.context.unpin if agent.context.pinned else agent.context.pin)("notes.txt")
             case "edited":
                 await agent.close()
                 self._edit_memory()
-                agent = await self._open()
+                agent = await self.open()
             case "tool went" | "tool came" | "server came" | "server went":
                 await agent.close()
                 if what.startswith("tool"):
@@ -198,14 +130,14 @@ class CachedRun:
                 else:
                     configured = McpServer(command=sys.executable, args=[MCP])
                     self.mcp = {"github": configured} if what == "server came" else {}
-                agent = await self._open()
+                agent = await self.open()
                 if self.key != "m":
                     await agent.models.switch(self.key)
             case "resumed" | "a day":
                 await agent.close()
                 if what == "a day":
                     self.clock.moved += 24 * 60 * MINUTE
-                agent = await self._open()
+                agent = await self.open()
                 if self.key != "m":
                     await agent.models.switch(self.key)
             case "forked":
@@ -258,21 +190,12 @@ class CachedRun:
         agent.conversation.commit_compaction([record], None, None)
         agent.context.recount()
 
-    def _listen(self, event: Event) -> None:
-        """An error in here would only be logged by the agent."""
-        try:
-            self._see(event)
-        except Exception as error:
-            self._broken = self._broken or error
-
-    def _see(self, event: Event) -> None:
+    def see(self, event: Event) -> None:
         match event:
             case StepEnded(step, _) if step.kind == "turn":
                 self._step(step)
             case CompactionEnded(outcome="done"):
                 self._done.append("compacted")
-            case TurnEnded(stop, failure):
-                self._failed = "" if stop in ("end", "length") else f"{stop} {failure.message if failure else ''}"
             case _:
                 pass
 
@@ -285,7 +208,7 @@ class CachedRun:
         miss = step.miss
         self.outcome.judge(
             Seen(
-                self._turn,
+                self.turn,
                 tuple(self._done),
                 step.expected_read,
                 step.usage.cache_read,
@@ -296,21 +219,6 @@ class CachedRun:
             )
         )
         self._done.clear()
-
-
-def _rng(turn: int) -> Any:
-    import random
-
-    return random.Random(f"user/{turn}")
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="cached-run-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 async def cached_run(

@@ -67,6 +67,23 @@ def codes(seen: Recorder) -> list[str]:
     return [n.code for n in seen.of(Notice)]
 
 
+def shown(seen: Recorder) -> list[str]:
+    """The lines a user reads, on the screen and of a run without one: what a turn failed of only where no line said
+    it."""
+    lines: list[str] = []
+    for event in seen.events:
+        match event:
+            case Notice(_, text, _) | CompactionEnded(_, text, _, False):
+                lines.append(text)
+            case TurnEnded(_, failure, _) if failure is not None and failure.message not in lines:
+                lines.append(failure.message)
+    return lines
+
+
+def times(seen: Recorder, why: str) -> int:
+    return sum(line.count(why) for line in shown(seen))
+
+
 BAD_SUMMARIES = {
     "refused by the provider": ('error = { kind = "auth", message = "No key." }', "No key"),
     "empty": ('text = ""', "empty"),

@@ -8,18 +8,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
-from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, facts_of, undo_target
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.compaction.summary import MODEL_SECTIONS
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import message_text_for_count
-from agent_tui.context.view import active_prune_ids, build_view
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure, FailureKind
-from agent_tui.models.messages import Message, Origin, Part, TextPart, ToolCallPart, ToolResultPart, fingerprint
+from agent_tui.models.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -34,9 +32,10 @@ from agent_tui.models.requests import (
     Target,
     UsageReport,
 )
-from agent_tui.models.steps import CompactionRecord, FixedPart, Step
+from agent_tui.models.steps import FixedPart
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from tests.support.agents import words_only
+from tests.support.contexts import Conversation
 
 TARGET = Target("test", "chat", "test-model", "unknown")
 
@@ -139,53 +138,64 @@ class CharCounter:
         return [words_only(raw(t)) for t in texts]
 
 
-@dataclass
-class World:
+class World(Conversation):
     """One session. ``head`` moves over a tree of messages; nothing is ever removed from it."""
 
-    info: ModelInfo = field(default_factory=model_info)
-    policy: CompactionSettings = field(default_factory=CompactionSettings)
-    messages: dict[str, Message] = field(default_factory=dict)
-    head: str | None = None
-    records: list[CompactionRecord] = field(default_factory=list)
-    summaries: dict[str, Message] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    fixed: list[FixedPart] = field(default_factory=lambda: [FixedPart("system", "system", "system", 2_000, "f", 500)])
-    model: FakeModel = field(default_factory=FakeModel)
-    now: float = 1_000.0
-    accounts: Incremental | None = None
+    def __init__(
+        self,
+        info: ModelInfo | None = None,
+        *,
+        policy: CompactionSettings | None = None,
+        model: FakeModel | None = None,
+        accounts: Incremental | None = None,
+    ) -> None:
+        super().__init__(TARGET, [FixedPart("system", "system", "system", 2_000, "f", 500)])
+        self.info, self.policy = info or model_info(), policy or CompactionSettings()
+        self.model, self.accounts = model or FakeModel(), accounts
+        self.messages: dict[str, Message] = {}
+        self.now = 1_000.0
+        self.pinned: tuple[str, ...] = ()
 
     def clock(self) -> float:
         self.now += 1
         return self.now
 
-    def add(self, role: str, parts: list[Part]) -> Message:
-        assert role in ("user", "assistant", "tool")
-        number = len(self.messages) + 1
-        message = Message(f"m{number}", role, parts, parent_id=self.head, created=self.clock())  # type: ignore[arg-type]
-        message.raw_tokens = raw(message_text_for_count(message))
+    @property
+    def head(self) -> str | None:
+        return self.path[-1].id if self.path else None
+
+    @head.setter
+    def head(self, head: str | None) -> None:
+        path: list[Message] = []
+        while head is not None:
+            path.append(self.messages[head])
+            head = self.messages[head].parent_id
+        self.path = path[::-1]
+
+    def append(self, role: str, parts: list[Part], tokens: int | None = None) -> Message:
+        message = super().append(role, parts)
+        message.created, message.raw_tokens = self.clock(), raw(message_text_for_count(message))
         self.messages[message.id] = message
-        self.head = message.id
         return message
 
     def user(self, text: str) -> Message:
-        return self.add("user", [TextPart(text)])
+        return self.append("user", [TextPart(text)])
 
     def says(self, text: str) -> Message:
-        return self.add("assistant", [TextPart(text)])
+        return self.append("assistant", [TextPart(text)])
 
     def calls(self, *paths: str, name: str = "read") -> Message:
         number = len(self.messages)
         parts: list[Part] = [
             ToolCallPart(f"c{number}-{i}", name, json.dumps({"path": path})) for i, path in enumerate(paths)
         ]
-        return self.add("assistant", parts)
+        return self.append("assistant", parts)
 
     def results(self, *texts: str, error: bool = False) -> list[Message]:
         """Results for the newest calls, in order."""
         call_message = next(m for m in reversed(self.path) if m.tool_calls)
         return [
-            self.add("tool", [ToolResultPart(call.call_id, call.name, text, error)])
+            self.append("tool", [ToolResultPart(call.call_id, call.name, text, error)])
             for call, text in zip(call_message.tool_calls, texts, strict=False)
         ]
 
@@ -195,59 +205,21 @@ class World:
 
     def measured(self, parts: list[Part], factor: float = 1.0, reasoning: int = 0) -> Message:
         """An answer with its step: the provider counts ``factor`` times what a plain recount says."""
-        view = self.view()
-        usage = self.usage()
-        plain = 500 + sum(raw(message_text_for_count(s.message)) + 4 for s in view)
-        step = Step(
-            f"step{len(self.steps)}",
-            "turn",
-            self.info.spec.key,
-            TARGET.provider,
-            TARGET.api,
-            TARGET.model,
-            status="complete",
-            created=self.clock(),
-            sent_count=len(view),
-            sent_fingerprint=fingerprint(s.message.id for s in view),
-            fixed=tuple(self.fixed),
-            fixed_fingerprint="fixed",
-            prune_ids=active_prune_ids(self.records),
-            window=self.info.limits.window,
-            estimated_input=usage.total,
-        )
-        message = self.add("assistant", parts)
-        message.origin = Origin(TARGET.provider, TARGET.api, TARGET.model)
-        message.step_id, step.message_id = step.id, message.id
+        expected = self.usage().total
+        plain = 500 + sum(raw(message_text_for_count(s.message)) + 4 for s in self.view())
+        step = self.answer(None, parts=parts)
+        message = self.path[-1]
+        step.created, step.window, step.estimated_input = message.created - 0.5, self.info.limits.window, expected
         output = int((message.raw_tokens or 0) * factor) + reasoning + 4
         step.usage = TokenUsage(int(plain * factor), output, reasoning)
-        self.steps.append(step)
         return message
 
-    @property
-    def path(self) -> list[Message]:
-        path: list[Message] = []
-        head = self.head
-        while head is not None:
-            path.append(self.messages[head])
-            head = self.messages[head].parent_id
-        return path[::-1]
+    def inputs(self, **_: object) -> ContextInputs:
+        known = self.info, self.view(), self.steps, self.records, self.fixed, self.policy
+        return ContextInputs(*known, fixed_fingerprint=self.fixed_fingerprint, pinned=self.pinned)
 
-    def view(self) -> list[SentMessage]:
-        return build_view(self.path, self.records, self.summaries)
-
-    def inputs(self) -> ContextInputs:
-        return ContextInputs(
-            self.info,
-            self.view(),
-            self.steps,
-            self.records,
-            self.fixed,
-            self.policy,
-            fixed_fingerprint="fixed",
-        )
-
-    def usage(self) -> ContextUsage:
-        return calculate_context_usage(self.inputs()) if self.accounts is None else self.accounts.usage(self.inputs())
+    def usage(self, accounts: Incremental | None = None, **options: object) -> ContextUsage:
+        return super().usage(accounts or self.accounts, **options)
 
     def plan(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionPlan:
         return plan_compaction(self.inputs(), self.usage(), self.path, self.summaries, reason=reason, focus=focus)

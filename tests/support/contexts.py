@@ -67,7 +67,7 @@ class Conversation:
         self.number += 1
         parent = self.path[-1].id if self.path else None
         message = Message(f"m{self.number}", role, parts, parent_id=parent, raw_tokens=raw)  # type: ignore[arg-type]
-        self.path.append(message)
+        self.path = [*self.path, message]
         return message
 
     def say(self, text: str = "hello", raw: int | None = 2) -> Message:
@@ -86,9 +86,11 @@ class Conversation:
         raw: int | None = 5,
         kind: StepKind = "turn",
         status: str = "complete",
+        parts: list[Part] | None = None,
     ) -> Step:
+        """``parts``, else what is made of the text, the calls and the reasoning."""
         view = self.view()
-        parts: list[Part] = [reasoning] if reasoning else []
+        given, parts = parts, [reasoning] if reasoning else []
         if isinstance(reasoning, ReasoningPart) and reasoning.prefix == "now":
             parts = [replace(reasoning, prefix=prefix_fingerprint(view, self.fixed_fingerprint))]
         parts += [TextPart(text)] if text else []
@@ -110,7 +112,7 @@ class Conversation:
         )
         self.steps.append(step)
         if kind == "turn":
-            message = self.append("assistant", parts, raw)
+            message = self.append("assistant", given or parts, raw)
             message.status = status  # type: ignore[assignment]
             message.origin = Origin(self.target.provider, self.target.api, self.target.model)
             message.step_id = step.id

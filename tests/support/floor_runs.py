@@ -3,28 +3,26 @@ row leave of its facts, what they cost, and whether undoing all of them brings e
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
+from agent_tui.config import Settings
 from agent_tui.context.compaction.summary import FACTS, MODEL_SECTIONS
 from agent_tui.engine.agent import Agent
-from agent_tui.models.events import CompactionEnded, Event, PlanPresented, TurnEnded
+from agent_tui.models.events import CompactionEnded, Event, PlanPresented
 from agent_tui.models.usage import NO_COST, Cost
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import floor
-from tests.support.agents import parts_for
 from tests.support.cached_models import KEPT
-from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.floor import Act, Fact, Kind, Plan, Turn
-from tests.support.true_provider import Model, Script, TrueProvider
+from tests.support.true_provider import Script
 from tests.support.true_provider.wire import Answer, Call, Question, unmarked
+from tests.support.true_runs import TrueRun
 
 WINDOW = 64_000
 _HIT = re.compile(r"^\[(\d{6}) · ", re.MULTILINE)
@@ -67,20 +65,6 @@ def _calls(act: Act, call_id: str) -> Iterator[Call]:
         case floor.Recall(queries, ids):
             for number, query in enumerate(queries):
                 yield Call(f"{call_id}_{number}", "recall", {"id" if ids else "query": query})
-
-
-class KeepingProvider(TrueProvider):
-    """Keeps the body of every request, by the number of its exchange."""
-
-    def __init__(self, dialect: str, model: Model, script: Script) -> None:
-        self.kept: dict[int, Any] = {}
-        super().__init__(dialect, model, script)
-
-    def handle(self, path: str, headers: Mapping[str, str], raw: bytes) -> tuple[int, str, bytes]:
-        try:
-            return super().handle(path, headers, raw)
-        finally:
-            self.kept[len(self.truth.exchanges) - 1] = json.loads(raw)
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -147,43 +131,31 @@ class FloorOutcome:
         return self.read / self.input if self.input else 0.0
 
 
-class FloorRun:
+class FloorRun(TrueRun):
     """One session with one summariser. ``rounds``: how many of its five compactions are made."""
 
-    def __init__(self, summariser: str, worker: WorkerClient, folder: Path, rounds: int = len(floor.ROUNDS)) -> None:
-        self.worker, self.folder, self.rounds = worker, folder, rounds
-        self.outcome = FloorOutcome(summariser)
-        floor.write_project(folder / "project")
-        flavour = KEPT["anthropic"].flavour
-        self.script = FloorScript(1, (), WINDOW, bad_summaries=False, summariser=summariser)
-        self.server = KeepingProvider(
-            flavour.dialect, replace(flavour.model, window=WINDOW, max_output=8_000), self.script
-        )
-        self.model = ModelConfig(
-            flavour.name, api_base=self.server.url, api_key_env=KEY_VARIABLE, context_window=WINDOW, api=flavour.api
-        )
-        self._ended: TurnEnded | None = None
+    can_ask = True
+    retries = 0
+    keeps = True
 
-    def _agent(self) -> Agent:
-        settings = Settings(
-            default_model="m",
-            models={"m": self.model},
-            context=ContextConfig(exact_counting="off"),
-            permissions=PermissionsConfig(mode="auto", allow=["bash(sh check.sh *)", "write(**)"]),
-            agent=AgentConfig(retries=0, timeout=60.0),
-        )
-        project = self.folder / "project"
-        parts = parts_for(
-            self.folder, project, settings=settings, provider=lambda counter: self.worker, counter=self.worker
-        )
-        return Agent(parts)
+    def __init__(self, summariser: str, worker: WorkerClient, folder: Path, rounds: int = len(floor.ROUNDS)) -> None:
+        self.rounds, self.outcome = rounds, FloorOutcome(summariser)
+        floor.write_project(folder / "project")
+        self.turns: dict[int, Turn] = {}
+        script = FloorScript(1, (), WINDOW, bad_summaries=False, summariser=summariser, turns=self.turns)
+        flavour = KEPT["anthropic"].flavour
+        flavour = replace(flavour, model=replace(flavour.model, max_output=8_000))
+        super().__init__({"m": flavour}, WINDOW, script, worker, folder, reasoning_effort=None)
+
+    def settings(self) -> Settings:
+        settings = super().settings()
+        settings.permissions.allow = ["bash(sh check.sh *)", "write(**)"]
+        return settings
 
     async def go(self) -> FloorOutcome:
-        agent, begun = self._agent(), time.monotonic()
-        agent.subscribe(lambda event: self._see(agent, event))
-        await agent.start()
+        begun, agent = time.monotonic(), await self.open()
+        self._agent = agent
         try:
-            await agent.context.ready()
             before: dict[int, Any] = {}
             for number, turns in enumerate(floor.session(self.rounds)):
                 for turn in turns:
@@ -203,35 +175,31 @@ class FloorRun:
                         self.outcome.same.append(_begins(sent, before[number]))
         finally:
             await agent.close()
-            self.server.close()
-        if self.server.truth.crashes:
-            raise AssertionError(self.server.truth.crashes[0])
+            self.close()
+        self.check()
         self.outcome.seconds = time.monotonic() - begun
         return self.outcome
 
     async def _say(self, agent: Agent, turn: Turn) -> Any:
         """Has one turn; returns the body of its first request."""
-        self.server.turn += 1
-        self.script.turns[self.server.turn] = turn
+        self.turn += 1
+        self.turns[self.turn] = turn
         if any(isinstance(act, Plan) for act in turn.does):
             agent.mode.set("plan")
-        since, self._ended = len(self.server.truth.turns()), None
-        agent.turns.submit(turn.says)
-        await agent.turns.join()
+        since = len(self.server.truth.turns())
+        ended = await self.say(agent, turn.says)
         await agent.context.ready()
-        if self._ended is None or self._ended.stop_reason != "end":
-            raise AssertionError(f"{turn.says[:60]}: {self._ended}")
+        if ended is None or ended.stop_reason != "end":
+            raise AssertionError(f"{turn.says[:60]}: {ended}")
         return self.server.kept[self.server.truth.turns()[since].number]
 
-    def _see(self, agent: Agent, event: Event) -> None:
+    def see(self, event: Event) -> None:
         match event:
             case PlanPresented(request_id=request_id, plan=plan):
-                agent.questions.answer_plan(request_id, "auto", plan)
+                self._agent.questions.answer_plan(request_id, "auto", plan)
             case CompactionEnded(outcome=outcome, text=text) if outcome != "undone":
                 self.outcome.outcomes.append(outcome)
                 self.outcome.told.append(text)
-            case TurnEnded():
-                self._ended = event
             case _:
                 pass
 

@@ -7,56 +7,27 @@ product claims (the size of the next input, its rows, what it sends) is compared
 from __future__ import annotations
 
 import random
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agent_tui.commands.bookkeeping import adds_up, proof_line
 from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
-from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings, ToolsConfig
+from agent_tui.config import Settings
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import (
-    CompactionEnded,
-    ContextChanged,
-    Event,
-    Notice,
-    StepEnded,
-    StepStarted,
-    TurnEnded,
-)
+from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice, StepEnded, StepStarted
 from agent_tui.models.requests import Effort
 from agent_tui.models.steps import Step
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.agents import parts_for
-from tests.support.end_to_end import KEY_VARIABLE
+from tests.support.agents import Recorder
 from tests.support.long_run_figures import Flavour, Outcome
-from tests.support.true_provider import Exchange, ProjectFile, Script, TrueProvider, Truth
+from tests.support.true_provider import Exchange, Script, TrueProvider, Truth
+from tests.support.true_runs import TrueRun, make_project, scratch
 
 LEAST_ANSWER = 1_024
 """Tokens of an answer that must have room for a turn to count as one that could have been answered."""
-
-
-def make_project(folder: Path, seed: int) -> list[ProjectFile]:
-    """A project whose files the scripted model reads."""
-    files = []
-    for n in range(12):
-        rng = random.Random(f"{seed}/file/{n}")
-        lines = 150 * (n + 1) if n < 11 else 6_000
-        path = folder / "src" / f"part_{n}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = "".join(
-            f"value_{rng.randint(1, 9999)} = compute(left={rng.randint(1, 99)}, right={rng.randint(1, 99)})\n"
-            for _ in range(lines)
-        )
-        path.write_text(text, "utf-8")
-        files.append(ProjectFile(f"src/part_{n}.py", lines))
-    return files
 
 
 @dataclass(slots=True)
@@ -74,92 +45,46 @@ class Plan:
     configured: int | None = None
 
 
-class LongRun:
-    """One conversation of many turns with one flavour in one window."""
+class LongRun(TrueRun):
+    """One conversation of many turns with one flavour, which goes by ``m``, in one window."""
 
     def __init__(
-        self, flavour: Flavour, window: int, seed: int, plan: Plan, worker: WorkerClient, folder: Path
+        self, flavours: Mapping[str, Flavour], window: int, seed: int, plan: Plan, worker: WorkerClient, folder: Path
     ) -> None:
-        self.flavours, self.plan, self.worker, self.folder = {"m": flavour}, plan, worker, folder
-        self.seed, self.window = seed, window
-        self.home = folder
-        self.script = self.make_script()
-        self.key = "m"
-        self.servers = {"m": self.serve(self.flavours["m"])}
-        self.outcome = Outcome(flavour, window, seed)
-        self._session: str | None = None
+        self.plan, self.seed, self.outcome = plan, seed, Outcome(flavours["m"], window, seed)
         self._shown: int | None = None
-        self._ended: TurnEnded | None = None
         self._full = ""
         self._rebuilt: list[int] = []
-        self._broken: Exception | None = None
+        script = self.make_script(folder / "project", window)
+        told = {"reasoning_effort": plan.effort, "context_window": plan.configured or window}
+        super().__init__(flavours, window, script, worker, folder, **told)
 
-    @property
-    def server(self) -> TrueProvider:
-        """The one that the session talks to."""
-        return self.servers[self.key]
-
-    def make_script(self) -> Script:
+    def make_script(self, project: Path, window: int) -> Script:
         """What the model says, with the project that it speaks of."""
-        files = make_project(self.folder / "project", self.seed)
-        return Script(self.seed, files, self.window, bad_summaries=self.plan.bad_summaries, line_tokens=24)
+        files = make_project(project, self.seed)
+        return Script(self.seed, files, window, bad_summaries=self.plan.bad_summaries, line_tokens=24)
 
-    def serve(self, flavour: Flavour) -> TrueProvider:
-        """A server of this model, with its vocabulary."""
-        model = replace(flavour.model, window=self.window, max_output=min(flavour.model.max_output, self.window))
-        return TrueProvider(flavour.dialect, model, self.script, vocabulary=flavour.vocabulary)
-
-    def parts(self) -> AgentParts:
-        """What the agent is built from."""
-        models = {
-            key: ModelConfig(
-                flavour.name,
-                api_base=self.servers[key].url + flavour.path,
-                api_key_env=KEY_VARIABLE,
-                context_window=self.plan.configured or self.window,
-                api=flavour.api,
-                reasoning_effort=self.plan.effort,
-            )
-            for key, flavour in self.flavours.items()
-        }
-        settings = Settings(
-            default_model="m",
-            models=models,
-            context=ContextConfig(exact_counting="auto" if self.plan.exact else "off"),
-            tools=ToolsConfig(output_limit=max(30_000, self.window)),
-            permissions=PermissionsConfig(mode="auto"),
-            agent=AgentConfig(retries=1, timeout=60.0),
-        )
-        return parts_for(
-            self.home,
-            self.folder / "project",
-            settings=settings,
-            provider=lambda counter: self.worker,
-            counter=self.worker,
-            can_ask=False,
-            resume=self._session,
-        )
+    def settings(self) -> Settings:
+        settings = super().settings()
+        settings.context.exact_counting = "auto" if self.plan.exact else "off"
+        settings.tools.output_limit = max(30_000, self.window)
+        return settings
 
     async def go(self) -> Outcome:
         """Runs all turns and returns what was seen."""
         agent = await self.open()
         try:
             for turn in range(1, self.plan.turns + 1):
+                self.turn = turn
                 agent = await self.before_turn(agent, turn)
-                for server in self.servers.values():
-                    server.turn = turn
                 if self.plan.manual and turn % self.plan.manual == 0:
                     await agent.compaction.now()
-                await self.turn(agent, turn)
+                await self.take_turn(agent, turn)
         finally:
             await agent.close()
-            for server in self.servers.values():
-                server.close()
-        if self._broken is not None:
-            raise self._broken
+            self.close()
+        self.check()
         for server in self.servers.values():
-            if server.truth.crashes:
-                raise AssertionError(server.truth.crashes[0])
             self._totals(server)
         return self.outcome
 
@@ -170,34 +95,24 @@ class LongRun:
             return await self.open()
         return agent
 
-    async def open(self) -> Agent:
-        """A new agent goes on with the session."""
-        agent = Agent(self.parts())
+    async def open(self, seen: Recorder | None = None) -> Agent:
         self._shown = None
-        agent.subscribe(self._listen)
-        await agent.start()
-        await agent.context.ready()
-        return agent
+        return await super().open(seen)
 
-    async def turn(self, agent: Agent, turn: int) -> None:
+    async def take_turn(self, agent: Agent, turn: int) -> None:
         """The user says something, and the model answers."""
-        text = self.message(turn)
-        self._ended, self._full = None, ""
-        agent.turns.submit(text)
-        await agent.turns.join()
-        outcome = self.outcome
+        text, outcome = self.message(turn), self.outcome
+        self._full = ""
+        ended = await self.say(agent, text)
         outcome.turns += 1
-        self._session = agent.conversation.info.id
-        if self._ended is None:
+        if ended is None:
             outcome.failed.append(f"{turn}: it never ended")
             return
-        outcome.cut += self._ended.stop_reason == "length"
-        if self._ended.stop_reason in ("end", "length"):
+        outcome.cut += ended.stop_reason == "length"
+        if ended.stop_reason in ("end", "length"):
             return
-        failure = self._ended.failure
-        why = (
-            f"{turn}: {self._ended.stop_reason} {failure.kind if failure else ''} {failure.message if failure else ''}"
-        )
+        failure = ended.failure
+        why = f"{turn}: {ended.stop_reason} {failure.kind if failure else ''} {failure.message if failure else ''}"
         last = self._last()
         need = (last.fixed if last else 0) + self.server.count(text)
         if failure is not None and failure.kind == "context_overflow" and need + LEAST_ANSWER <= self.window:
@@ -220,13 +135,6 @@ class LongRun:
     def _last(self) -> Exchange | None:
         return next((e for e in reversed(self.server.truth.exchanges) if e.kind == "turn" and e.input), None)
 
-    def _listen(self, event: Event) -> None:
-        """An error in here would only be logged by the agent."""
-        try:
-            self.see(event)
-        except Exception as error:
-            self._broken = self._broken or error
-
     def see(self, event: Event) -> None:
         """Holds what is told against what the server knows."""
         match event:
@@ -246,8 +154,6 @@ class LongRun:
                 self.outcome.notes[code or level] = self.outcome.notes.get(code or level, 0) + 1
                 if code == "context_full":
                     self._full = text
-            case TurnEnded():
-                self._ended = event
             case _:
                 pass
 
@@ -351,27 +257,4 @@ def _short(usage: ContextUsage) -> str:
 async def long_run(flavour: Flavour, window: int, seed: int, plan: Plan, worker: WorkerClient) -> Outcome:
     """One run in a folder of its own."""
     with scratch() as folder:
-        return await LongRun(flavour, window, seed, plan, worker, folder).go()
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder for one run."""
-    folder = _folder()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
-
-
-def _folder() -> Path:
-    """A new folder whose name is the same each time where nothing else runs: it is in the prompt, and counted."""
-    root = Path(tempfile.gettempdir())
-    for number in range(1_000):
-        folder = root / f"full-context-{number}"
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            continue
-        return folder
-    raise AssertionError(f"{root} is full of runs that were cut off; remove its full-context-* folders")
+        return await LongRun({"m": flavour}, window, seed, plan, worker, folder).go()

@@ -21,17 +21,15 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.calls import next_call
 from agent_tui.engine.compaction.compactor import CompactionResult
 from agent_tui.engine.compaction.service import CompactionService
-from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.runtime import Emit, Runtime
-from agent_tui.engine.state import AgentParts
 from agent_tui.models.events import Event, PartDelta, StepEnded, StepStarted
 from agent_tui.providers.worker.client import WorkerClient
-from agent_tui.tools.files.access import FileAccess
 from tests.benchmarks.vocabulary_texts import texts
 from tests.support.long_run_figures import Flavour, Outcome
-from tests.support.long_runs import LongRun, Plan, scratch
+from tests.support.long_runs import LongRun, Plan
 from tests.support.true_provider import ProjectFile, Script, Truth
 from tests.support.true_provider.wire import Exchange, Usage
+from tests.support.true_runs import scratch
 
 EVENTS = (
     "edit",
@@ -115,6 +113,8 @@ class Mix:
 class MixedRun(LongRun):
     """A long run with all that happens."""
 
+    brings = True
+
     def __init__(
         self,
         flavour: Flavour,
@@ -125,27 +125,14 @@ class MixedRun(LongRun):
         worker: WorkerClient,
         folder: Path,
     ) -> None:
-        super().__init__(flavour, window, seed, plan, worker, folder)
-        self.mix, self.flavours["n"] = mix, mix.other
-        self.servers["n"] = self.serve(mix.other)
-        self.home = folder / "home-0"
+        super().__init__({"m": flavour, "n": mix.other}, window, seed, plan, worker, folder)
+        self.mix, self.home = mix, folder / "home-0"
         self._lies = self._happened = 0
         self._killed: asyncio.Event | None = None
         self._moment: type[Any] = StepStarted
 
-    def make_script(self) -> Script:
-        return MixedScript(self.seed, self.window, self.folder / "project", self.plan.bad_summaries)
-
-    def parts(self) -> AgentParts:
-        parts, project = super().parts(), self.folder / "project"
-        extensions = Extensions(
-            parts.settings, parts.paths, parts.permissions.files, project, parts.trust, home=self.folder
-        )
-        parts.extensions, parts.extra_tools = extensions, extensions.tools
-        parts.workspace = Workspace(
-            FileAccess([project]), project, (extensions.memory.blocks, extensions.skills.blocks)
-        )
-        return parts
+    def make_script(self, project: Path, window: int) -> Script:
+        return MixedScript(self.seed, window, project, self.plan.bad_summaries)
 
     async def go(self) -> Outcome:
         compact, run = CompactionService.compact, self
@@ -196,7 +183,7 @@ class MixedRun(LongRun):
         return agent
 
     async def _do(self, agent: Agent, what: str, turn: int) -> Agent:
-        rng, project = random.Random(f"{self.seed}/{what}/{turn}"), self.folder / "project"
+        rng, project = random.Random(f"{self.seed}/{what}/{turn}"), self.project
         match what:
             case "restart":
                 await agent.close()
@@ -241,12 +228,12 @@ class MixedRun(LongRun):
     async def _kill(self, agent: Agent, moment: type[Any], turn: int) -> Agent:
         """Begins a turn, and ends the program in the middle of it."""
         killed = self._killed = asyncio.Event()
-        self._moment, self.server.turn = moment, KILLED + turn
+        self._moment, self.turn = moment, KILLED + turn
         agent.turns.submit(self.message(turn))
         await killed.wait()
-        self._session = agent.conversation.info.id
+        self.session = agent.conversation.info.id
         await agent.close()
-        self._killed = None
+        self._killed, self.turn = None, turn
         return await self.open()
 
     def see(self, event: Event) -> None:

@@ -26,6 +26,8 @@ from agent_tui.engine.terminal import (
 from tests.support.every import every
 from tests.support.starting import use_programs_in
 
+pytestmark = pytest.mark.quick
+
 KITTY = {"TERM": "xterm-kitty"}
 XTERM = {"TERM": "xterm-256color"}
 TMUX = {"TERM": "tmux-256color", "TMUX": "/tmp/tmux-0/default,1,0"}

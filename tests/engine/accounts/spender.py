@@ -12,12 +12,12 @@ from pathlib import Path
 
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.compaction.summary_call import request_tokens
-from agent_tui.models.events import Notice, StepStarted
+from agent_tui.models.events import Notice, StepStarted, TurnEnded
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.requests import Counter, Delta, Failed, Finished, ModelRequest, Started, StreamItem, UsageReport
 from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.demo import DemoProvider
-from tests.support.agents import TokenCounter, parts_for, running
+from tests.support.agents import Recorder, TokenCounter, parts_for, running
 
 SUMMARY = "## Goal\nTo port it.\n\n## Progress\nAll done."
 UNASKED = 32_000
@@ -124,6 +124,16 @@ class Outcome:
         return self.spent - self.budget - self.slack
 
 
+async def something_new(seen: Recorder) -> None:
+    """Waits for the next call to begin, or a turn to end."""
+
+    def heard() -> int:
+        return len(seen.of(StepStarted)) + len(seen.of(TurnEnded))
+
+    before = heard()
+    await seen.until(lambda: heard() > before)
+
+
 async def random_run(seed: int, folder: Path) -> Outcome:
     """A talk with everything that happens to one, of which a killed process and another one may be part."""
     dice = random.Random(seed)
@@ -174,7 +184,8 @@ async def random_run(seed: int, folder: Path) -> Outcome:
                 text = f"Question {number}: " + "please port the billing module. " * dice.choice((1, 100, 1_000))
                 agent.turns.submit(text)
                 if dice.random() < 0.1:
-                    await asyncio.sleep(0.02)
+                    for _ in range(dice.randrange(200)):
+                        await asyncio.sleep(0)
                     agent.turns.interrupt()
                 await agent.turns.join()
                 if dice.random() < 0.2:
@@ -182,11 +193,7 @@ async def random_run(seed: int, folder: Path) -> Outcome:
             if life < lives - 1:
                 # Killed in the middle of a call: what is on the disk then is all that the next process has.
                 agent.turns.submit("And then?")
-                begun = len(seen.of(StepStarted))
-                for _ in range(200):
-                    if len(seen.of(StepStarted)) > begun or not agent.turns.busy:
-                        break
-                    await asyncio.sleep(0.001)
+                await something_new(seen)
                 session = agent.conversation.info.id
                 shutil.copytree(home, folder / "killed")
                 models[-1].die()

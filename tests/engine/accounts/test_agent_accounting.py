@@ -17,6 +17,8 @@ from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.contexts import assert_identities, leaves, row
 from tests.support.tool_context import Tickets
 
+pytestmark = pytest.mark.quick
+
 
 def delta(usage: ContextUsage) -> int:
     return usage.calculation.fixed_delta

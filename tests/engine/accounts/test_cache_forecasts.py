@@ -37,7 +37,7 @@ class ForeseenRun(CachedRun):
         self.said: dict[int, CacheForecast | None] = {}
 
     def about_to_send(self, agent: Agent) -> None:
-        self.said[self._turn] = agent.context.usage().forecast
+        self.said[self.turn] = agent.context.usage().forecast
 
     async def go(self, turns: int) -> Outcome:
         with mock.patch.object(foresight, "time", self.clock):

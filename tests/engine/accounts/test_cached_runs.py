@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.cached_runs import CachedRun, busy_run, cached_run, scratch
+from tests.support.cached_runs import CachedRun, busy_run, cached_run
 from tests.support.forms import only_long
+from tests.support.true_runs import scratch
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,7 +8,8 @@ import pytest
 from agent_tui.engine.agent import Agent
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.cached_models import KEPT
-from tests.support.cached_runs import CachedRun, scratch
+from tests.support.cached_runs import CachedRun
+from tests.support.true_runs import scratch
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,11 +33,12 @@ class EditedRun(CachedRun):
         self.agent = agent
         usage = agent.context.usage()
         assert sum(row.tokens for row in usage.rows) == usage.total
-        if self.plan.get(self._turn) in ("taken out", "put back", "edit undone") and self._turn < 10:
+        if self.plan.get(self.turn) in ("taken out", "put back", "edit undone") and self.turn < 10:
             assert usage.anchor_step is not None and usage.basis != "estimated"
 
 
-@pytest.mark.parametrize("name", [n if n == "anthropic" else pytest.param(n, marks=pytest.mark.slow) for n in KEPT])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(KEPT))
 async def test_an_edit_costs_and_frees_what_was_said(worker: WorkerClient, name: str) -> None:
     with scratch() as folder:
         run = EditedRun(name, 60_000, PLAN, worker, folder)

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.tokens import format_metrics
 from agent_tui.engine.agent import Agent
@@ -19,6 +21,8 @@ from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.demo_script import Witness
 from tests.support.agents import Recorder, parts_for, running
+
+pytestmark = pytest.mark.quick
 
 LONG = "word " * 10_000
 """Longer than what an estimate is good enough for, well inside the demo model's window."""

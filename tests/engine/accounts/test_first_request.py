@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
+import pytest
+
 from agent_tui.engine.context_control import DECISION_SHARE
 from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.models.steps import Step
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import WordCounter, parts_for, running, words_only
+
+pytestmark = pytest.mark.quick
 
 
 class HeldCounter:

@@ -19,6 +19,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.mcp.offer import RememberedOffers
 from tests.support.agents import TokenCounter, parts_for, running
+from tests.support.forms import one_of
 from tests.support.mcp_servers import stdio
 
 pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
@@ -79,7 +80,7 @@ def figures(usage: ContextUsage) -> list[Any]:
     return [usage.total, usage.limit, usage.calculation, rows]
 
 
-@pytest.mark.parametrize("share", [0.0001, 1.0], ids=["deferred", "sent"])
+@pytest.mark.parametrize("share", one_of([0.0001, 1.0]), ids=["deferred", "sent"])
 async def test_the_tools_of_servers_are_in_it_before_the_first_step_and_after(tmp_path: Path, share: float) -> None:
     settings = configured("--big", "12", "--instructions", "Add before you take away.", share=share)
     async with live(tmp_path, settings) as agent:
@@ -138,7 +139,7 @@ class User:
         await self.agent.context.ready()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", one_of([0, 1, 2, 3, 4, 5]))
 async def test_it_is_the_running_total_after_whatever_the_user_did(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     settings = configured(

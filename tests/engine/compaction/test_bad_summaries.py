@@ -25,7 +25,7 @@ from tests.support.compaction_world import (
     sent_text,
     words,
 )
-from tests.support.forms import examples
+from tests.support.forms import examples, one_of
 
 RULE = "Never touch the vendor folder."
 MOST_CALLS = MAX_HALVINGS + 1 + MAX_PARTS + 1
@@ -80,7 +80,7 @@ async def test_a_bad_answer_is_asked_for_once_more_with_what_it_lacks(name: str)
     assert len(result.steps) == 2 and result.records[0].cost_usd == sum(s.cost_usd or 0 for s in result.steps)
 
 
-@pytest.mark.parametrize("reason", ["auto", "manual"])
+@pytest.mark.parametrize("reason", one_of(["auto", "manual"]))
 @pytest.mark.parametrize("name", ONCE_BAD)
 async def test_a_model_that_never_does_better_writes_no_summary_and_the_line_says_so(
     name: str, reason: CompactionReason

@@ -14,6 +14,8 @@ from agent_tui.models.context import Accuracy, Calculation, ContextUsage, Sessio
 from agent_tui.models.session import SessionState
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 SAID = "The conversation is larger than m accepts (HTTP 400)."
 
 

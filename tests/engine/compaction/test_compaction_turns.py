@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
+import pytest
+
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice, StepStarted
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import (
@@ -23,24 +25,27 @@ from tests.support.compaction_world import (
     words,
 )
 
+pytestmark = pytest.mark.quick
+
 
 async def test_one_long_turn_is_compacted_inside_and_ends(bench: Make) -> None:
-    world = bench(ReadingModel(reads=40))
-    ended = await world.turn("Read forty files. " + "Rule: be brief.")
+    world = bench(ReadingModel(reads=16), tokens=2_000)
+    ended = await world.turn("Read sixteen files. " + "Rule: be brief.")
     assert ended.stop_reason == "end"
     done = [e for e in world.events if isinstance(e, CompactionEnded)]
     assert len(done) >= 2
     assert {e.outcome for e in done} == {"done"}
     assert len(world.of(CompactionStarted)) == len(done)
-    assert "Rule: be brief." in sent_text(world.model.requests[-1].messages)
+    last = [request for request in world.model.requests if request.kind == "turn"][-1]
+    assert "Rule: be brief." in sent_text(last.messages)
     for request in world.model.requests:
         assert request.max_output is not None
         assert request.max_output >= 1_024
 
 
 async def test_the_trigger_and_the_screen_see_the_same_integer(bench: Make) -> None:
-    world = bench(ReadingModel(reads=30))
-    await world.turn("Read thirty files.")
+    world = bench(ReadingModel(reads=12), tokens=2_000)
+    await world.turn("Read twelve files.")
     compactions = [r for r in world.conversation.records if r.before_tokens is not None]
     assert compactions
     for record in compactions:
@@ -85,8 +90,8 @@ async def test_auto_compact_false_is_honoured_everywhere(bench: Make) -> None:
 
 
 async def test_the_warning_comes_before_the_first_compaction(bench: Make) -> None:
-    world = bench(ReadingModel(reads=20))
-    await world.turn("Read twenty files.")
+    world = bench(ReadingModel(reads=16))
+    await world.turn("Read sixteen files.")
     warning = next(i for i, e in enumerate(world.events) if isinstance(e, Notice) and e.code == "context_80")
     start = next(i for i, e in enumerate(world.events) if isinstance(e, CompactionStarted))
     assert warning < start
@@ -95,7 +100,7 @@ async def test_the_warning_comes_before_the_first_compaction(bench: Make) -> Non
 async def test_after_three_failing_summaries_room_is_made_at_the_limit_without_them(bench: Make) -> None:
     refused = Failed(Failure("auth", "No key."))
     world = bench(ReadingModel(reads=3, summary=lambda: [refused]), tokens=100)
-    world.fill(62, 200)
+    world.fill(16, 775)
     await world.turn("Go on.")
     outcomes = [e.outcome for e in world.events if isinstance(e, CompactionEnded)]
     assert outcomes[:3] == ["failed", "failed", "failed"] and "failed" not in outcomes[3:]
@@ -113,7 +118,7 @@ async def test_after_three_failing_summaries_room_is_made_at_the_limit_without_t
 
 async def test_esc_during_the_summary_cancels_it_and_the_turn_goes_on(bench: Make) -> None:
     world = bench(ReadingModel(gate=asyncio.Event()), tokens=100)
-    world.fill(62, 200)
+    world.fill(16, 775)
     task = asyncio.create_task(world.turn("Go on."))
     await asyncio.wait_for(world.model.at_gate.wait(), 30)
     assert world.service.cancel()
@@ -128,7 +133,7 @@ async def test_esc_during_the_summary_cancels_it_and_the_turn_goes_on(bench: Mak
 
 async def test_cancelling_the_turn_during_the_summary_closes_everything(bench: Make) -> None:
     world = bench(ReadingModel(gate=asyncio.Event()), tokens=100)
-    world.fill(62, 200)
+    world.fill(16, 775)
     task = asyncio.create_task(world.turn("Go on."))
     await asyncio.wait_for(world.model.at_gate.wait(), 30)
     assert world.executor.cancel()
@@ -141,7 +146,7 @@ async def test_cancelling_the_turn_during_the_summary_closes_everything(bench: M
 
 async def test_undo_after_a_restart_restores_view_and_numbers_and_pauses(bench: Make) -> None:
     world = bench(ReadingModel(), tokens=100)
-    world.fill(62, 200)
+    world.fill(16, 775)
     await world.prepare()
     view: list[SentMessage] = list(world.conversation.view())
     usage = world.runtime.usage()
@@ -163,7 +168,7 @@ async def test_undo_after_a_restart_restores_view_and_numbers_and_pauses(bench: 
 
 async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(bench: Make) -> None:
     world = bench(ReadingModel(), model_info(200_000, 8_192), tokens=100)
-    world.fill(62, 200)
+    world.fill(16, 775)
     await world.prepare()
     small = model_info(8_192, 2_048)
     await world.service.before_switch(small, world.events.append)
@@ -181,7 +186,7 @@ async def test_a_summary_call_is_waited_for_as_a_step_is(bench: Make) -> None:
     world = bench(ReadingModel(), tokens=100)
     world.settings.agent.timeout, world.settings.agent.content_timeout = 33.0, 1_234.0
     world.settings.agent.answer_timeout = 5_678.0
-    world.fill(62, 200)
+    world.fill(16, 775)
     await world.service.compact("manual", world.events.append)
     request = world.model.requests[0]
     assert (request.kind, request.timeout, request.content_timeout) == ("compaction", 33.0, 1_234.0)

@@ -14,12 +14,9 @@ from tests.support.forms import some
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "summariser",
-    [
-        "injected",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in some(floor.SUMMARISERS, 4) if name != "injected"),
-    ],
+    "summariser", ["injected", *(name for name in some(floor.SUMMARISERS, 4) if name != "injected")]
 )
 async def test_what_the_user_said_survives_any_summariser(
     worker: WorkerClient, tmp_path: Path, summariser: str

@@ -28,6 +28,8 @@ from tests.support.compaction_world import (
 )
 from tests.support.forms import examples
 
+pytestmark = pytest.mark.quick
+
 
 def talk(turns: int = 8, size: int = 300) -> World:
     world = World(info=model_info(32_000, 2_048))

@@ -14,21 +14,19 @@ from typing import Any
 
 import pytest
 
-from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
+from agent_tui.config import ContextConfig, Settings
 from agent_tui.context.view import for_model
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice
 from agent_tui.models.messages import SummaryPart, summary_text
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.agents import Recorder, parts_for
+from tests.support.agents import Recorder
 from tests.support.cached_models import CLAUDE, GPT
-from tests.support.end_to_end import KEY_VARIABLE
-from tests.support.floor_runs import KeepingProvider
-from tests.support.forms import one_of
+from tests.support.long_run_figures import Flavour
 from tests.support.loopback import sse
-from tests.support.model_calls import KEY, environment
-from tests.support.true_provider import BusyScript, Model, ProjectFile
-from tests.support.true_provider.wire import Answer, Question, Refused, only, words_of
+from tests.support.true_provider import BusyScript, Model, Script, TrueProvider
+from tests.support.true_provider.wire import Refused, only, words_of
+from tests.support.true_runs import LongAnswers, TrueRun, write_lines
 
 WINDOW, TURNS = 120_000, 4
 RULE = "Never touch the file legacy/billing.py."
@@ -46,20 +44,10 @@ UNKNOWN = {"made_in": ["a", "later", {"version": 1}]}
 """Fields that nobody knows yet come back as they came."""
 
 
-class Talk(BusyScript):
-    """Calls a tool twice a turn, then says much."""
-
-    def answer(self, question: Question, turn: int, step: int, number: int) -> Answer:
-        answer = super().answer(question, turn, step, number)
-        if step == self.steps:
-            answer.text = self.words(Random(turn), 150 if turn == TURNS else 2_500)
-        return answer
-
-
-class Native(KeepingProvider):
+class Native(TrueProvider):
     """A provider that compacts by itself, and knows what it made."""
 
-    def __init__(self, dialect: str, model: Model, script: BusyScript) -> None:
+    def __init__(self, dialect: str, model: Model, script: Script) -> None:
         super().__init__(dialect, model, script)
         self.fails: str = ""
         self.forgets = False
@@ -182,75 +170,61 @@ class Native(KeepingProvider):
         return sse(events[:2] if self.fails == "cut" else events, named=True)
 
 
-MODELS: dict[str, tuple[str, str, Model, str, Any]] = {
-    "OpenAI": ("responses", "openai/", GPT, "/v1", "responses"),
-    "Anthropic": ("anthropic", "anthropic/", CLAUDE, "", "auto"),
+MODELS = {
+    "OpenAI": Flavour("responses", "openai/gpt-5-mini", GPT, "/v1", "responses"),
+    "Anthropic": Flavour("anthropic", "anthropic/claude-sonnet-4-6", CLAUDE),
 }
-pytestmark = pytest.mark.usefixtures("forked_worker")
-
-BOTH = pytest.mark.parametrize("maker", list(MODELS))
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@asynccontextmanager
-async def opened(folder: Path, server: Native, maker: str, **context: Any) -> AsyncIterator[tuple[Agent, Recorder]]:
-    _, prefix, model, path, api = MODELS[maker]
-    spec = ModelConfig(
-        prefix + model.name, api_base=server.url + path, api_key_env=KEY_VARIABLE, context_window=WINDOW,
-        api=api, reasoning_effort="medium",
-    )  # fmt: skip
-    settings = Settings(
-        default_model="m",
-        models={"m": spec, "other": replace(spec, context_window=WINDOW, model=prefix + "other-9-9")},
-        context=ContextConfig(**{"native": True, "exact_counting": "off", **context}),
-        permissions=PermissionsConfig(mode="auto"),
-        agent=AgentConfig(retries=0, timeout=60.0),
-    )
-    worker = WorkerClient()
-    with environment({KEY_VARIABLE: KEY}):
-        parts = parts_for(
-            folder, folder / "project", settings=settings, provider=lambda counter: worker, counter=worker
-        )
-        agent, seen = Agent(parts), Recorder()
-        agent.subscribe(seen)
-        await agent.start()
-        try:
-            await agent.context.ready()
-            yield agent, seen
-        finally:
-            await agent.close()
-            await worker.close()
+class NativeRun(TrueRun):
+    """A session with a provider that compacts by itself; ``other`` is another model of the same server."""
+
+    retries = 0
+
+    def __init__(self, worker: WorkerClient, folder: Path, maker: str, **context: Any) -> None:
+        self.maker, self.context = maker, context
+        script = LongAnswers(1, [write_lines(folder / "project")], WINDOW, bad_summaries=False, brief=TURNS)
+        super().__init__({"m": MODELS[maker]}, WINDOW, script, worker, folder)
+
+    def serve(self, flavour: Flavour) -> Native:
+        self.native = Native(flavour.dialect, replace(flavour.model, window=WINDOW, max_output=16_000), self.script)
+        return self.native
+
+    def settings(self) -> Settings:
+        settings = super().settings()
+        spec = settings.models["m"]
+        settings.models["other"] = replace(spec, model=f"{spec.model.partition('/')[0]}/other-9-9")
+        for name, value in {"native": True, **self.context}.items():
+            setattr(settings.context, name, value)
+        return settings
 
 
 @asynccontextmanager
-async def talked(folder: Path, maker: str, **context: Any) -> AsyncIterator[tuple[Agent, Recorder, Native]]:
+async def talked(
+    worker: WorkerClient, folder: Path, maker: str, **context: Any
+) -> AsyncIterator[tuple[Agent, Recorder, NativeRun]]:
     """An agent that has had some turns with a provider that compacts by itself."""
-    (folder / "project").mkdir()
-    (folder / "project" / "a.txt").write_text("".join(f"line {n} of a file of the project\n" for n in range(900)))
-    dialect, _, model, *_ = MODELS[maker]
-    script = Talk(1, [ProjectFile("a.txt", 900)], WINDOW, bad_summaries=False, steps=2)
-    server = Native(dialect, replace(model, window=WINDOW, max_output=16_000), script)
+    (folder / "project").mkdir(exist_ok=True)
+    run = NativeRun(worker, folder, maker, **context)
     try:
-        async with opened(folder, server, maker, **context) as (agent, seen):
-            for server.turn in range(1, TURNS + 1):
-                await say(agent, f"[turn {server.turn}] {RULE} " + BusyScript.words(Random(server.turn), 100))
-            yield agent, seen, server
+        async with run.opened() as (agent, seen):
+            for run.turn in range(1, TURNS + 1):
+                await run.say(agent, f"[turn {run.turn}] {RULE} " + BusyScript.words(Random(run.turn), 100))
+            await agent.context.ready()
+            yield agent, seen, run
     finally:
-        server.close()
-    assert not server.truth.crashes, server.truth.crashes[0]
+        run.close()
+    run.check()
 
 
-async def say(agent: Agent, text: str) -> None:
-    agent.turns.submit(text)
-    await agent.turns.join()
-    await agent.context.ready()
-
-
-async def next_turn(agent: Agent, server: Native) -> dict[str, Any]:
+async def next_turn(agent: Agent, run: NativeRun) -> dict[str, Any]:
     """The body of the first request of another turn."""
-    server.turn += 1
-    before = len(server.bodies)
-    await say(agent, f"[turn {server.turn}] Go on.")
-    return server.bodies[before]
+    run.turn += 1
+    before = len(run.native.bodies)
+    await run.say(agent, f"[turn {run.turn}] Go on.")
+    await agent.context.ready()
+    return run.native.bodies[before]
 
 
 def told(seen: Recorder) -> list[str]:
@@ -262,10 +236,26 @@ def conversation_of(body: dict[str, Any]) -> list[Any]:
     return found
 
 
-@BOTH
-async def test_the_provider_compacts_and_gets_back_what_it_made(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, seen, server):
-        last = server.bodies[-1]
+def unmarked_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: unmarked_text(one) for name, one in value.items() if name != "cache_control"}
+    return [unmarked_text(one) for one in value] if isinstance(value, list) else value
+
+
+def record_output(server: Native) -> int:
+    made = server.made[-1]
+    return server.count(server.hidden) + 64 if isinstance(made, list) else server.count(made["content"])
+
+
+@pytest.mark.parametrize("maker", list(MODELS))
+async def test_the_provider_compacts_and_only_it_gets_back_what_it_made(
+    worker: WorkerClient, tmp_path: Path, maker: str
+) -> None:
+    async with talked(worker, tmp_path, maker) as (agent, seen, run):
+        server, last = run.native, run.native.bodies[-1]
+        assert f"Compacted by {maker} (native)" in (await agent.compaction.preview()).say
+        assert not server.asked, "a preview asks nobody"
+
         await agent.compaction.now()
         ended = seen.of(CompactionEnded)[-1]
         assert ended.outcome == "done" and f"by {maker}" in ended.text, ended.text
@@ -278,9 +268,11 @@ async def test_the_provider_compacts_and_gets_back_what_it_made(tmp_path: Path, 
         step = next(step for step in agent.conversation.steps if step.id == record.step_id)
         assert step.kind == "compaction" and step.usage is not None and step.usage.input > 1_000
         assert step.usage.output == record_output(server)
+        assert not (await agent.compaction.ledger(record.operation_id)).lost
+        only_its_maker_gets_it(agent)
 
         expected = agent.context.usage()
-        body = await next_turn(agent, server)
+        body = await next_turn(agent, run)
         sent, made = conversation_of(body), server.made[0]
         if maker == "OpenAI":
             assert sent[: len(made)] == made, "verbatim, in the place of the summary"
@@ -295,124 +287,119 @@ async def test_the_provider_compacts_and_gets_back_what_it_made(tmp_path: Path, 
         truth = server.truth.turns()[-3].input
         room = 0.05 * truth
         assert abs(expected.total + 10 - truth) < room, (expected.total, truth)
-        assert not agent.context.usage().approximate or agent.context.usage().spread < room
-        rows = agent.context.usage().rows
-        assert sum(row.tokens for row in rows if row.id not in ("free", "reserve")) == agent.context.usage().total
+        usage = agent.context.usage()
+        assert not usage.approximate or usage.spread < room
+        assert sum(row.tokens for row in usage.rows if row.id not in ("free", "reserve")) == usage.total
         assert not told(seen)
 
-
-def record_output(server: Native) -> int:
-    made = server.made[-1]
-    return server.count(server.hidden) + 64 if isinstance(made, list) else server.count(made["content"])
+        await every_other_model_gets_the_summary_that_can_be_read(agent, run)
 
 
-@BOTH
-async def test_every_other_model_gets_the_summary_that_can_be_read(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, _, server):
-        await agent.compaction.now()
-        (summary,) = agent.conversation.summaries.values()
-        text = summary_text(summary)
-        assert RULE in text and "gAAAA" not in text and "EuYB" not in text
-        assert maker == "OpenAI" or "The user builds a compiler" in text
-        await agent.models.switch("other")
-        agent.turns.submit("And you?")
-        await agent.turns.join()
-        other = server.bodies[-1]
-        assert "compaction" not in [item.get("type") for item in conversation_of(other)]
-        assert not any(key in str(other) for key in ("encrypted_content': 'gAAAA", "EuYB", "made_in"))
-        assert RULE in str(conversation_of(other)[0])
-        await agent.models.switch("m")
-        body = await next_turn(agent, server)
-        assert "made_in" in str(conversation_of(body)[0])
+def only_its_maker_gets_it(agent: Agent) -> None:
+    runtime = agent.runtime
+    assert runtime is not None
+    view, info = agent.conversation.view(), runtime.info
+
+    def gets_it(model: Any) -> bool:
+        return any(part.items for part in for_model(view, model)[0].message.parts if isinstance(part, SummaryPart))
+
+    assert gets_it(info)
+    elsewhere = replace(info, spec=replace(info.spec, api_base="https://example.invalid/v1"))
+    library = replace(info, spec=replace(info.spec, via="litellm"))
+    other = replace(info, target=replace(info.target, model="another"))
+    for model in (elsewhere, library, other, replace(info, compacts=False)):
+        assert not gets_it(model)
 
 
-@BOTH
-async def test_an_undo_brings_every_byte_back(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, _, server):
-        before, total = conversation_of(server.bodies[-1]), agent.context.usage().total
+async def every_other_model_gets_the_summary_that_can_be_read(agent: Agent, run: NativeRun) -> None:
+    (summary,) = agent.conversation.summaries.values()
+    text = summary_text(summary)
+    assert RULE in text and "gAAAA" not in text and "EuYB" not in text
+    assert run.maker == "OpenAI" or "The user builds a compiler" in text
+    await agent.models.switch("other")
+    await run.say(agent, "And you?")
+    other = run.native.bodies[-1]
+    assert "compaction" not in [item.get("type") for item in conversation_of(other)]
+    assert not any(key in str(other) for key in ("encrypted_content': 'gAAAA", "EuYB", "made_in"))
+    assert RULE in str(conversation_of(other)[0])
+    await agent.models.switch("m")
+    assert "made_in" in str(conversation_of(await next_turn(agent, run))[0])
+
+
+@pytest.mark.parametrize("maker", ["Anthropic", pytest.param("OpenAI", marks=pytest.mark.slow)])
+async def test_it_is_stored_compacted_again_and_taken_back_as_it_came(
+    worker: WorkerClient, tmp_path: Path, maker: str
+) -> None:
+    async with talked(worker, tmp_path, maker) as (agent, _, run):
+        before, total = conversation_of(run.native.bodies[-1]), agent.context.usage().total
         await agent.compaction.now()
         assert agent.context.usage().total < total
         await agent.compaction.undo()
         assert agent.context.usage().total == total
-        body = await next_turn(agent, server)
+        body = await next_turn(agent, run)
         assert unmarked_text(conversation_of(body)[: len(before)]) == unmarked_text(before)
         assert all(not record.active for record in agent.conversation.own_records)
 
-
-def unmarked_text(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: unmarked_text(one) for name, one in value.items() if name != "cache_control"}
-    return [unmarked_text(one) for one in value] if isinstance(value, list) else value
-
-
-@BOTH
-async def test_it_is_stored_and_compacted_again_as_it_came(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, _, server):
         await agent.compaction.now()
-        session = agent.conversation.info.id
-        first = server.made[0]
-        async with opened(tmp_path, server, maker) as (late, _):
-            await late.sessions.resume(session)
+        first = run.native.made[1]
+        async with run.opened() as (late, _):
             view = late.conversation.view()
             part = view[0].message.parts[0]
             assert isinstance(part, SummaryPart) and part.own is not None
             assert part.own.items == (first if isinstance(first, list) else [first])
         for _ in range(3):
-            await next_turn(agent, server)
+            await next_turn(agent, run)
         await agent.compaction.now()
-        again = conversation_of(server.asked[1])
+        again = conversation_of(run.native.asked[2])
         assert again[: len(first)] == first if isinstance(first, list) else again[0]["content"][0] == first
-        body = await next_turn(agent, server)
+        body = await next_turn(agent, run)
         assert str(first) not in str(body) and "made_in" in str(conversation_of(body)[0])
-        assert [record.own for record in agent.conversation.own_records] == [maker, maker]
+        assert [record.own for record in agent.conversation.own_records if record.active] == [maker, maker]
 
 
 @pytest.mark.parametrize(
     ("maker", "fails"),
-    one_of(
-        [("OpenAI", why) for why in ("404", "500", "empty", "missing", "cut")]
-        + [("Anthropic", why) for why in ("missing", "400", "empty", "cut")],
-        every=3,
-    ),
+    [
+        ("OpenAI", ("empty", "missing", "cut", "404")),
+        pytest.param("OpenAI", ("500",), marks=pytest.mark.slow),
+        pytest.param("Anthropic", ("missing", "empty", "cut", "400"), marks=pytest.mark.slow),
+    ],
 )
-async def test_where_it_fails_the_summary_is_written_as_without(tmp_path: Path, maker: str, fails: str) -> None:
-    async with talked(tmp_path, maker) as (agent, seen, server):
-        server.fails = fails
-        await agent.compaction.now()
-        ended = seen.of(CompactionEnded)[-1]
-        assert ended.outcome == "done" and f"by {maker}" not in ended.text
-        assert any(e.kind == "summary" for e in server.truth.exchanges)
-        (line,) = told(seen)
-        assert line.startswith(f"{maker}'s own compaction failed: ") and "\n" not in line
-        (record,) = agent.conversation.own_records
-        assert record.own == "" and not agent.conversation.info.state.compaction_off
-        first, *_ = conversation_of(await next_turn(agent, server))
+async def test_where_it_fails_the_summary_is_written_as_without(
+    worker: WorkerClient, tmp_path: Path, maker: str, fails: tuple[str, ...]
+) -> None:
+    """What is not offered (400, 404) is not asked for again."""
+    async with talked(worker, tmp_path, maker) as (agent, seen, run):
+        for number, run.native.fails in enumerate(fails, 1):
+            seen.events.clear()
+            await agent.compaction.now()
+            ended = seen.of(CompactionEnded)[-1]
+            assert ended.outcome == "done" and f"by {maker}" not in ended.text
+            assert [e.kind for e in run.native.truth.exchanges].count("summary") == number
+            (line,) = told(seen)
+            assert line.startswith(f"{maker}'s own compaction failed: ") and "\n" not in line
+            record = agent.conversation.own_records[-1]
+            assert record.own == "" and not agent.conversation.info.state.compaction_off
+            assert len(run.native.asked) == number
+            if number < len(fails):
+                await agent.compaction.undo()
+        first, *_ = conversation_of(await next_turn(agent, run))
         assert "The earlier part of this conversation" in str(first) and "made_in" not in str(first)
+        seen.events.clear()
         for _ in range(2):
-            await next_turn(agent, server)
+            await next_turn(agent, run)
         await agent.compaction.now()
-        again = fails not in ("404", "400")
-        assert (len(server.asked), len(told(seen))) == ((2, 2) if again else (1, 1)), told(seen)
+        again = fails[-1] not in ("404", "400")
+        assert (len(run.native.asked), len(told(seen))) == (len(fails) + again, again), told(seen)
 
 
-@BOTH
-async def test_what_its_maker_refuses_is_sent_as_text(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, seen, server):
-        await agent.compaction.now()
-        server.forgets = True
-        server.turn += 1
-        await say(agent, f"[turn {server.turn}] Go on.")
-        (line,) = told(seen)
-        assert "the summary in the place of the provider's own compaction" in line
-        assert "made_in" not in str(conversation_of(server.bodies[-1]))
-        assert RULE in str(conversation_of(server.bodies[-1])[0])
-        assert agent.conversation.steps[-1].status == "complete"
-
-
-@BOTH
-async def test_a_cancelled_one_changes_nothing_and_its_step_is_kept(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, seen, server):
-        before = [sent.key for sent in agent.conversation.view()]
+@pytest.mark.parametrize("maker", ["OpenAI", pytest.param("Anthropic", marks=pytest.mark.slow)])
+async def test_a_focus_and_what_was_cancelled_or_is_refused_leave_a_summary_as_text(
+    worker: WorkerClient, tmp_path: Path, maker: str
+) -> None:
+    assert ContextConfig().native is False
+    async with talked(worker, tmp_path, maker) as (agent, seen, run):
+        server, before = run.native, [sent.key for sent in agent.conversation.view()]
         server.held = threading.Event()
         work = asyncio.create_task(agent.compaction.now())
         assert await asyncio.to_thread(server.reached.wait, 20)
@@ -422,75 +409,56 @@ async def test_a_cancelled_one_changes_nothing_and_its_step_is_kept(tmp_path: Pa
         assert seen.of(CompactionEnded)[-1].outcome == "cancelled"
         assert [sent.key for sent in agent.conversation.view()] == before and not agent.conversation.own_records
         (step,) = [step for step in agent.conversation.steps if step.kind == "compaction"]
-        assert step.status == "stopped"
+        assert step.status == "stopped" and not told(seen)
 
-
-@BOTH
-async def test_the_preview_says_who_compacts_and_asks_nobody(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, _, server):
-        assert f"Compacted by {maker} (native)" in (await agent.compaction.preview()).say
-        assert not server.asked
-
-
-@BOTH
-async def test_it_is_off_by_default_and_takes_no_focus(tmp_path: Path, maker: str) -> None:
-    assert ContextConfig().native is False
-    async with talked(tmp_path, maker) as (agent, seen, server):
+        server.held = None
+        server.asked.clear()
         await agent.compaction.now("the parser")
         assert not server.asked and seen.of(CompactionEnded)[-1].outcome == "done"
         (line,) = told(seen)
         assert "takes no focus" in line
+        await agent.compaction.undo()
 
-
-@BOTH
-async def test_it_is_only_for_its_maker(tmp_path: Path, maker: str) -> None:
-    async with talked(tmp_path, maker) as (agent, _, _):
         await agent.compaction.now()
-        runtime = agent.runtime
-        assert runtime is not None
-        view, info = agent.conversation.view(), runtime.info
-
-        def gets_it(model: Any) -> bool:
-            return any(part.items for part in for_model(view, model)[0].message.parts if isinstance(part, SummaryPart))
-
-        assert gets_it(info)
-        elsewhere = replace(info, spec=replace(info.spec, api_base="https://example.invalid/v1"))
-        library = replace(info, spec=replace(info.spec, via="litellm"))
-        other = replace(info, target=replace(info.target, model="another"))
-        for model in (elsewhere, library, other, replace(info, compacts=False)):
-            assert not gets_it(model)
-        assert await seen_by_ledger(agent)
+        server.forgets = True
+        seen.events.clear()
+        run.turn += 1
+        await run.say(agent, f"[turn {run.turn}] Go on.")
+        (line,) = told(seen)
+        assert "the summary in the place of the provider's own compaction" in line
+        assert "made_in" not in str(conversation_of(server.bodies[-1]))
+        assert RULE in str(conversation_of(server.bodies[-1])[0])
+        assert agent.conversation.steps[-1].status == "complete"
 
 
-async def seen_by_ledger(agent: Agent) -> bool:
-    (record,) = agent.conversation.own_records
-    return not (await agent.compaction.ledger(record.operation_id)).lost
-
-
-@BOTH
-async def test_at_the_limit_what_was_prepared_beside_the_turn_is_its_own_too(tmp_path: Path, maker: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("maker", list(MODELS))
+async def test_at_the_limit_what_was_prepared_beside_the_turn_is_its_own_too(
+    worker: WorkerClient, tmp_path: Path, maker: str
+) -> None:
     limit = {"OpenAI": 14_000, "Anthropic": 18_000}[maker]
-    async with talked(tmp_path, maker, compact_at=limit) as (agent, seen, server):
+    async with talked(worker, tmp_path, maker, compact_at=limit) as (agent, seen, run):
         agent.runtime.learn_limits(replace(agent.runtime.info, parallel=True))
         for _ in range(4):
             if not agent.conversation.own_records:
-                await next_turn(agent, server)
+                await next_turn(agent, run)
         (record,) = [record for record in agent.conversation.own_records if record.kind == "summary"]
         assert (record.own, record.reason) == (maker, "auto")
         (step,) = [step for step in agent.conversation.steps if step.kind == "compaction"]
-        assert step.prepared and step.id == record.step_id and len(server.asked) == 1
-        first = conversation_of(await next_turn(agent, server))[0]
+        assert step.prepared and step.id == record.step_id and len(run.native.asked) == 1
+        first = conversation_of(await next_turn(agent, run))[0]
         assert "made_in" in str(first) and not told(seen)
 
 
-async def test_where_nobody_offers_it_that_is_said_once(tmp_path: Path) -> None:
-    async with talked(tmp_path, "OpenAI") as (agent, seen, server):
+@pytest.mark.slow
+async def test_where_nobody_offers_it_that_is_said_once(worker: WorkerClient, tmp_path: Path) -> None:
+    async with talked(worker, tmp_path, "OpenAI") as (agent, seen, run):
         runtime = agent.runtime
         assert runtime is not None
         runtime.learn_limits(replace(runtime.info, spec=replace(runtime.info.spec, via="litellm")))
         for _ in range(2):
             await agent.compaction.now()
             await agent.compaction.undo()
-        assert not server.asked and len(seen.of(CompactionStarted)) == 2
+        assert not run.native.asked and len(seen.of(CompactionStarted)) == 2
         (line,) = told(seen)
         assert line.startswith("native = true works only with OpenAI's Responses API and Anthropic's Messages API")

@@ -24,6 +24,8 @@ from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 WISH = "Call it quokka-service, whatever anybody says; its port is 5433."
 
 
@@ -246,8 +248,7 @@ def test_what_was_pasted_is_nobodys_rule() -> None:
 
 def pinned_world(*ids: str, window: int = 16_384) -> World:
     world = World(model_info(window))
-    inputs = world.inputs
-    world.inputs = lambda: replace(inputs(), pinned=ids)  # type: ignore[method-assign]
+    world.pinned = ids
     return world
 
 

@@ -7,9 +7,20 @@ from pathlib import Path
 import pytest
 
 from agent_tui.engine.agent import Agent
-from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice, TurnEnded
+from agent_tui.models.events import CompactionStarted
 from tests.support.agents import Recorder
-from tests.support.compaction_talks import BAD_SUMMARIES, codes, fill, opened, outcomes, summary_script, turn
+from tests.support.compaction_talks import (
+    BAD_SUMMARIES,
+    WINDOW,
+    codes,
+    fill,
+    opened,
+    outcomes,
+    shown,
+    summary_script,
+    times,
+    turn,
+)
 
 TOO_LONG = '[[step]]\nmatch = "now it"\nerror = { kind = "context_overflow" }\nrepeat = 0\n'
 LOOPS = '[[step]]\nmatch = "look"\ntool_calls = [{ name = "list", arguments = {} }]\nrepeat = 3\n'
@@ -17,58 +28,31 @@ LOOPS = '[[step]]\nmatch = "look"\ntool_calls = [{ name = "list", arguments = {}
 pytestmark = pytest.mark.usefixtures("unprepared")
 
 
-def shown(seen: Recorder) -> list[str]:
-    """The lines a user reads, on the screen and of a run without one: what a turn failed of only where no line said
-    it."""
-    lines: list[str] = []
-    for event in seen.events:
-        match event:
-            case Notice(_, text, _) | CompactionEnded(_, text, _, False):
-                lines.append(text)
-            case TurnEnded(_, failure, _) if failure is not None and failure.message not in lines:
-                lines.append(failure.message)
-    return lines
-
-
-def times(seen: Recorder, why: str) -> int:
-    return sum(line.count(why) for line in shown(seen))
-
-
-@pytest.mark.parametrize("name", BAD_SUMMARIES)
-async def test_a_failure_before_a_step_is_told_with_what_it_means(tmp_path: Path, name: str) -> None:
-    step, why = BAD_SUMMARIES[name]
-    async with opened(tmp_path, summary_script(step)) as (agent, seen):
-        await fill(agent, seen)
-        seen.events.clear()
-        await turn(agent, seen, "why?")
-        assert times(seen, why) == 1, shown(seen)
-        (told,) = [line for line in shown(seen) if why in line]
-        if "error" not in step:
-            assert outcomes(seen) == ["done"] and "; summarised without the model" in told
-            return
-        assert outcomes(seen) == ["failed"]
-        assert "but was not compacted: it failed" in told and "Continuing" in told
-        assert not [line for line in shown(seen) if "compacts at" in line], "it did not"
-
-
-@pytest.mark.parametrize("name", BAD_SUMMARIES)
-async def test_what_the_user_asked_for_is_done_without_a_summary_where_the_model_gives_none(
-    tmp_path: Path, name: str
-) -> None:
-    step, why = BAD_SUMMARIES[name]
-    async with opened(tmp_path, summary_script(step)) as (agent, seen):
+async def test_what_the_user_asked_for_is_done_without_a_summary_where_the_model_gives_none(tmp_path: Path) -> None:
+    bad = {name: told for name, told in BAD_SUMMARIES.items() if "error" not in told[0]}
+    steps = "".join(f'[[step]]\nkind = "compaction"\nrepeat = 2\n{step}\n' for step, _ in bad.values())
+    async with opened(tmp_path, WINDOW + steps) as (agent, seen):
         before = await fill(agent, seen, 0.7)
+        for number, (_, why) in enumerate(bad.values(), 1):
+            seen.events.clear()
+            await agent.compaction.now()
+            assert times(seen, why) == 1, shown(seen)
+            assert codes(seen).count("compaction_off") == (number == 3)
+            assert outcomes(seen) == ["done"] and "summarised without the model" in str(shown(seen)), shown(seen)
+            assert agent.conversation.records[-1].left_out and agent.context.usage().total < before
+            await agent.compaction.undo()
+
+
+async def test_a_call_that_fails_makes_nothing_of_what_the_user_asked_for(tmp_path: Path) -> None:
+    step, why = BAD_SUMMARIES["refused by the provider"]
+    async with opened(tmp_path, summary_script(step)) as (agent, seen):
+        await fill(agent, seen, 0.7)
         for attempt in (1, 2, 3):
             seen.events.clear()
             await agent.compaction.now()
             assert times(seen, why) == 1, shown(seen)
             assert codes(seen).count("compaction_off") == (attempt == 3)
-            if "error" in step:
-                assert outcomes(seen) == ["failed"] and not agent.conversation.own_records, "the call failed"
-                continue
-            assert outcomes(seen) == ["done"] and "summarised without the model" in str(shown(seen)), shown(seen)
-            assert agent.conversation.records[-1].left_out and agent.context.usage().total < before
-            await agent.compaction.undo()
+            assert outcomes(seen) == ["failed"] and not agent.conversation.own_records
 
 
 async def test_a_failure_after_a_refusal_as_too_long_is_told_once(tmp_path: Path) -> None:

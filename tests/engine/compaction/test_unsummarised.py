@@ -15,7 +15,8 @@ from agent_tui.models.events import CompactionEnded, TurnEnded
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import Delta, Failed, Finished, StreamItem
 from tests.support.compaction_bench import Bench, Make, ReadingModel
-from tests.support.compaction_world import sections
+from tests.support.compaction_world import model_info, sections
+from tests.support.forms import one_of
 
 Ends = Callable[[Bench[ReadingModel], pytest.MonkeyPatch], None]
 
@@ -32,9 +33,9 @@ def cut_in_the_middle() -> list[StreamItem]:
 
 async def full(bench: Make, summary: Callable[[], list[StreamItem]] = lambda: GOOD) -> Bench[ReadingModel]:
     """A session that does not fit its window any more without a summary."""
-    world = bench(ReadingModel(summary=summary), tokens=100)
+    world = bench(ReadingModel(summary=summary), model_info(4_096, 1_024), tokens=100)
     world.settings.agent.retries = 1
-    world.fill(160, 200)
+    world.fill(40, 200)
     return world
 
 
@@ -81,7 +82,9 @@ async def test_the_turns_end_while_it_is_compacted_sends_nothing(bench: Make) ->
     await goes_on(world)
 
 
-@pytest.mark.parametrize("kind", ["auth", "not_found", "overloaded", "connection", "timeout", "invalid_request"])
+@pytest.mark.parametrize(
+    "kind", one_of(["auth", "not_found", "overloaded", "connection", "timeout", "invalid_request"], every=3)
+)
 async def test_a_call_that_fails_sends_nothing(bench: Make, kind: str) -> None:
     world = await full(bench, fails(kind))
     told(await world.turn("Go on."), "It did not work")
@@ -129,7 +132,7 @@ async def test_a_store_that_fails_when_it_is_committed_sends_nothing(
 async def test_a_refusal_for_its_length_whose_summary_fails_leaves_nothing_out(bench: Make) -> None:
     world = bench(ReadingModel(window=6_000, summary=fails("auth")), tokens=100)
     world.settings.agent.retries = 1
-    world.fill(50, 200)
+    world.fill(14, 715)
     ended = await world.turn("Go on.")
     assert ended.stop_reason == "error" and world.conversation.records == []
     assert all(event.outcome == "failed" for event in world.events if isinstance(event, CompactionEnded))

@@ -19,6 +19,7 @@ from agent_tui.models.calibration import Calibration, raw_total, usable
 from agent_tui.models.events import ContextChanged, Event, PartDelta
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import TokenCounter, parts_for, running, words_only
+from tests.support.forms import one_of
 
 
 class More(TokenCounter):
@@ -78,7 +79,7 @@ DAMAGED = (
 )
 
 
-@pytest.mark.parametrize("stored", DAMAGED)
+@pytest.mark.parametrize("stored", one_of(DAMAGED))
 async def test_what_is_no_calibration_is_not_used_and_learned_anew(tmp_path: Path, stored: Calibration) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p", counter=TokenCounter())) as (agent, _):
         await agent.context.ready()

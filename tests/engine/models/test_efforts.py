@@ -18,6 +18,8 @@ from agent_tui.providers.catalog import resolve_target
 from tests.support.agents import parts_for, running
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 
 def offered(model: str, wanted: Effort, reasoning: bool | None = True) -> dict[str, str]:
     """The names of the levels with their words; the one in force has a star."""

@@ -16,6 +16,8 @@ from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import images_of, resolve_target
 from tests.support.agents import parts_for, running
 
+pytestmark = pytest.mark.quick
+
 SCRIPT = """
 [[step]]
 tool_calls = [

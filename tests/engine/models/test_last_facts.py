@@ -16,6 +16,8 @@ from agent_tui.store.store import Store
 from tests.support.every import every
 from tests.support.model_calls import environment
 
+pytestmark = pytest.mark.quick
+
 UP = ModelInfo(
     ModelSpec("l", "openai/gemma", api_base="http://127.0.0.1:1/v1"),
     Target("openai", "chat", "gemma", "gemini"),

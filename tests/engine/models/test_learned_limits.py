@@ -27,6 +27,8 @@ from agent_tui.store.database import Database
 from agent_tui.store.store import Store
 from tests.support.compaction_world import TARGET
 
+pytestmark = pytest.mark.quick
+
 INFO = ModelInfo(
     ModelSpec("m", "openai/m", api_base="http://127.0.0.1:1", context_window=131_072),
     TARGET,

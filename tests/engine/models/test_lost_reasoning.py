@@ -7,25 +7,24 @@ import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.lost import LostReasoning, lost_text
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support.agents import Recorder, parts_for
-from tests.support.end_to_end import KEY_VARIABLE
+from tests.support.agents import Recorder
+from tests.support.forms import one_of
 from tests.support.long_run_figures import FLAVOURS
-from tests.support.true_provider import Script, TrueProvider
+from tests.support.true_provider import Exchange, Script
 from tests.support.true_provider.wire import Answer, Question
+from tests.support.true_runs import TrueRun
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-WINDOW = 60_000
+WINDOW = 30_000
 SIGNED, BOUND = "claude-4.6", "claude-5.1"
 DROPPING = ("claude-4.5", "openai-chat", "responses", "gemini", "vllm")
 """Models whose provider takes no reasoning of closed turns into account."""
@@ -40,29 +39,24 @@ class Thinker(Script):
         return Answer(text=self.words(rng, 60), reasoning=thought)
 
 
-class World:
+class Talk(TrueRun):
     """A session with the model ``m`` of a provider, and another one ``n``."""
 
-    def __init__(self, agent: Agent, seen: Recorder, servers: dict[str, TrueProvider]) -> None:
-        self.agent, self.seen, self.servers = agent, seen, servers
-        self.turns = 0
+    agent: Agent
+    seen: Recorder
 
-    async def say(self) -> int:
+    async def next(self) -> int:
         """One turn; tokens of earlier thinking that the provider found in its request and counted."""
-        self.turns += 1
-        for server in self.servers.values():
-            server.turn = self.turns
-        self.agent.turns.submit(f"[{self.turns}] {Script.words(random.Random(self.turns), 40)}")
-        await self.agent.turns.join()
+        self.turn += 1
+        ended = await self.say(self.agent, f"[{self.turn}] {Script.words(random.Random(self.turn), 40)}")
         await self.agent.context.ready()
-        end = self.seen.last_end
-        assert end.stop_reason == "end", end.failure
-        return self.servers[self.agent.models.spec.key].truth.turns()[-1].thought
+        assert ended is not None and ended.stop_reason == "end", ended
+        return self._turns()[-1].thought
 
     async def talk(self) -> int:
         """A few turns; what the next request to the model would count of their thinking."""
         for _ in range(3):
-            counted = await self.say()
+            counted = await self.next()
         return counted + self.last_thought()
 
     def first_thought(self) -> int:
@@ -72,44 +66,23 @@ class World:
         return self._thought(-1)
 
     def _thought(self, turn: int) -> int:
-        usage = self.servers[self.agent.models.spec.key].truth.turns()[turn].usage
+        usage = self._turns()[turn].usage
         return usage.reasoning if usage is not None else 0
+
+    def _turns(self) -> list[Exchange]:
+        return self.servers[self.agent.models.spec.key].truth.turns()
 
 
 @asynccontextmanager
-async def world(worker: WorkerClient, name: str, folder: Path) -> AsyncIterator[World]:
-    flavour, other = FLAVOURS[name], FLAVOURS[SIGNED if name != SIGNED else BOUND]
-    servers, models = {}, {}
-    for key, kind in (("m", flavour), ("n", other)):
-        model = replace(kind.model, window=WINDOW, max_output=min(kind.model.max_output, WINDOW))
-        servers[key] = TrueProvider(kind.dialect, model, Thinker(1, (), WINDOW, bad_summaries=False))
-        models[key] = ModelConfig(
-            kind.name,
-            api_base=servers[key].url + kind.path,
-            api_key_env=KEY_VARIABLE,
-            context_window=WINDOW,
-            api=kind.api,
-            reasoning_effort="medium",
-        )
-    settings = Settings(
-        default_model="m",
-        models=models,
-        context=ContextConfig(exact_counting="off"),
-        permissions=PermissionsConfig(mode="auto"),
-        agent=AgentConfig(retries=1, timeout=60.0),
-    )
-    parts = parts_for(folder / "home", folder / "project", settings=settings, provider=lambda _: worker, counter=worker)
-    agent, seen = Agent(parts), Recorder()
-    agent.subscribe(seen)
-    await agent.start()
-    await agent.context.ready()
+async def world(worker: WorkerClient, name: str, folder: Path) -> AsyncIterator[Talk]:
+    flavours = {"m": FLAVOURS[name], "n": FLAVOURS[SIGNED if name != SIGNED else BOUND]}
+    run = Talk(flavours, WINDOW, Thinker(1, (), WINDOW, bad_summaries=False), worker, folder)
     try:
-        yield World(agent, seen, servers)
+        async with run.opened() as (run.agent, run.seen):
+            yield run
     finally:
-        await agent.close()
-        for server in servers.values():
-            server.close()
-            assert server.truth.crashes == []
+        run.close()
+    run.check()
 
 
 def about(lost: LostReasoning | None, tokens: int) -> LostReasoning:
@@ -120,7 +93,7 @@ def about(lost: LostReasoning | None, tokens: int) -> LostReasoning:
     return lost
 
 
-@pytest.mark.parametrize("name", [SIGNED, BOUND])
+@pytest.mark.parametrize("name", one_of([BOUND, SIGNED]))
 async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
     worker: WorkerClient, tmp_path: Path, name: str
 ) -> None:
@@ -130,18 +103,18 @@ async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
         _, lost = await w.agent.models.switch("n")
         assert about(lost, expected) == foretold
         assert lost_text(lost).endswith("/model m brings them back.")
-        assert await w.say() == 0, "the other model gets none of it"
+        assert await w.next() == 0, "the other model gets none of it"
         await w.agent.models.switch("m")
-        assert await w.say() == expected
+        assert await w.next() == expected
 
 
-@pytest.mark.parametrize("name", DROPPING)
+@pytest.mark.parametrize("name", one_of(DROPPING, every=3))
 async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
     worker: WorkerClient, tmp_path: Path, name: str
 ) -> None:
     async with world(worker, name, tmp_path) as w:
         await w.talk()
-        assert await w.say() == 0
+        assert await w.next() == 0
         assert w.agent.branches.lost(w.agent.conversation.path[0].parent_id) is None
         assert w.agent.models.lost_by(await w.agent.models.describe("n")) is None
         assert w.agent.models.set_effort("off") is None
@@ -162,17 +135,17 @@ async def test_thinking_off_is_undone_before_the_next_answer_only(worker: Worker
         assert (lost.back_now, lost.back_later) == (lost.tokens, 0)
         assert "until the next answer" in lost_text(lost)
         w.agent.models.set_effort("medium")
-        assert await w.say() == expected, "taken back at once"
+        assert await w.next() == expected, "taken back at once"
         w.agent.models.set_effort("off")
-        assert await w.say() == 0
+        assert await w.next() == 0
         w.agent.models.set_effort("medium")
-        assert await w.say() == 0, "and not any more after an answer"
+        assert await w.next() == 0, "and not any more after an answer"
 
 
 @pytest.mark.parametrize("name", [SIGNED, BOUND])
 async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClient, tmp_path: Path, name: str) -> None:
     async with world(worker, name, tmp_path) as w:
-        for _ in range(5):
+        for _ in range(2):
             await w.talk()
         expected = await w.talk()
         preview = next(line for line in (await w.agent.compaction.preview()).say.splitlines() if "reasoning" in line)
@@ -180,14 +153,14 @@ async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClie
         await w.agent.compaction.now()
         [done] = [e for e in w.seen.of(CompactionEnded) if e.outcome == "done"]
         assert preview.partition(" would")[0] in done.text
-        kept = await w.say()
+        kept = await w.next()
         lost = expected - kept
         said = re.search(r"without ~?([\d.]+)k reasoning tokens", done.text)
         assert said is not None and abs(1_000 * float(said[1]) - lost) <= 0.02 * lost + 50
         behind = w.last_thought()
         await w.agent.compaction.undo()
         undone = w.seen.of(CompactionEnded)[-1].text
-        again = await w.say()
+        again = await w.next()
         if name == BOUND:
             assert "nothing brings them back" in undone, "made behind the summary, it fits nowhere else"
             assert again == expected
@@ -196,7 +169,7 @@ async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClie
             assert again == expected + behind
 
 
-@pytest.mark.parametrize("name", [SIGNED, BOUND])
+@pytest.mark.parametrize("name", one_of([BOUND, SIGNED]))
 async def test_going_back_to_a_message_loses_what_came_after_it(
     worker: WorkerClient, tmp_path: Path, name: str
 ) -> None:
@@ -206,13 +179,13 @@ async def test_going_back_to_a_message_loses_what_came_after_it(
         lost = about(w.agent.branches.lost(second.parent_id), expected - w.first_thought())
         assert "/rewind back brings them back" in lost_text(lost)
         await w.agent.branches.rewind(second.id)
-        assert await w.say() == w.first_thought()
+        assert await w.next() == w.first_thought()
         # What the words promise: the branch that was left is as it was.
         await w.agent.branches.back()
-        assert await w.say() == expected
+        assert await w.next() == expected
 
 
-@pytest.mark.parametrize("name", [SIGNED, BOUND])
+@pytest.mark.parametrize("name", one_of([SIGNED, BOUND]))
 async def test_what_stays_in_another_session_is_there_when_it_is_resumed(
     worker: WorkerClient, tmp_path: Path, name: str
 ) -> None:
@@ -220,12 +193,12 @@ async def test_what_stays_in_another_session_is_there_when_it_is_resumed(
         expected = await w.talk()
         session = w.agent.conversation.info.id
         await w.agent.sessions.fork(w.agent.conversation.path[1].id)
-        assert await w.say() == w.first_thought(), "the copy has what it was copied up to"
+        assert await w.next() == w.first_thought(), "the copy has what it was copied up to"
         await w.agent.sessions.resume(session)
         await w.agent.context.ready()
         lost = about(await w.agent.sessions.clear(), expected)
         assert lost_text(lost).endswith("/resume brings them back.")
-        assert await w.say() == 0
+        assert await w.next() == 0
         await w.agent.sessions.resume(session)
         await w.agent.context.ready()
-        assert await w.say() == expected
+        assert await w.next() == expected

@@ -21,6 +21,8 @@ from tests.support.agents import parts_for, running
 from tests.support.fake_agent import LISTED
 from tests.support.keyrings import Kept, use_keyring
 
+pytestmark = pytest.mark.quick
+
 NEW = "anthropic/claude-opus-4-5"
 
 

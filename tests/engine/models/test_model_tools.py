@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from agent_tui.config import ModelConfig, PermissionsConfig, Settings, ToolsConfig
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec, Target
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import parts_for, running
+
+pytestmark = pytest.mark.quick
 
 
 class TwoMakers(DemoProvider):

@@ -17,6 +17,8 @@ from tests.support.true_provider.server import DIALECTS
 from tests.support.true_provider.tokens import Tokenizer
 from tests.support.true_provider.wire import Answer, Call, Question, Refused, Segment, Signer, Thought, Tools, Usage
 
+pytestmark = pytest.mark.quick
+
 HEADERS = {"anthropic-version": "2023-06-01"}
 RECORDED = {
     "anthropic-sonnet46-agent-parallel-tools-cached.step2": "anthropic",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.state import AgentParts
 from agent_tui.models.context import ContextUsage
@@ -12,6 +14,8 @@ from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice,
 from agent_tui.models.steps import Step
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.tool_context import Tickets
+
+pytestmark = pytest.mark.quick
 
 SCRIPT = """
 [[step]]

@@ -18,6 +18,8 @@ from agent_tui.models.rows import FIXED_ROWS, RowId
 from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import parts_for, running
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def git(monkeypatch: pytest.MonkeyPatch) -> list[GitFacts]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine.extensions import Workspace
 from agent_tui.engine.state import AgentParts
@@ -12,6 +14,8 @@ from agent_tui.models.events import ContextChanged, PartDelta
 from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import parts_for, running
 from tests.support.contexts import row
+
+pytestmark = pytest.mark.quick
 
 
 def parts(tmp_path: Path, script: str | None = None) -> AgentParts:

@@ -20,6 +20,8 @@ from agent_tui.models.messages import (
 )
 from agent_tui.providers.secrets import Redactor
 
+pytestmark = pytest.mark.quick
+
 KEY = "sk-proj-0123456789abcdefghij"
 TALK = [
     Message("m1", "user", [TextPart("Write it"), AttachmentPart("a.py", "text/x-python", text="x = 1")], created=1.5),

@@ -18,6 +18,7 @@ from agent_tui.tools.base import Intent, Tool
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.words import Stopped
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.tool_context import make_project, permissions_of
 
@@ -87,9 +88,9 @@ def standing(root: Path, mode: PermissionMode = "ask", held: bool = False, **mor
     return permissions_of(root, config, holds=lambda domain: held or domain == "free", save=lambda rule: None)
 
 
-@pytest.mark.parametrize("command", HALVES)
 @pytest.mark.parametrize("held", [False, True])
-async def test_a_rule_for_one_half_asks_about_the_other(tmp_path: Path, command: str, held: bool) -> None:
+@every("command", HALVES)
+async def test_a_rule_for_one_half_asks_about_the_other(tmp_path: Path, held: bool, command: str) -> None:
     permissions = standing(make_project(tmp_path), held=held, allow=["bash(touch *)", "bash(mkdir *)"])
     desk, asked = desk_of(permissions, refuse)
     found = await judged(desk, command)
@@ -103,9 +104,9 @@ async def test_a_rule_for_one_half_asks_about_the_other(tmp_path: Path, command:
     assert not any("touch" in rule for rule in others)
 
 
-@pytest.mark.parametrize("command", HALVES)
-@pytest.mark.parametrize("held", [False, True])
-async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path, command: str, held: bool) -> None:
+@pytest.mark.parametrize("held", one_of([False, True]))
+@every("command", HALVES)
+async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path, held: bool, command: str) -> None:
     root = make_project(tmp_path)
     desk, first = desk_of(standing(root, held=held), refuse)
     await judged(desk, command)
@@ -124,6 +125,7 @@ async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path
             assert (held and found.domain == "look") if found.allowed else len(asked_again) == 1
 
 
+@pytest.mark.quick
 async def test_once_adds_nothing(tmp_path: Path) -> None:
     saved: list[str] = []
     permissions = permissions_of(make_project(tmp_path), PermissionsConfig("ask"), save=saved.append)
@@ -134,6 +136,7 @@ async def test_once_adds_nothing(tmp_path: Path) -> None:
     assert asked[0].reason.startswith("runs touch; runs rm")
 
 
+@pytest.mark.quick
 async def test_rules_for_all_of_it_are_stored_together_and_only_where_it_is_said(tmp_path: Path) -> None:
     saved: list[str] = []
     permissions = permissions_of(make_project(tmp_path), PermissionsConfig("ask"), save=saved.append)
@@ -148,6 +151,7 @@ async def test_rules_for_all_of_it_are_stored_together_and_only_where_it_is_said
     assert saved == list(project.rules)
 
 
+@pytest.mark.quick
 async def test_rules_that_were_not_offered_are_refused_and_the_question_stays(tmp_path: Path) -> None:
     refusals: list[str] = []
 
@@ -162,6 +166,7 @@ async def test_rules_that_were_not_offered_are_refused_and_the_question_stays(tm
     assert not (await judged(desk, HALVES[0])).allowed and len(refusals) == 3
 
 
+@pytest.mark.quick
 async def test_a_rule_that_came_meanwhile_counts_more_than_the_answer(tmp_path: Path) -> None:
     permissions = standing(make_project(tmp_path))
 
@@ -190,6 +195,7 @@ STOPPED = [
 
 
 @pytest.mark.parametrize(("stopped", "session"), STOPPED)
+@pytest.mark.quick
 async def test_what_was_stopped_is_opened_as_one_or_once(tmp_path: Path, stopped: Stopped, session: list[str]) -> None:
     permissions = permissions_of(
         make_project(tmp_path), PermissionsConfig("ask"), holds=lambda domain: True, tells_hosts_apart=lambda: True
@@ -235,6 +241,7 @@ async def test_registries_are_offered_for_the_session(
 
 
 @pytest.mark.parametrize("tool", one_of(["fetch", "edit"], every=1))
+@pytest.mark.quick
 async def test_one_call_of_another_tool_is_once_too(tmp_path: Path, tool: str) -> None:
     root = make_project(tmp_path)
     permissions = standing(root)

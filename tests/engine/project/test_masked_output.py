@@ -14,6 +14,8 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.secrets import MASK
 from tests.support.agents import parts_for, running
 
+pytestmark = pytest.mark.quick
+
 KEY = "sk-test-Zq81Lm93Xx07"
 RING = "ring-key-55aa77cc"
 

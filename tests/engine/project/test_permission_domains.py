@@ -23,6 +23,8 @@ from agent_tui.tools.sandbox.policy import Domain
 from tests.support.agents import parts_for, running
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 
 async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: bool = True) -> tuple[Verdict, list[str]]:
     """The verdict when every question is answered with yes, and the reasons that were given."""

@@ -75,6 +75,7 @@ def told(agent: Agent) -> list[str]:
     return [text.removeprefix("Permission mode: ").partition(".")[0] for text in found]
 
 
+@pytest.mark.quick
 async def test_the_mode_is_told_once_and_each_change_of_it(tmp_path: Path) -> None:
     async with running(parts(tmp_path, "", "ask")) as (agent, _):
         await say(agent, "hello")

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import pytest
+
 from agent_tui.context.prompt import MemoryFiles
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Workspace
@@ -14,6 +16,8 @@ from agent_tui.models.events import Notice
 from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import parts_for, running, say
+
+pytestmark = pytest.mark.quick
 
 SECRET = "out" + "side-key"
 

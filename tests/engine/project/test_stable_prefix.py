@@ -65,6 +65,7 @@ def told(request: ModelRequest) -> list[str]:
     return [p.text or "" for p in message.parts if isinstance(p, AttachmentPart) and p.name == CHANGE]
 
 
+@pytest.mark.quick
 async def test_an_edit_is_told_with_the_next_message_and_the_beginning_stays(tmp_path: Path) -> None:
     heard: list[Listening] = []
     async with running(world(tmp_path, heard)) as (agent, _):

@@ -16,6 +16,8 @@ from agent_tui.engine.agent import Agent
 from agent_tui.models.events import Event, Notice
 from agent_tui.options import Options
 
+pytestmark = pytest.mark.quick
+
 HOOKS = [{"hooks": [{"type": "command", "command": f"sh tools/{name}.sh"} for name in ("one", "two")]}]
 
 

@@ -68,6 +68,7 @@ async def test_a_session_is_not_left_when_a_turn_began_while_its_subagents_ended
         await agent.turns.join()
 
 
+@pytest.mark.quick
 async def test_a_branch_that_was_left_is_one_step_away_and_counts_as_it_did(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         for text in ("one", "two", "three"):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.agents import parts_for, running
+
+pytestmark = pytest.mark.quick
 
 
 async def said(folder: Path, text: str, *, chat: bool, resume: str | None = None) -> str:

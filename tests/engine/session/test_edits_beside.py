@@ -20,7 +20,8 @@ from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.engine import edit_targets
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import SummaryPart
-from tests.engine.compaction.test_native import BOTH, conversation_of, next_turn
+from agent_tui.providers.worker.client import WorkerClient
+from tests.engine.compaction.test_native import conversation_of, next_turn
 from tests.engine.compaction.test_native import talked as talked_natively
 from tests.engine.session.test_edits import body, sent
 from tests.engine.session.test_edits_fold import talk, world
@@ -28,7 +29,6 @@ from tests.support.agents import TokenCounter, parts_for, running, say
 from tests.support.cli import REPOSITORY
 from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
-from tests.support.forms import one_of
 from tests.support.scripts import step
 
 CHILD = REPOSITORY / "tests" / "support" / "edit_child.py"
@@ -53,18 +53,16 @@ async def test_a_second_window_shows_what_was_sent_and_edits_nothing(tmp_path: P
         assert body(agent) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edit", "moment", "done"),
-    one_of(
-        [
-            ("drop", "storing", False),
-            ("drop", "stored", True),
-            ("fold", "asked", False),
-            ("fold", "storing", False),
-            ("fold", "stored", True),
-        ],
-        every=4,
-    ),
+    [
+        ("drop", "storing", False),
+        ("drop", "stored", True),
+        ("fold", "asked", False),
+        ("fold", "storing", False),
+        ("fold", "stored", True),
+    ],
 )
 async def test_killed_in_an_edit_it_is_done_or_it_is_not(tmp_path: Path, edit: str, moment: str, done: bool) -> None:
     (tmp_path / "p").mkdir()
@@ -112,22 +110,25 @@ async def test_a_fold_after_a_switch_is_written_by_the_model_in_front(tmp_path: 
         assert body(agent).startswith(before[:-1])
 
 
-@BOTH
-async def test_a_fold_over_a_summary_of_the_provider_leaves_one_that_all_can_read(tmp_path: Path, maker: str) -> None:
-    async with talked_natively(tmp_path, maker) as (agent, _, server):
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("maker", ["OpenAI", pytest.param("Anthropic", marks=pytest.mark.slow)])
+async def test_a_fold_over_a_summary_of_the_provider_leaves_one_that_all_can_read(
+    worker: WorkerClient, tmp_path: Path, maker: str
+) -> None:
+    async with talked_natively(worker, tmp_path, maker) as (agent, _, run):
         await agent.compaction.now()
-        await next_turn(agent, server)
+        await next_turn(agent, run)
         before, view = body(agent), agent.conversation.view()
         assert isinstance(view[0].message.parts[0], SummaryPart)
         line = await agent.edits.fold(view[0].message.id, view[-1].message.id)
         assert line.startswith("Folded "), line
         assert_valid(agent.conversation.view())
-        after = await next_turn(agent, server)
+        after = await next_turn(agent, run)
         said = json.dumps(conversation_of(after))
         assert "encrypted_content" not in said and '"compaction"' not in said
         await agent.edits.undo()
         assert body(agent).startswith(before[:-1])
-        assert "made_in" in str(conversation_of(await next_turn(agent, server))[0]), "its maker has it again"
+        assert "made_in" in str(conversation_of(await next_turn(agent, run))[0]), "its maker has it again"
 
 
 async def test_many_ids_are_looked_up_once(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, Notice, SessionChanged, StepEnded
 from agent_tui.models.messages import SummaryPart, recall_id
 from agent_tui.providers.request import build_call
+from agent_tui.providers.worker.client import WorkerClient
 from tests.engine.compaction.test_warm_summary import summaries, talked
 from tests.engine.session.test_edits import body, sent
 from tests.support.agents import parts_for, running, say
@@ -57,24 +58,6 @@ async def test_a_fold_is_told_before_done_and_undone_byte_for_byte_also_after_a_
         await agent.edits.undo()
         assert body(agent).startswith(before[:-1])
         assert not any(isinstance(s.message.parts[0], SummaryPart) for s in agent.conversation.view())
-
-
-@pytest.mark.parametrize("name", one_of(["anthropic", "responses"]))
-async def test_the_next_request_is_the_same_to_the_byte_after_a_fold_and_its_undo(tmp_path: Path, name: str) -> None:
-    async with talked(tmp_path, name) as (agent, seen, _):
-
-        def wire() -> str:
-            call = next_call(agent.runtime, agent.context.usage())
-            call.decide()
-            return json.dumps(build_call(call.request, call.info).kwargs, default=str)
-
-        path, before, usage = agent.conversation.path, wire(), agent.context.usage()
-        await agent.edits.fold(path[4].id, path[20].id)
-        assert wire() != before
-        await agent.edits.undo()
-        assert wire() == before
-        assert (agent.context.usage().total, agent.context.usage().rows) == (usage.total, usage.rows)
-        assert seen.of(SessionChanged)[-1].reload
 
 
 async def test_a_fold_in_a_running_turn_waits_for_the_end_of_its_step(tmp_path: Path) -> None:
@@ -144,23 +127,39 @@ async def test_in_words_the_price_is_said_before_it_is_done(tmp_path: Path) -> N
         assert body(agent) == before
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", one_of(["anthropic", "responses", "gemini"]))
-async def test_a_fold_is_asked_of_the_cache_and_the_next_request_is_valid(tmp_path: Path, name: str) -> None:
-    async with talked(tmp_path, name) as (agent, _, server):
-        path = agent.conversation.path
+async def test_a_fold_is_asked_of_the_cache_and_taken_back_to_the_byte_and_the_next_request_is_valid(
+    worker: WorkerClient, tmp_path: Path, name: str
+) -> None:
+    async with talked(worker, tmp_path, name) as (agent, seen, run):
+
+        def wire() -> str:
+            call = next_call(agent.runtime, agent.context.usage())
+            call.decide()
+            return json.dumps(build_call(call.request, call.info).kwargs, default=str)
+
+        path, before, usage = agent.conversation.path, wire(), agent.context.usage()
+        await agent.edits.fold(path[4].id, path[20].id)
+        assert wire() != before
+        await agent.edits.undo()
+        assert wire() == before
+        assert (agent.context.usage().total, agent.context.usage().rows) == (usage.total, usage.rows)
+        assert seen.of(SessionChanged)[-1].reload
+
         place = next(n for n, m in enumerate(path) if m.role == "user" and n > 3)
         total = agent.context.usage().total
         plan = await agent.edits.plan_fold(path[place].id, path[place + 12].id)
         assert "after it are no longer cached" in plan.line
         line = await agent.edits.fold(path[place].id, path[place + 12].id)
         assert line.startswith("Folded "), line
-        (call,) = summaries(server)
+        call = summaries(run.server)[-1]
         assert call.usage.cache_read > call.usage.input * 0.8
         record = agent.conversation.own_records[-1]
         assert record.warm and record.reason == "edit"
         assert agent.context.usage().total < total
         async with asyncio.timeout(60):
-            agent.turns.submit("[turn 7] and now?")
+            agent.turns.submit("[turn 5] and now?")
             await agent.turns.join()
         assert agent.conversation.steps[-1].status == "complete"
         step = agent.conversation.steps[-1]

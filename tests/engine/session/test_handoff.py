@@ -80,6 +80,7 @@ def test_the_brief_leaves_out_what_says_nothing(answer: str, brief: str) -> None
 RULE = "Never touch the vendor folder, and always run the tests with -x."
 
 
+@pytest.mark.quick
 async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_each_other(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()

@@ -26,6 +26,8 @@ from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
 from tests.support.failing_store import failing
 
+pytestmark = pytest.mark.quick
+
 FULL = "the disk is full, this was not saved: free some space, then try again (sessions.db)"
 LOCKED = "the session database is locked by another program"
 HANGING = """

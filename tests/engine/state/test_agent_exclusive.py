@@ -20,6 +20,8 @@ from agent_tui.store.store import Store
 from agent_tui.tools.files.snapshots import RestorePlan
 from tests.support.agents import parts_for, running, waiting
 
+pytestmark = pytest.mark.quick
+
 
 class Gated(DemoProvider):
     """Describes when the gate is open; ``errors`` are raised first, one for each question."""

@@ -19,6 +19,8 @@ from agent_tui.store.store import Store
 from tests.support.agents import WordCounter, parts_for, running
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 OPENING, LOOKING, IDLE, TURN = RunState.OPENING, RunState.LOOKING, RunState.IDLE, RunState.TURN
 INTERRUPTED, COMPACTING, WORKING, CLOSING = (
     RunState.INTERRUPTED,

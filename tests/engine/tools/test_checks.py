@@ -15,6 +15,8 @@ from tests.support.agents import results, running, say
 from tests.support.developer import answering, once, parts, until
 from tests.support.scripts import step
 
+pytestmark = pytest.mark.quick
+
 CHECK = {"*.py": "grep -n TODO {file} && exit 1 || true", "docs/*.md": "echo seen; exit 3"}
 
 

@@ -11,6 +11,8 @@ from tests.support.agents import results, running, say
 from tests.support.developer import parts
 from tests.support.scripts import step
 
+pytestmark = pytest.mark.quick
+
 WRITTEN = """
 [[step]]
 text = '''I read it.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from agent_tui.commands.export.readable import Call as ExportedCall
 from agent_tui.engine.transcript import called_as
@@ -19,6 +18,7 @@ from agent_tui.ui.chat.leaving import _subject as left_subject
 from tests.support.agents import results, running, say
 from tests.support.api_rules import read_strictly
 from tests.support.developer import answering, parts
+from tests.support.every import every
 from tests.support.git import git
 from tests.support.hostile_histories import ARGUMENTS, NAMES
 from tests.support.lazily import LazyModule
@@ -90,7 +90,7 @@ async def test_file_names_and_output_cannot_drive_the_terminal(tmp_path: Path, p
 
 async def test_calls_that_no_reader_takes_fail_and_the_turn_goes_on(tmp_path: Path, project: Path) -> None:
     raws = [raw for raw in ARGUMENTS if raw.isascii() and "\ufffd" not in raw]
-    calls = [(name, raw) for raw in raws for name in ("read", "functions.bash", "todo")]
+    calls = list(zip(cycle(("read", "functions.bash", "todo")), raws))
     calls += [(name, "{}") for name in NAMES if "\ud800" not in name]
     script = "window = 4_000_000\n" + calls_step(*calls) + step("Enough.")
     async with running(parts(tmp_path, project, script)) as (agent, seen):
@@ -100,7 +100,7 @@ async def test_calls_that_no_reader_takes_fail_and_the_turn_goes_on(tmp_path: Pa
         assert not [r.text for r in results(agent) if "RecursionError" in r.text or "ValueError" in r.text]
 
 
-@pytest.mark.parametrize("raw", ARGUMENTS, ids=lambda raw: f"{raw!r:.30} {len(raw)}")
+@every("raw", ARGUMENTS)
 def test_everybody_who_reads_arguments_reads_any(raw: str, tmp_path: Path) -> None:
     call = ToolCallPart("call_1", "todo", raw)
     for told in (json_arguments(raw), called_as("todo", raw, tmp_path)):

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,42 +61,46 @@ def runs(made: Any) -> int:
     return len((made.jail.policy().temporary / "look-first-runs").read_text().split())
 
 
-@pytest.mark.parametrize(
-    ("command", "wants"),
-    one_of(
-        [
-            ("touch new", "wants to write new"),
-            ("mkdir -p out/a 2>/dev/null; test -d out", "wants to write out/"),
-            ("cp src/calc.py copy.py 2>&1 | tail -3", "wants to write copy.py"),
-            ("LANG=de_DE.UTF-8 touch new", "wants to write new"),
-            ("git stash -q || git tag new", "wants to write .git/"),
-            ("git hash-object -w src/calc.py", "wants to write .git/ "),
-            ("python3 -c \"open('made','w')\" || true", "wants to write made"),
-            ("sed -i s/a/b/ src/calc.py", "wants to write src/"),
-            ("cd src && mv calc.py was.py", "wants to write src/"),
-            ("rm -rf src", "wants to write src/"),
-            ("ln -s look-first-l $TMPDIR/look-first-l; : > $TMPDIR/look-first-l/a; touch new", "wants to write new"),
-            (
-                "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new",
-                "wants to write new",
-            ),
-        ],
-        every=3,
-    ),
-)
+STOPPED = {
+    "touch new": "wants to write new",
+    "mkdir -p out/a 2>/dev/null; test -d out": "wants to write out/",
+    "cp src/calc.py copy.py 2>&1 | tail -3": "wants to write copy.py",
+    "LANG=de_DE.UTF-8 touch new": "wants to write new",
+    "git stash -q || git tag new": "wants to write .git/",
+    "git hash-object -w src/calc.py": "wants to write .git/ ",
+    "python3 -c \"open('made','w')\" || true": "wants to write made",
+    "sed -i s/a/b/ src/calc.py": "wants to write src/",
+    "cd src && mv calc.py was.py": "wants to write src/",
+    "rm -rf src": "wants to write src/",
+    "ln -s look-first-l $TMPDIR/look-first-l; : > $TMPDIR/look-first-l/a; touch new": "wants to write new",
+    "python3 -c 'import ctypes; ctypes.CDLL(None).open(ctypes.c_void_p(-16), 1)'; touch new": "wants to write new",
+}
+
+
+def each(commands: Iterable[str]) -> str:
+    """The script of a model that runs one after the other."""
+    return "".join(step(bash={"command": COUNTS + command}) for command in commands) + step("ok")
+
+
+@pytest.mark.parametrize("third", one_of(range(3)))
 async def test_what_was_stopped_is_asked_about_however_it_was_said(
-    tmp_path: Path, project: Path, sandbox: Sandbox, command: str, wants: str
+    tmp_path: Path, project: Path, sandbox: Sandbox, third: int
 ) -> None:
-    made = held(tmp_path, project, step(bash={"command": COUNTS + command}) + step("ok"), sandbox)
+    stopped = dict([*STOPPED.items()][third::3])
+    made = held(tmp_path, project, each(stopped), sandbox)
     async with running(made) as (agent, _):
         asked = answering(agent, allow=False)
         await say(agent, "go")
-        assert [a.reason.split(" · ")[0] for a in asked] == [asked[0].reason.split(" · ")[0]]
-        assert asked[0].reason.startswith(wants) and "runs again in the sandbox" in asked[0].reason
-        said = asked[0].reason.split(" · ")[0].replace("wants", "wanted")
-        assert f"[It {said}." in results(agent)[0].text and results(agent)[0].is_error
-        assert next(iter(result_facts(results(agent)[0]))) == "refused"
-        assert runs(made) == 1
+        assert len(asked) == len(results(agent)) == len(stopped)
+        wrong = []
+        for (command, wants), question, result in zip(stopped.items(), asked, results(agent), strict=True):
+            said = question.reason.split(" · ")[0]
+            well = question.reason.startswith(wants) and "runs again in the sandbox" in question.reason
+            well = well and f"[It {said.replace('wants', 'wanted')}." in result.text and result.is_error
+            if not well or next(iter(result_facts(result))) != "refused":
+                wrong.append((command, question.reason, result.text))
+        assert wrong == []
+        assert runs(made) == len(stopped)
     assert git(project, "status", "--porcelain") == ""
 
 
@@ -128,38 +133,39 @@ async def test_a_yes_runs_it_again_and_only_that_result_is_sent(
         assert runs(made) == 2 and seen.of(ToolOutput)
 
 
+HARMLESS = (
+    "cat src/calc.py",
+    "python3 src/check.py",
+    "git status --short; git log --oneline",
+    "mkdir -p src; rm -f nothing; echo x > $TMPDIR/look-first-x",
+    "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
+    "touch .pytest_cache 2>/dev/null; true",
+    "echo 1 passed; mkdir .benchmarks 2>/dev/null; true",
+    "echo 1 failed; python3 -c 'import os; os.mkdir(\".benchmarks\")' 2>/dev/null; exit 1",
+    "echo 3 passed; touch .coverage .testmondata 2>/dev/null; true",
+    "mkdir .tool_cache 2>/dev/null; echo 'Warning: .tool_cache: Read-only file system'; exit 1",
+    "grep -rn nothing src | tail -1; exit 3",
+    "echo 'touch: cannot touch x: Read-only file system'",
+    "git config user.name x",
+)
+PASSES = f"{sys.executable} -m pytest -q -W error -p no:randomly passes.py"
+
+
 @pytest.mark.parametrize(
-    "command",
-    one_of(
-        [
-            "cat src/calc.py",
-            "python3 src/check.py",
-            "git status --short; git log --oneline",
-            "mkdir -p src; rm -f nothing; echo x > $TMPDIR/look-first-x",
-            "python3 -c 'import sys; sys.path.insert(0, \"src\"); import calc'",
-            "touch .pytest_cache 2>/dev/null; true",
-            "echo 1 passed; mkdir .benchmarks 2>/dev/null; true",
-            "echo 1 failed; python3 -c 'import os; os.mkdir(\".benchmarks\")' 2>/dev/null; exit 1",
-            "echo 3 passed; touch .coverage .testmondata 2>/dev/null; true",
-            "mkdir .tool_cache 2>/dev/null; echo 'Warning: .tool_cache: Read-only file system'; exit 1",
-            "grep -rn nothing src | tail -1; exit 3",
-            "echo 'touch: cannot touch x: Read-only file system'",
-            "git config user.name x",
-            f"{sys.executable} -m pytest -q -W error -p no:randomly passes.py",
-        ],
-        every=3,
-    ),
+    "commands",
+    one_of([(HARMLESS[::3],), (HARMLESS[1::3],), (HARMLESS[2::3],), ((PASSES,),)]),
+    ids=["first", "second", "third", "pytest"],
 )
 async def test_what_only_looks_or_fails_by_itself_asks_nothing(
-    tmp_path: Path, project: Path, sandbox: Sandbox, command: str
+    tmp_path: Path, project: Path, sandbox: Sandbox, commands: tuple[str, ...]
 ) -> None:
     (project / "passes.py").write_text("def test_passes():\n    pass\n")
-    made = held(tmp_path, project, step(bash={"command": COUNTS + command}) + step("ok"), sandbox)
+    made = held(tmp_path, project, each(commands), sandbox)
     async with running(made) as (agent, _):
         asked = answering(agent)
         await say(agent, "go")
-        assert asked == [] and runs(made) == 1
-        assert "passes" not in command or "1 passed" in results(agent)[0].text, results(agent)[0].text
+        assert [question.summary for question in asked] == [] and runs(made) == len(commands)
+        assert PASSES not in commands or "1 passed" in results(agent)[0].text, results(agent)[0].text
 
 
 async def test_ports_are_opened_unasked_and_those_of_a_server_in_the_background_asked_about(
@@ -210,6 +216,7 @@ async def test_what_was_ended_or_goes_on_never_runs_again(
             assert "timed out" in results(agent)[0].text and runs(made) == 1
 
 
+@pytest.mark.quick
 async def test_an_interrupt_at_the_question_keeps_what_was_said(
     tmp_path: Path, project: Path, sandbox: Sandbox
 ) -> None:

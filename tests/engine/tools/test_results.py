@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.commands.mentions import expand_mentions
 from agent_tui.config import ToolsConfig
 from agent_tui.models.events import PermissionAsked, ToolOutput
@@ -13,6 +15,8 @@ from tests.support.agents import results, running, say
 from tests.support.developer import answering, once, parts, row, until
 from tests.support.pixel import PIXEL, PIXEL_BASE64
 from tests.support.scripts import step
+
+pytestmark = pytest.mark.quick
 
 
 async def test_an_interrupt_kills_a_command_with_everything_it_started(tmp_path: Path, project: Path) -> None:

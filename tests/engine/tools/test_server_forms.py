@@ -9,6 +9,8 @@ import pytest
 from agent_tui.models.forms import MOST_CHOICES, MOST_FIELDS, BadForm, defaults, fields_of, form_schema, problem_of
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.models.events import ToolOutput
 from agent_tui.models.messages import INTERRUPTED_RESULT
 from agent_tui.store.store import Store
@@ -12,6 +14,7 @@ from tests.support.developer import answering, once, parts, until
 from tests.support.scripts import step
 
 
+@pytest.mark.quick
 async def test_a_subagent_searches_by_itself_and_only_its_answer_returns(tmp_path: Path, project: Path) -> None:
     script = (
         step(subagent={"description": "find add", "prompt": "Where is add defined?"})

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_tui.config import PermissionsConfig, ToolsConfig
 from agent_tui.models.events import Event, Notice, PermissionAsked
 from tests.support.agents import results, running, say
 from tests.support.developer import FIX, answering, parts
 from tests.support.git import git
 from tests.support.scripts import step
+
+pytestmark = pytest.mark.quick
 
 
 async def test_plan_mode_looks_and_neither_edits_nor_commits(tmp_path: Path, project: Path) -> None:

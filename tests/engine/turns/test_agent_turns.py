@@ -34,6 +34,8 @@ from agent_tui.store.store import Store
 from tests.support.agents import TokenCounter, parts_for, running, waiting
 from tests.support.scripts import step
 
+pytestmark = pytest.mark.quick
+
 
 def roles(messages: list[Message]) -> list[str]:
     return [m.role for m in messages]

@@ -118,6 +118,7 @@ async def test_a_compaction_leaves_them_running_and_the_model_is_told(tmp_path: 
 
 
 @pytest.mark.parametrize("way", ["clear", "resume", "close"])
+@pytest.mark.quick
 async def test_they_end_with_the_session(way: str, tmp_path: Path) -> None:
     script = step("hello") + step(bash=HOLD) + step("ok") * 3
     async with running(made(tmp_path, script)) as (agent, recorder):

@@ -17,6 +17,7 @@ from agent_tui.models.messages import Message, attachments_of
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.tools.hooks import Hook
 from tests.support.agents import Recorder, parts_for, results, running, say, waiting
+from tests.support.forms import one_of
 from tests.support.scripts import step
 from tests.support.waiting import PATIENCE, Bell
 
@@ -66,6 +67,7 @@ WRITES = step(write={"path": "new.txt", "content": "hello\n"}) + step("done")
 RUNS = step(bash={"command": "echo one > ran.txt"}) + step("done")
 
 
+@pytest.mark.quick
 async def test_a_hook_blocks_a_call_and_the_model_is_told_why(tmp_path: Path) -> None:
     blocks = hook("PreToolUse", "cat >> told; echo 'not this file' >&2; exit 2", "Write")
     async with running(agent_parts(tmp_path, blocks, script=WRITES)) as (agent, _):
@@ -275,7 +277,7 @@ async def test_continue_false_ends_the_turn(tmp_path: Path) -> None:
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("event", one_of(EVENTS, every=3))
 async def test_esc_ends_a_hook_that_hangs(tmp_path: Path, event: str) -> None:
     hangs = hook(event, f"cat > /dev/null; echo begun > {tmp_path}/bell; sleep 1000 & sleep 1000")
     parts = agent_parts(tmp_path, hangs, script=WRITES)

@@ -21,6 +21,8 @@ from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import Recorder, parts_for, running
 
+pytestmark = pytest.mark.quick
+
 BREAKS = '[[step]]\ntext = "half an answer"\nchunk = 4\nafter = 6\nerror = { kind = "%s", retry_after = 0.0 }\n'
 GOOD = '[[step]]\ntext = "The whole answer."\n'
 LIST = '{ name = "list", arguments = { path = "." } }'

@@ -19,6 +19,8 @@ from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import parts_for, running
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.quick
+
 
 class ManyCalls(DemoProvider):
     """Its first answer makes so many calls; ``given`` counts those that were taken from it."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import StoreError
 from agent_tui.models.events import QueueChanged, TurnEnded
 from tests.support.agents import parts_for, running, waiting
 from tests.support.failing_store import failing
+
+pytestmark = pytest.mark.quick
 
 HANGING = """
 [[step]]

@@ -15,6 +15,8 @@ from agent_tui.models.requests import WITHOUT_CALL, Counter, Delta, Failed, Fini
 from tests.engine.turns.test_interrupted_answers import FULL, Lines, answers, asked, failed, text, texts, thought, used
 from tests.support.agents import parts_for, results, running
 
+pytestmark = pytest.mark.quick
+
 Answers = Sequence[Sequence[StreamItem]]
 
 REFUSED = Failed(Failure("invalid_request", "Refused.", detail="bad thing", status=400))

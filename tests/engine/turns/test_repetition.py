@@ -8,6 +8,8 @@ from agent_tui.engine.turns.repetition import SAME_CALLS, CallWatch, RepetitionW
 from agent_tui.models.messages import Message, ToolCallPart, ToolResultPart
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 LINE = "I will now check the file again.\n"
 TABLE = "".join(f"| {number} | row |\n" for number in range(1_000))
 CODE = "".join(f"x[{number}] = 0\n" for number in range(1_000))

@@ -13,6 +13,8 @@ from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def conversation(tmp_path: Path) -> Conversation:

@@ -18,6 +18,8 @@ from tests.support.failing_store import failing
 from tests.support.terminal import in_terminal
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.quick
+
 HANGING = """
 [[step]]
 match = "first"

@@ -63,7 +63,8 @@ class TrueProvider:
     """A provider on 127.0.0.1. ``turn`` is set by whoever drives it, before each message.
 
     Of the next request of a turn it may be told to report another usage (``lie``), or to refuse it as too long
-    (``refuse``); ``only_count`` has it refuse all that come, and count them.
+    (``refuse``); ``only_count`` has it refuse all that come, and count them. ``keeps``: the body of every request stays
+    in ``kept``, by the number of its exchange.
     """
 
     def __init__(
@@ -73,8 +74,10 @@ class TrueProvider:
         script: Script,
         cache: Callable[[bool], PrefixCache] = PrefixCache,
         vocabulary: Callable[[str], int] | None = None,
+        keeps: bool = False,
     ) -> None:
-        self.model, self.script = model, script
+        self.model, self.script, self.keeps = model, script, keeps
+        self.kept: dict[int, Any] = {}
         self.truth = Truth()
         self.turn = 0
         self.lie: Callable[[Usage], Usage] | None = None
@@ -123,6 +126,9 @@ class TrueProvider:
             except Exception:
                 self.truth.crashes.append(traceback.format_exc())
                 raise
+            finally:
+                if self.keeps:
+                    self.kept[len(self.truth.exchanges) - 1] = json.loads(raw)
 
     def _respond(self, body: dict[str, Any], headers: Mapping[str, str], path: str) -> tuple[int, str, bytes]:
         question = self.dialect.read(body, headers, path)
