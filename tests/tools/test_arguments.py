@@ -14,6 +14,7 @@ from agent_tui.errors import ToolError
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments, validate
 from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.registry import builtin_tools
+from tests.support.cases import cases
 from tests.support.tool_context import make_context
 
 
@@ -34,7 +35,7 @@ class Outer:
     inner: list[Inner] = field(default_factory=list)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "name", "expected"),
     [
         (None, "count", 3),
@@ -65,9 +66,7 @@ def test_what_was_plainly_meant_is_taken(given: Any, name: str, expected: Any) -
     assert getattr(validate(Outer, {"name": "n", name: given}, "tool"), name) == expected
 
 
-@pytest.mark.parametrize(
-    "given", [{"count": "many"}, {"count": 1.5}, {"quiet": "maybe"}, {"inner": "a"}, {"name": None}, {"name": True}]
-)
+@cases("given", [{"count": "many"}, {"count": 1.5}, {"quiet": "maybe"}, {"inner": "a"}, {"name": None}, {"name": True}])
 def test_what_is_not_plain_is_an_error_that_says_what_is_taken(given: dict[str, Any]) -> None:
     with pytest.raises(ToolError, match=r"tool: wrong arguments.*It takes: name, count, share"):
         validate(Outer, {"name": "n", **given}, "tool")
@@ -85,7 +84,7 @@ CALLS: dict[str, dict[str, Any]] = {
 """A call of every tool, with what it needs alone."""
 
 
-@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
+@cases("tool", builtin_tools())
 def test_every_argument_that_may_be_left_out_may_be_null(tool: Any, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")
@@ -105,7 +104,7 @@ HARD: list[Any] = [
 NONE: list[dict[str, Any]] = [{}, {"edits": None}, {"edits": []}]
 
 
-@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.schema.name)
+@cases("tool", builtin_tools())
 def test_whatever_is_sent_as_an_argument_is_judged_or_refused_in_words(tool: Any, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from agent_tui.errors import ToolError
 from agent_tui.tools.arguments import parse_arguments, read_arguments
 from agent_tui.tools.loose_json import read_loose_object
+from tests.support.cases import cases
 
 GOOD = {"path": "a.py", "limit": 3}
 TEXT = json.dumps(GOOD)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("raw", "value"),
     [
         (TEXT + "}", GOOD),
@@ -50,7 +51,7 @@ def test_what_is_plainly_meant_is_read_and_said(raw: str, value: dict[str, objec
     assert parse_arguments(raw) == value
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
     [
         '{"path": "a.py"',  # cut off: what is missing may be what matters
@@ -90,10 +91,9 @@ def test_whatever_an_object_holds_it_is_read_as_it_was_written(value: dict[str, 
     assert python is None or python.value == value
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ['{"content": "' + 'a\\"' * 60_000, "{" + "'a\\" * 60_000, "{'a': 1}" + "</json> " * 40_000 + "y"],
-    ids=["cut off", "quotes", "marks"],
 )
 def test_an_object_that_is_not_whole_is_given_up_at_once(text: str) -> None:
     begun = time.process_time()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.tools.text_calls import TextCall, TextCalls, find_text_calls
+from tests.support.cases import cases
 
 NAMES = {"read", "bash", "mcp__docs__find"}
 READ = TextCall("read", '{"path": "a.py"}')
@@ -20,7 +20,7 @@ def is_tool(name: str) -> bool:
     return name in NAMES
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         f"<tool_call>\n{CALL}\n</tool_call>",
@@ -77,7 +77,7 @@ def test_words_around_stay_and_several_calls_keep_their_order() -> None:
     assert fenced is not None and fenced.text == "I read it."
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "Nothing to do.",
@@ -135,7 +135,7 @@ UNENDING = {
 }
 
 
-@pytest.mark.parametrize("text", UNENDING.values(), ids=UNENDING)
+@cases("text", UNENDING.values())
 def test_a_text_that_never_ends_what_it_begins_is_read_at_once(text: str) -> None:
     begun = time.process_time()
     find_text_calls(text, is_tool)

@@ -15,6 +15,7 @@ from agent_tui.tools.builtin import find as grep_tool
 from agent_tui.tools.builtin.find import GlobTool, GrepTool
 from agent_tui.tools.builtin.searcher import PIECE
 from agent_tui.tools.files.walk import Glob, linear, walk
+from tests.support.cases import cases
 from tests.support.tool_context import make_context
 
 RIPGREP = shutil.which("rg")
@@ -177,7 +178,7 @@ async def test_glob(context: ToolContext) -> None:
         assert not intent.paths[0].is_relative_to(root), "it is judged by where it leads"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pattern", "path", "matches"),
     [
         ("*.py", "a/b/c.py", True),

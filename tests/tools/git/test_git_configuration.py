@@ -11,6 +11,7 @@ from agent_tui.pipes.programs import find_program
 from agent_tui.tools.git.configuration import as_config, config_of, read_config, runs_nothing
 from agent_tui.tools.git.repository import descends, listed, names_programs
 from agent_tui.tools.git.untrusted import harmless_git
+from tests.support.cases import cases
 from tests.support.git import git
 
 TEXTS = [
@@ -39,7 +40,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@cases("text", TEXTS)
 def test_it_is_read_as_git_reads_it(tmp_path: Path, text: str) -> None:
     file = tmp_path / "config"
     file.write_bytes(text.encode())
@@ -97,7 +98,7 @@ def test_what_may_name_programs_counts(tmp_path: Path, text: str) -> None:
     assert names_programs(tmp_path)
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@cases("text", HARMLESS)
 def test_what_usual_configurations_say_is_harmless(text: str) -> None:
     assert runs_nothing(read_config(text))
 

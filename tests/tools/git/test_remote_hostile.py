@@ -17,6 +17,7 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.rules.decision import Decision, RemoteGit
+from tests.support.cases import cases
 from tests.support.forms import LONG, examples, one_of
 from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world
 from tests.support.sandbox_world import MEANS
@@ -329,7 +330,7 @@ def test_no_address_names_a_program_or_an_option(project: Path, address: str) ->
     assert remotes.reach(["git", "push", address], project).problem
 
 
-@pytest.mark.parametrize(
+@cases(
     "words", ["--receive-pack=id", "--exec=id", "--signed", "--repo=x origin", "--recurse-submodules=on-demand", "-c x"]
 )
 def test_a_push_with_an_option_that_is_not_known_stays_inside(project: Path, words: str) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
+from tests.support.cases import cases
 from tests.support.commands import World, held, judged
 from tests.support.tool_context import permissions_of
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "domain", "network"),
     [
         ("rm -rf src", "work", False),
@@ -41,7 +40,7 @@ def test_a_question_names_the_narrowest_domain_that_does(
     assert (decision.action, decision.domain, decision.network) == ("ask", domain, network)
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
     [
         "pip install --no-index --find-links vendor x",
@@ -66,7 +65,7 @@ def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
         assert held(world, command, "plan", deny=deny).action == "deny", command
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "allow", "mode", "action"),
     [
         ("python evil.py && gh pr list", "bash(gh pr list*)", "auto", "ask"),
@@ -89,7 +88,7 @@ def test_what_a_rule_lets_out_of_the_sandbox_takes_nothing_along(
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "mode", "rules", "action"),
     [
         ("npm test", "auto", {}, "ask"),
@@ -126,7 +125,7 @@ LOOKED_AT_FIRST = [
 ]
 
 
-@pytest.mark.parametrize("command", LOOKED_AT_FIRST)
+@cases("command", LOOKED_AT_FIRST)
 def test_ask_looks_first_where_nothing_is_known_to_change(world: World, command: str) -> None:
     first = held(world, command, "ask")
     assert (first.action, first.domain, first.network, first.patterns) == ("allow", "look", False, [])
@@ -162,7 +161,7 @@ def test_where_nobody_can_be_asked_the_question_is_a_refusal_that_says_how(world
     assert "--allow 'bash(make)'" in later.message and "--permission-mode accept-edits" in later.message
 
 
-@pytest.mark.parametrize("command", ["rm -rf $X", "f() { rm -rf .; }; f", "f() { sudo ls; }; f", "mv $A $B"])
+@cases("command", ["rm -rf $X", "f() { rm -rf .; }; f", "f() { sudo ls; }; f", "mv $A $B"])
 def test_what_removes_or_leaves_is_asked_about_where_it_is_not_understood(world: World, command: str) -> None:
     assert held(world, command, "auto").action == "ask"
 

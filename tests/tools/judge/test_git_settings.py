@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-import pytest
-
 from agent_tui.tools.judge.programs import changes_settings
+from tests.support.cases import cases
 from tests.support.commands import World, held, judged
 
 ALSO = "in a file that also says what git starts outside the sandbox"
@@ -14,7 +13,7 @@ PROGRAMS = "by which git starts programs in this repository, outside the sandbox
 ONCE = "(for one commit alone: git -c user.email=… commit)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "words"),
     [
         ("config user.email a@b", f"sets who commits are by in this repository {ONCE}"),

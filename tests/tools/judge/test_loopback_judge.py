@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
+from tests.support.cases import cases
 from tests.support.commands import lines, sections
 from tests.support.tool_context import permissions_of
 
@@ -27,14 +26,14 @@ def judged(root: Path, command: str, mode: PermissionMode, ports: bool = True, h
     return permissions.decide("bash", Intent("command", command, command=command))
 
 
-@pytest.mark.parametrize("mode", HELD)
-@pytest.mark.parametrize("command", HERE)
+@cases("mode", HELD)
+@cases("command", HERE)
 def test_ports_of_this_machine_need_no_question(tmp_path: Path, command: str, mode: PermissionMode) -> None:
     decision = judged(tmp_path, command, mode)
     assert (decision.action, decision.domain, decision.network) == ("allow", "work", False), decision.reason
 
 
-@pytest.mark.parametrize("command", HERE)
+@cases("command", HERE)
 def test_ask_tries_them_without_and_asks_then(tmp_path: Path, command: str) -> None:
     first = judged(tmp_path, command, "ask")
     assert (first.action, first.domain) == ("allow", "look")
@@ -42,8 +41,8 @@ def test_ask_tries_them_without_and_asks_then(tmp_path: Path, command: str) -> N
     assert judged(tmp_path, command, "plan").domain != "work"
 
 
-@pytest.mark.parametrize("mode", HELD)
-@pytest.mark.parametrize("command", ELSEWHERE)
+@cases("mode", HELD)
+@cases("command", ELSEWHERE)
 def test_what_may_lead_elsewhere_asks_or_is_held_to_this_machine(
     tmp_path: Path, command: str, mode: PermissionMode
 ) -> None:
@@ -52,7 +51,7 @@ def test_what_may_lead_elsewhere_asks_or_is_held_to_this_machine(
     assert judged(tmp_path, command, mode, holds=False).action == "ask"
 
 
-@pytest.mark.parametrize("command", [command for command in HERE if command.startswith(("curl", "nc", "wget", "http"))])
+@cases("command", [command for command in HERE if command.startswith(("curl", "nc", "wget", "http"))])
 def test_without_ports_in_the_sandbox_it_is_asked_to_leave_it(tmp_path: Path, command: str) -> None:
     for mode in HELD:
         assert judged(tmp_path, command, mode, ports=False).action == "ask"

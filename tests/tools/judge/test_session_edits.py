@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.models.events import RuleOffer
+from tests.support.cases import cases
 from tests.support.tool_context import Make, bash, make_project, maker
 
 EDITS = [
@@ -73,7 +74,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("command", [*EDITS, *MORE])
+@cases("command", [*EDITS, *MORE])
 def test_only_edits_are_edits(root: Path, command: str) -> None:
     make: Make = maker(root)
     permissions = make(holds=lambda domain: True, ask=["edit(src/deep/**)"])

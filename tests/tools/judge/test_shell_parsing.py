@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.syntax import NotUnderstoodError
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("source", "commands"),
     [
         ("git status", ["git status"]),
@@ -72,7 +73,7 @@ def test_commands_are_found_wherever_they_stand(source: str, commands: list[str]
         assert [command.text for command in parse_command(source)] == commands
 
 
-@pytest.mark.parametrize(
+@cases(
     ("source", "redirects"),
     [
         ("echo a > b", [("write", "b")]),
@@ -96,7 +97,7 @@ def test_redirections_are_found(source: str, redirects: list[tuple[str, str]]) -
     assert found == redirects
 
 
-@pytest.mark.parametrize(
+@cases(
     "source",
     [
         "f() { rm x; }; f",
@@ -177,7 +178,7 @@ def test_single_quotes_hide_everything(text: str) -> None:
     assert not command.dynamic and not command.redirects
 
 
-@pytest.mark.parametrize(
+@cases(
     ("source", "found"),
     [
         ("for f in *; do rm $f; done", ["rm $f"]),
@@ -199,7 +200,7 @@ def test_loops_and_conditions_give_every_command_in_them(source: str, found: lis
     assert [command.text for command in parse_command(source)] == found
 
 
-@pytest.mark.parametrize(
+@cases(
     "source",
     [
         'cat {"a b",/etc/passwd}',

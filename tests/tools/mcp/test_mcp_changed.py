@@ -11,6 +11,7 @@ import pytest
 import agent_tui.tools.mcp
 from agent_tui.tools.mcp.connection import Connection
 from agent_tui.tools.mcp.protocol import ServerChange
+from tests.support.cases import cases
 from tests.support.forms import one_of
 from tests.support.mcp_servers import stdio
 from tests.support.renamed import rename
@@ -36,7 +37,7 @@ async def test_without_a_name_servers_connect_and_are_called(monkeypatch: pytest
         await connection.close()
 
 
-@pytest.mark.parametrize("path", sorted(ROOM.glob("*.py")), ids=lambda path: path.name)
+@cases("path", sorted(ROOM.glob("*.py")))
 def test_nothing_private_to_the_sdk_is_imported_to_run(path: Path) -> None:
     """A name for the type checker alone may be gone."""
     tree = ast.parse(path.read_text("utf-8"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import agent_tui
 from agent_tui.tools import mcp_names as owner
 from agent_tui.tools.mcp_names import (
@@ -17,6 +15,7 @@ from agent_tui.tools.mcp_names import (
     tool_prefix,
     with_all_tools,
 )
+from tests.support.cases import cases
 
 SERVERS = ["docs", "my-server", "a__b", "_x_", "mcp", "mcp__docs", "über", "s" * 60, "."]
 
@@ -27,8 +26,8 @@ def test_no_other_file_of_the_program_knows_the_prefix() -> None:
     assert knowing == [Path(owner.__file__)]
 
 
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("tool", ["add", "a__b", "__x", "mcp__y", "get.it", "t" * 90])
+@cases("server", SERVERS)
+@cases("tool", ["add", "a__b", "__x", "mcp__y", "get.it", "t" * 90])
 def test_what_was_built_is_taken_apart(server: str, tool: str) -> None:
     name = tool_name(server, tool)
     assert is_mcp_name(name) and name.startswith(tool_prefix(server))
@@ -37,7 +36,7 @@ def test_what_was_built_is_taken_apart(server: str, tool: str) -> None:
     assert short_name(name) == f"{part}__{called}" and with_all_tools(name) == name
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "parts", "whole"),
     [
         ("mcp__docs", ("docs", ""), "mcp__docs__*"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.tool_context import Make, bash
 
 # None of these may run unasked, although each begins like, or contains, something harmless or allowed by a rule.
@@ -143,13 +142,13 @@ def unescaped(command: str) -> str:
     return command.replace("\\n", "\n").replace("\\x1b", "\x1b").replace("\\x07", "\x07").replace("\\u00a0", "\u00a0")
 
 
-@pytest.mark.parametrize("command", TRICKS)
+@cases("command", TRICKS)
 def test_tricks_are_asked_about(make: Make, command: str) -> None:
     permissions = make(allow=["bash(git status*)", "bash(ls*)", "bash(cat *)"])
     assert bash(permissions, unescaped(command)).action == "ask"
 
 
-@pytest.mark.parametrize("command", TRICKS)
+@cases("command", TRICKS)
 def test_tricks_are_refused_in_plan_mode(make: Make, command: str) -> None:
     decision = bash(make("plan", allow=["bash(git status*)", "bash", "edit"]), unescaped(command))
     assert decision.action == "deny"

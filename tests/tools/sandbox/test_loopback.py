@@ -18,6 +18,7 @@ from agent_tui.tools.sandbox.box import Sandbox, trial
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.network import session_network
 from agent_tui.tools.sandbox.policy import Backend, Domain, Loopback, SandboxPolicy
+from tests.support.cases import cases
 
 SERVES = """
 import socket, sys
@@ -147,7 +148,7 @@ def test_where_addresses_are_told_apart_the_machines_ports_are_opened_only_when_
     assert "no network except this machine's own ports" in seatbelt.enforces("work", "ask", "machine")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("backend", "loopback", "ports"),
     [
         (Landlock(7, ports=True), "own", True),
@@ -166,7 +167,7 @@ def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopb
     assert not jail.has_ports()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("backend", "loopback", "words_"),
     [
         (Landlock(7, ports=True), "own", "no network except ports of its own"),

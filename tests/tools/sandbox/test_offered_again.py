@@ -13,11 +13,12 @@ from agent_tui.tools.sandbox.backends import Bubblewrap, Landlock
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.words import refused
+from tests.support.cases import cases
 
 HOME = str(Path.home())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("output", "path"),
     [
         (f"PermissionError: [Errno 13] Permission denied: '{HOME}/.cache/x'", "~/.cache/x"),
