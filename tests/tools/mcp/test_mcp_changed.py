@@ -22,11 +22,13 @@ ROOM = Path(agent_tui.tools.mcp.__file__).parent
 
 
 @pytest.mark.parametrize("name", one_of(["TextReceiveStream", "jsonrpc_message_adapter", "_dispatcher"]))
-async def test_without_a_name_servers_connect_and_are_called(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+async def test_without_a_name_servers_connect_and_are_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     for library in ("mcp", "mcp_types"):
         rename(monkeypatch, library, name)
     told: asyncio.Queue[ServerChange] = asyncio.Queue()
-    connection = Connection("one", stdio(), told.put_nowait, may_start(stdio(), Path.cwd()))
+    connection = Connection("one", stdio(), told.put_nowait, may_start(stdio(), tmp_path))
     try:
         async with asyncio.timeout(PATIENCE):
             while (change := await told.get()).state == "starting":

@@ -64,7 +64,7 @@ def wanted(outcome: ToolOutcome) -> str:
 
 def test_a_first_build_needs_no_question_and_leaves_what_it_made(jail: Jail) -> None:
     for command in (
-        "rm -rf build && mkdir build && mkdir -p folder/target/deep && echo 1 > build/app && echo 1 > folder/target/deep/app",
+        "rm -rf build && mkdir -p build folder/target/deep && echo 1 | tee build/app > folder/target/deep/app",
         "rm -rf build && mkdir build && echo 2 > build/app",
         "rm -rf build",
     ):
