@@ -8,6 +8,7 @@ import subprocess
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -122,8 +123,7 @@ DESTROYED = [
 ]
 
 
-@pytest.mark.parametrize("packed", one_of([False, True]))
-@pytest.mark.parametrize("command", DESTROYED)
+@pytest.mark.parametrize(("packed", "command"), one_of(product([False, True], DESTROYED), every=6))
 async def test_the_history_survives(project: Project, command: str, packed: bool) -> None:
     root = project.root
     if packed:
@@ -162,7 +162,7 @@ HONEST = [
 ]
 
 
-@pytest.mark.parametrize("command", HONEST)
+@pytest.mark.parametrize("command", one_of(HONEST, every=4))
 async def test_what_git_does_by_itself_stays(project: Project, tmp_path: Path, command: str) -> None:
     twin = tmp_path / "twin"
     shutil.copytree(project.root, twin, symlinks=True)

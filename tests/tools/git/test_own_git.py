@@ -21,7 +21,7 @@ from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.git.outside import OutsideGit
 from agent_tui.tools.git.repository import PINNED, Repository, find_repository, own_git
 from tests.support.cli import REPOSITORY
-from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, make_hostile, ordinary
+from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, make_hostile, ordinary, together
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -43,12 +43,21 @@ def look(root: Path) -> None:
         permissions_of(root, PermissionsConfig()).decide("bash", Intent("command", command, command=command))
 
 
-def ids(hostile: Hostile) -> str:
-    return hostile.name
+@pytest.mark.parametrize(
+    "traps", together(), ids=lambda traps: ids(traps[0]) if len(traps) == 1 else f"{len(traps)} traps"
+)
+def test_looking_at_a_hostile_repository_starts_nothing(template: Path, tmp_path: Path, traps: list[Hostile]) -> None:
+    evil, mark = evil_program(tmp_path)
+    root = make_hostile(template, tmp_path / "project", traps, evil)
+    before = (root / ".git/index").read_bytes()
+    look(root)
+    assert not mark.exists()
+    assert (root / ".git/index").read_bytes() == before
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=ids)
-def test_looking_at_a_hostile_repository_starts_nothing(template: Path, tmp_path: Path, hostile: Hostile) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda trap: trap.name)
+def test_each_trap_is_a_real_one_and_is_not_sprung(template: Path, tmp_path: Path, hostile: Hostile) -> None:
     evil, mark = evil_program(tmp_path)
     root = make_hostile(template, tmp_path / "project", [hostile], evil)
     before = (root / ".git/index").read_bytes()

@@ -18,27 +18,14 @@ from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.rules.decision import Decision, RemoteGit
 from tests.support.cases import cases
-from tests.support.forms import LONG, examples, one_of
-from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world
+from tests.support.forms import examples, one_of
+from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world, together
 from tests.support.sandbox_world import MEANS
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 TIMES = examples(1, 12)
-
-
-def groups() -> list[list[Hostile]]:
-    """Each trap by itself in the long form; else those together that do not stand in each other's way."""
-    if LONG:
-        return [[trap] for trap in HOSTILE]
-    whole = [
-        trap
-        for trap in HOSTILE
-        if not any(name in ("config", "HEAD", "commondir") or "refs" in name for name, _ in trap.inner)
-        and not any(key.startswith(("extensions", "core.worktree")) for key, _ in trap.config)
-    ]
-    return [whole, *([trap] for trap in HOSTILE if trap not in whole)]
 
 
 COMMANDS = (
@@ -52,7 +39,9 @@ COMMANDS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("traps", groups(), ids=lambda traps: traps[0].name if len(traps) == 1 else "many")
+@pytest.mark.parametrize(
+    "traps", together(), ids=lambda traps: traps[0].name if len(traps) == 1 else f"{len(traps)} traps"
+)
 async def test_nothing_of_a_hostile_repository_runs_outside(world: World, traps: list[Hostile]) -> None:
     evil, mark = evil_program(world.base)
     git(world.project, "remote", "set-url", "origin", world.addresses["web"])
