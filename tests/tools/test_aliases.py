@@ -24,6 +24,8 @@ from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from tests.support.cases import cases
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 Given = dict[str, Any]
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch"
 ONE = [{"old_string": "x", "new_string": "y"}]

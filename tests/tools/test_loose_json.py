@@ -14,6 +14,8 @@ from agent_tui.tools.arguments import parse_arguments, read_arguments
 from agent_tui.tools.loose_json import read_loose_object
 from tests.support.cases import cases
 
+pytestmark = pytest.mark.quick
+
 GOOD = {"path": "a.py", "limit": 3}
 TEXT = json.dumps(GOOD)
 

@@ -20,6 +20,8 @@ from agent_tui.tools.files.diffs import apply_chunks, parse_patch
 from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_restore
 from tests.support.tool_context import make_context, permissions_of
 
+pytestmark = pytest.mark.quick
+
 APP = """\
 import os
 

@@ -203,6 +203,7 @@ async def test_worktrees_and_submodules_survive_too(project: Project, tmp_path: 
     git(project.root, "commit", "-q", "--allow-empty", "-m", "goes on")
 
 
+@pytest.mark.quick
 async def test_files_come_back_as_after_an_edit(project: Project) -> None:
     root, before = project.root, project.files()
     (root / "a.txt").chmod(0o600)
@@ -217,6 +218,7 @@ async def test_files_come_back_as_after_an_edit(project: Project) -> None:
     assert ((root / "a.txt").stat().st_mode & 0o777, (root / "new.txt").stat().st_mode & 0o111) == (0o600, 0)
 
 
+@pytest.mark.quick
 async def test_edits_between_commands_and_the_users_own_work_stay_apart(project: Project) -> None:
     root = project.root
     await project.run("echo one > made")

@@ -14,6 +14,8 @@ from agent_tui.tools.git.untrusted import harmless_git
 from tests.support.cases import cases
 from tests.support.git import git
 
+pytestmark = pytest.mark.quick
+
 TEXTS = [
     "",
     "[a]b=1",

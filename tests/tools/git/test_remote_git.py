@@ -67,6 +67,7 @@ async def test_fetch_and_pull_leave_what_plain_git_leaves(world: World, kind: st
     assert state(world.project) == state(world.plain)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("kind", one_of(["short", "folder"]))
 async def test_push_is_what_plain_git_would_push(world: World, kind: str) -> None:
     both(world, kind)

@@ -258,6 +258,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.quick
 def test_a_rule_reaches_the_remotes_of_the_beginning_and_no_others(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +305,7 @@ def test_without_a_sandbox_what_would_run_is_asked_about(
     assert Asked(root, monkeypatch, held=False).decide("git fetch", root).action == "ask"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "address",
     ["ext::sh -c id", "fd::17", "-oProxyCommand=id", "ssh://-oProxyCommand=id/x", "host:-x", "git://host/x", "ftp://host/x",

@@ -109,6 +109,7 @@ def test_where_nothing_holds_plain_readers_run_and_nothing_else(world: World, tu
 REAL_WORK = lines("real_work.txt")
 
 
+@pytest.mark.quick
 @cases(("mode", "most"), [("ask", 15), ("accept-edits", 10), ("auto", 10)])
 def test_an_honest_day_asks_little(world: World, mode: PermissionMode, most: int) -> None:
     """Of forty commands of real work; what asks leaves the machine, or is known to change files in ``ask``."""

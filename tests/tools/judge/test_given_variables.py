@@ -12,6 +12,8 @@ from agent_tui.tools.rules.decision import Decision
 from tests.support.cases import cases
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 
 def judged(
     root: Path,

@@ -19,6 +19,8 @@ from agent_tui.tools.mcp.tool import McpTool, rank
 from agent_tui.tools.mcp_names import server_part, tool_name
 from tests.support.cases import cases
 
+pytestmark = pytest.mark.quick
+
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:
     environ = {"TOKEN": "t0p", "EMPTY": ""}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import stat
 from base64 import b64encode
@@ -12,16 +11,14 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from mcp.client.auth import OAuthClientProvider
 
 from agent_tui.config import McpServer
 from agent_tui.errors import AgentError
 from agent_tui.tools.mcp import oauth, protocol
 from agent_tui.tools.mcp.host import Host
 from agent_tui.tools.mcp.manager import McpManager
-from agent_tui.tools.mcp.oauth import Bearer, SignIn, _Asking
+from agent_tui.tools.mcp.oauth import SignIn
 from agent_tui.tools.mcp.tokens import Tokens
-from tests.support.cases import cases
 from tests.support.forms import one_of
 from tests.support.mcp_managers import call, detail, running, states
 from tests.support.oauth_server import OAuthServer, browse, browse_elsewhere, oauth_server
@@ -61,16 +58,6 @@ async def sign_in(manager: McpManager, browser: Callable[[str], Awaitable[object
 def kept(home: Path) -> dict[str, object]:
     found: dict[str, object] = json.loads((home / "data" / "mcp-tokens.json").read_text())
     return found
-
-
-@pytest.mark.quick
-@cases("name", [n for cls in (Bearer, _Asking) for n in vars(cls) if n[1:2] != "_" and n[0] == "_"])
-def test_what_is_used_of_the_sdk_is_there(name: str) -> None:
-    own = ("_refused", "_usable", "_take_refreshed")
-    assert name in own or hasattr(OAuthClientProvider, name), "the SDK calls it otherwise now"
-    assert "_auth_flow" in inspect.getsource(OAuthClientProvider.async_auth_flow), "our flow would not be used"
-    used = ("_refresh_token", "_handle_refresh_response", "_get_token_endpoint", "_add_auth_header")
-    assert [one for one in used if not hasattr(OAuthClientProvider, one)] == []
 
 
 @pytest.mark.quick

@@ -19,7 +19,6 @@ from tests.support.tool_context import make_context
 from tests.support.waiting import Bell
 
 
-@pytest.mark.quick
 async def test_tools_are_listed_called_and_their_errors_are_results(tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     seen: list[str] = []
@@ -174,7 +173,8 @@ async def test_big_schemas_are_deferred_found_and_called(tmp_path: Path) -> None
             tool.intent({"name": "mcp__test__weather_0", "arguments": {}}, context)
 
 
-@pytest.mark.usefixtures("forked_host", "forked_servers")
+@pytest.mark.quick
+@pytest.mark.usefixtures("forked_host")
 async def test_servers_of_an_older_protocol_work(tmp_path: Path) -> None:
     script = str(Path(SERVER).with_name("mcp_legacy.py"))
     changes = Changes()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_tui.config import PermissionMode
 from tests.support.cases import cases
 from tests.support.tool_context import Make, bash
+
+pytestmark = pytest.mark.quick
 
 LOOKS = """
 ls

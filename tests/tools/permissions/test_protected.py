@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+import pytest
+
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.sandbox.protected import is_protected, root_places
 from tests.support.cases import cases
 from tests.support.tool_context import permissions_of
+
+pytestmark = pytest.mark.quick
 
 PROTECTED = """
 .git

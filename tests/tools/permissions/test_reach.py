@@ -20,6 +20,8 @@ from agent_tui.urls import hosts_in, parse_url
 from tests.support.cases import cases
 from tests.support.tool_context import Make
 
+pytestmark = pytest.mark.quick
+
 LOOKS = ServerTool("docs", "search", only_looks=True)
 CLOSED = ServerTool("memory", "read_graph", only_looks=True, open_world=False)
 WRITES = ServerTool("github", "merge_pull_request")

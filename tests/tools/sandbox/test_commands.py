@@ -98,6 +98,7 @@ async def test_secrets_of_the_environment_are_not_there(context: ToolContext, mo
     assert "abcdefgh-value" in own.text
 
 
+@pytest.mark.quick
 async def test_where_none_holds_and_one_is_required_nothing_runs(base: Path) -> None:
     (base / "project").mkdir()
     jail = Jail(SandboxConfig(mode="required"), base / "project", base / "cache", sandbox=Sandbox(mode="required"))

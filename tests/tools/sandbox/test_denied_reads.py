@@ -142,6 +142,7 @@ def ruled(filled: Path, sandbox: Sandbox, rule: str) -> tuple[Jail, Permissions]
     return jail, permissions
 
 
+@pytest.mark.quick
 @cases(("rule", "files"), RULES)
 def test_every_form_of_rule_means_its_files(filled: Path, rule: str, files: list[str]) -> None:
     masked = ruled(filled, Sandbox(), rule)[1].denied_below([filled, filled.parent / "added"]).paths
@@ -234,6 +235,7 @@ def test_what_may_read_it_runs_unasked_only_where_it_is_masked(
             assert (decision.action, decision.domain) == (usual.action, usual.domain), (mode, command)
 
 
+@pytest.mark.quick
 def test_the_question_says_what_could_be_read_and_its_answer_can_be_kept(project: Path) -> None:
     permissions = parts(project, Sandbox(), "read(**/.env)")[1]
     decision = bash(permissions, "npm test")
@@ -256,6 +258,7 @@ def test_where_nobody_can_be_asked_the_refusal_says_why(project: Path, mode: Per
     assert "--allow 'bash(npm test *)'" in decision.message
 
 
+@pytest.mark.quick
 def test_file_tools_know_other_names_of_it(project: Path) -> None:
     permissions = parts(project, Sandbox(), "read(**/.env)", "read(./secrets)")[1]
     for name in (".env", "link", "src/hard", "secrets/inner/key"):

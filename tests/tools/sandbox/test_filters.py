@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import struct
 
+import pytest
+
 from agent_tui.tools.sandbox import filters
 from tests.support.cases import cases
+
+pytestmark = pytest.mark.quick
 
 ALLOW, EPERM, EACCES, ENOSYS = 0x7FFF0000, 0x50001, 0x5000D, 0x50026
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}

@@ -100,6 +100,7 @@ def script(leaver: str, number: str) -> str:
     return LEAVERS[leaver].format(n=number, py=sys.executable)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("leaver", LEAVERS)
 async def test_the_end_of_a_command_ends_all_of_it(leaver: str, number: str, tmp_path: Path) -> None:
     group = await ProcessGroup.start(free(["bash", "-c", script(leaver, number)], os.environ), tmp_path)
@@ -152,6 +153,7 @@ async def test_a_command_that_kills_who_stands_over_it_ends_all_of_itself(
     group.close()
 
 
+@pytest.mark.quick
 async def test_the_death_of_the_supervisor_ends_the_command(number: str, tmp_path: Path) -> None:
     group = await ProcessGroup.start(free(["bash", "-c", f"echo ready; exec sleep {number}"], os.environ), tmp_path)
     assert await group.read() == b"ready\n"
