@@ -171,6 +171,7 @@ def test_the_users_ignore_file_and_line_ends_count(
     assert not mark.exists()
 
 
+@pytest.mark.quick
 def test_another_projects_repository_is_not_told_of(template: Path, tmp_path: Path) -> None:
     """A ``.git`` that points at a repository which knows nothing of this folder, or whose parts are links."""
     other = make_hostile(template, tmp_path / "other", [], Path())
