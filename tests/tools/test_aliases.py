@@ -21,7 +21,7 @@ from agent_tui.tools.aliases import _ARGUMENTS, MAX_SECONDS, own_name, understoo
 from agent_tui.tools.arguments import unknown_arguments
 from agent_tui.tools.builtin.bash import MAX_TIMEOUT
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.quick
@@ -161,13 +161,13 @@ CALLS: list[tuple[str, Given, str, Given]] = [
 ]  # fmt: skip
 
 
-@cases(("name", "given", "tool", "ours"), CALLS)
+@every(("name", "given", "tool", "ours"), CALLS)
 def test_what_was_learned_with_other_agents_is_understood_without_a_note(
     name: str, given: Given, tool: str, ours: Given, tmp_path: Path
 ) -> None:
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")
-    (context.root / "folder").mkdir(exist_ok=True)
+    (context.root / "folder").mkdir()
     found, arguments = understood(name, json.loads(json.dumps(given)), context.root)
     assert (found, arguments) == (tool, ours)
     one = ToolRegistry(builtin_tools(types=lambda: {"explore": "Finds things."})).get(found)
@@ -185,7 +185,7 @@ def test_the_table_knows_every_argument_of_every_tool() -> None:
     assert MAX_SECONDS == MAX_TIMEOUT
 
 
-@cases("name", [tool.schema.name for tool in builtin_tools()])
+@every("name", [tool.schema.name for tool in builtin_tools()])
 def test_what_is_ours_stays_as_it_is(name: str) -> None:
     given = {own: f"a {own}" for own in _ARGUMENTS[name]}
     assert understood(name, given, Path("/")) == (name, given)
@@ -196,7 +196,7 @@ def test_what_our_own_name_says_wins_over_what_others_call_it() -> None:
     assert understood("read", {"file_path": "b", "path": None}, Path("/")) == ("read", {"path": "b"})
 
 
-@cases(
+@every(
     ("given", "seconds"),
     [(30, 30), (3_600, 3_600), (3_601, 3.601), (5_000, 5), (600_000, 600), ("90000", 90), (0.5, 0.5)],
 )
@@ -205,7 +205,7 @@ def test_a_time_beyond_the_longest_wait_is_in_milliseconds(given: object, second
     assert float(found) == seconds
 
 
-@cases(
+@every(
     ("name", "given", "said"),
     [
         ("WriteFile", {"path": "a", "content": "b", "mode": "append"}, "append"),
@@ -218,7 +218,7 @@ def test_what_would_mean_something_else_here_is_refused(name: str, given: Given,
         understood(name, given, Path("/"))
 
 
-@cases(
+@every(
     ("name", "given", "left"),
     [
         ("shell", {"command": ["ls"], "env": {"A": "b"}}, ["env"]),
@@ -230,7 +230,7 @@ def test_what_is_not_known_stays_to_be_named(name: str, given: Given, left: list
     assert unknown_arguments(ToolRegistry(builtin_tools()).get(tool).schema.parameters, arguments) == left
 
 
-@cases(
+@every(
     "command",
     [
         f"apply_patch <<'EOF'\n{PATCH}\nEOF\nrm -rf src",

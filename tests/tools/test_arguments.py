@@ -14,7 +14,7 @@ from agent_tui.errors import ToolError
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments, validate
 from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.registry import builtin_tools
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.quick
@@ -37,7 +37,7 @@ class Outer:
     inner: list[Inner] = field(default_factory=list)
 
 
-@cases(
+@every(
     ("given", "name", "expected"),
     [
         (None, "count", 3),
@@ -68,7 +68,7 @@ def test_what_was_plainly_meant_is_taken(given: Any, name: str, expected: Any) -
     assert getattr(validate(Outer, {"name": "n", name: given}, "tool"), name) == expected
 
 
-@cases("given", [{"count": "many"}, {"count": 1.5}, {"quiet": "maybe"}, {"inner": "a"}, {"name": None}, {"name": True}])
+@every("given", [{"count": "many"}, {"count": 1.5}, {"quiet": "maybe"}, {"inner": "a"}, {"name": None}, {"name": True}])
 def test_what_is_not_plain_is_an_error_that_says_what_is_taken(given: dict[str, Any]) -> None:
     with pytest.raises(ToolError, match=r"tool: wrong arguments.*It takes: name, count, share"):
         validate(Outer, {"name": "n", **given}, "tool")
@@ -86,7 +86,7 @@ CALLS: dict[str, dict[str, Any]] = {
 """A call of every tool, with what it needs alone."""
 
 
-@cases("tool", builtin_tools())
+@every("tool", builtin_tools())
 def test_every_argument_that_may_be_left_out_may_be_null(tool: Any, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")
@@ -106,7 +106,7 @@ HARD: list[Any] = [
 NONE: list[dict[str, Any]] = [{}, {"edits": None}, {"edits": []}]
 
 
-@cases("tool", builtin_tools())
+@every("tool", builtin_tools())
 def test_whatever_is_sent_as_an_argument_is_judged_or_refused_in_words(tool: Any, tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     (context.root / "a").write_text("x\n")

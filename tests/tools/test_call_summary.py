@@ -10,8 +10,8 @@ import pytest
 from agent_tui.models.events import ToolStarted
 from agent_tui.tools.arguments import call_summary
 from tests.support.agents import results, running, say
-from tests.support.cases import cases
 from tests.support.developer import parts
+from tests.support.every import every
 from tests.support.scripts import step
 
 pytestmark = pytest.mark.quick
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.quick
 PATCH = "*** Begin Patch\n*** Update File: src/a b.py\n@@\n-x\n+y\n*** End Patch"
 
 
-@cases(
+@every(
     ("arguments", "about"),
     [
         ('{"path": "a.py"}', "a.py"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_tui.errors import ToolError
 from agent_tui.tools.arguments import parse_arguments, read_arguments
 from agent_tui.tools.loose_json import read_loose_object
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -20,7 +20,7 @@ GOOD = {"path": "a.py", "limit": 3}
 TEXT = json.dumps(GOOD)
 
 
-@cases(
+@every(
     ("raw", "value"),
     [
         (TEXT + "}", GOOD),
@@ -53,7 +53,7 @@ def test_what_is_plainly_meant_is_read_and_said(raw: str, value: dict[str, objec
     assert parse_arguments(raw) == value
 
 
-@cases(
+@every(
     "raw",
     [
         '{"path": "a.py"',  # cut off: what is missing may be what matters
@@ -93,7 +93,7 @@ def test_whatever_an_object_holds_it_is_read_as_it_was_written(value: dict[str, 
     assert python is None or python.value == value
 
 
-@cases(
+@every(
     "text",
     ['{"content": "' + 'a\\"' * 60_000, "{" + "'a\\" * 60_000, "{'a': 1}" + "</json> " * 40_000 + "y"],
 )

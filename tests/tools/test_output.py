@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from agent_tui.errors import ToolError
 from agent_tui.text.clean import pictured, program_output
 from agent_tui.tools.output import Collector, cap
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import fill_disk
 
 pytestmark = pytest.mark.quick
 
 
-@cases(
+@every(
     ("raw", "cleaned"),
     [
         ("a\x1b[1;31mb\x1b[0m", "ab"),

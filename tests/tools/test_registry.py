@@ -9,7 +9,7 @@ from agent_tui.tools.base import Tool
 from agent_tui.tools.builtin.find import ListTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -36,7 +36,7 @@ def test_an_unknown_tool_names_the_nearest() -> None:
         registry.get("\x1b[31mqqqqq")
 
 
-@cases("raw", ['{"a":', "[1]", "null", "nope", "[" * 100_000, '"x"'])
+@every("raw", ['{"a":', "[1]", "null", "nope", "[" * 100_000, '"x"'])
 def test_unusable_arguments_are_refused_with_a_reason(raw: str) -> None:
     with pytest.raises(ToolError, match="arguments"):
         parse_arguments(raw)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.tools.text_calls import TextCall, TextCalls, find_text_calls
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -23,7 +23,7 @@ def is_tool(name: str) -> bool:
     return name in NAMES
 
 
-@cases(
+@every(
     "text",
     [
         f"<tool_call>\n{CALL}\n</tool_call>",
@@ -80,7 +80,7 @@ def test_words_around_stay_and_several_calls_keep_their_order() -> None:
     assert fenced is not None and fenced.text == "I read it."
 
 
-@cases(
+@every(
     "text",
     [
         "Nothing to do.",
@@ -138,7 +138,7 @@ UNENDING = {
 }
 
 
-@cases("text", UNENDING.values())
+@every("text", UNENDING.values())
 def test_a_text_that_never_ends_what_it_begins_is_read_at_once(text: str) -> None:
     begun = time.process_time()
     find_text_calls(text, is_tool)

@@ -12,7 +12,7 @@ from agent_tui.models.messages import SEARCH_TOOL
 from agent_tui.tools.builtin.conversation import SubagentTool
 from agent_tui.tools.registry import builtin_tools
 from tests.benchmarks.tool_tokens import encoding, tool_tokens
-from tests.support.cases import cases
+from tests.support.every import every
 
 # o200k tokens; every one is sent with every request.
 BUDGETS = {
@@ -69,7 +69,7 @@ def test_types_of_subagents_cost_little_more_than_their_descriptions() -> None:
     assert cost(more) <= cost(types) + 20 * 8, "beyond the first ones only names are told"
 
 
-@cases("tool", builtin_tools(SEARCHING, types=lambda: {"explore": "Finds."}))
+@every("tool", builtin_tools(SEARCHING, types=lambda: {"explore": "Finds."}))
 def test_the_schema_says_what_the_arguments_are(tool: object) -> None:
     module = sys.modules[type(tool).__module__]
     schema = tool.schema  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from agent_tui.tools.builtin import find as grep_tool
 from agent_tui.tools.builtin.find import GlobTool, GrepTool
 from agent_tui.tools.builtin.searcher import PIECE
 from agent_tui.tools.files.walk import Glob, linear, walk
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.forms import examples
 from tests.support.tool_context import make_context
 
@@ -182,7 +182,7 @@ async def test_glob(context: ToolContext) -> None:
 
 
 @pytest.mark.quick
-@cases(
+@every(
     ("pattern", "path", "matches"),
     [
         ("*.py", "a/b/c.py", True),

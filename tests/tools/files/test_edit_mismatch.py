@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_tui.errors import ToolError
 from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.files.edit_mismatch import LINES, SEARCHED, why_missing
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.quick
@@ -38,7 +38,7 @@ def offered(said: str) -> str:
     return str(json.loads(line.partition("exactly: ")[2]))
 
 
-@cases(
+@every(
     ("wanted", "reason", "exact"),
     [
         ("def leave(nmae: str) -> str:", 'the file has "def leave(name', "def leave(name: str) -> str:"),
@@ -76,7 +76,7 @@ def test_mixed_line_ends_are_told_apart() -> None:
     assert said.startswith("The line ends differ") and offered(said) == "one\r\ntwo\n" and "\r" not in said
 
 
-@cases("text", ["a\u00a0b", "a\u200bb c", "cafe\u0301", "a\u2003b", "\ufeffa b"])
+@every("text", ["a\u00a0b", "a\u200bb c", "cafe\u0301", "a\u2003b", "\ufeffa b"])
 def test_what_cannot_be_seen_is_offered_as_its_number(text: str) -> None:
     said = why_missing(
         f"{text}\n", text.translate({0x00A0: " ", 0x200B: None, 0x0301: None, 0x2003: " ", 0xFEFF: None})

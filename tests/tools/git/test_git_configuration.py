@@ -11,7 +11,7 @@ from agent_tui.pipes.programs import find_program
 from agent_tui.tools.git.configuration import as_config, config_of, read_config, runs_nothing
 from agent_tui.tools.git.repository import descends, listed, names_programs
 from agent_tui.tools.git.untrusted import harmless_git
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.git import git
 
 pytestmark = pytest.mark.quick
@@ -42,7 +42,7 @@ TEXTS = [
 ]
 
 
-@cases("text", TEXTS)
+@every("text", TEXTS)
 def test_it_is_read_as_git_reads_it(tmp_path: Path, text: str) -> None:
     file = tmp_path / "config"
     file.write_bytes(text.encode())
@@ -100,7 +100,7 @@ def test_what_may_name_programs_counts(tmp_path: Path, text: str) -> None:
     assert names_programs(tmp_path)
 
 
-@cases("text", HARMLESS)
+@every("text", HARMLESS)
 def test_what_usual_configurations_say_is_harmless(text: str) -> None:
     assert runs_nothing(read_config(text))
 

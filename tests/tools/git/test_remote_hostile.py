@@ -17,7 +17,7 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.rules.decision import Decision, RemoteGit
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.forms import examples, one_of
 from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world, together
 from tests.support.sandbox_world import MEANS
@@ -321,7 +321,7 @@ def test_no_address_names_a_program_or_an_option(project: Path, address: str) ->
     assert remotes.reach(["git", "push", address], project).problem
 
 
-@cases(
+@every(
     "words", ["--receive-pack=id", "--exec=id", "--signed", "--repo=x origin", "--recurse-submodules=on-demand", "-c x"]
 )
 def test_a_push_with_an_option_that_is_not_known_stays_inside(project: Path, words: str) -> None:

@@ -14,8 +14,8 @@ from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
-from tests.support.cases import cases
 from tests.support.commands import MODES, World, held, judged, lines, sections
+from tests.support.every import every
 from tests.support.forms import LONG, one_of, some
 from tests.support.tool_context import permissions_of
 
@@ -110,7 +110,7 @@ REAL_WORK = lines("real_work.txt")
 
 
 @pytest.mark.quick
-@cases(("mode", "most"), [("ask", 15), ("accept-edits", 10), ("auto", 10)])
+@every(("mode", "most"), [("ask", 15), ("accept-edits", 10), ("auto", 10)])
 def test_an_honest_day_asks_little(world: World, mode: PermissionMode, most: int) -> None:
     """Of forty commands of real work; what asks leaves the machine, or is known to change files in ``ask``."""
     asked = [command for command in REAL_WORK if held(world, command, mode).action == "ask"]

@@ -6,14 +6,14 @@ import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
-from tests.support.cases import cases
 from tests.support.commands import World, held, judged
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.quick
 
 
-@cases(
+@every(
     ("command", "domain", "network"),
     [
         ("rm -rf src", "work", False),
@@ -44,7 +44,7 @@ def test_a_question_names_the_narrowest_domain_that_does(
     assert (decision.action, decision.domain, decision.network) == ("ask", domain, network)
 
 
-@cases(
+@every(
     "command",
     [
         "pip install --no-index --find-links vendor x",
@@ -69,7 +69,7 @@ def test_a_sandbox_lets_the_uncertain_be_looked_at(world: World) -> None:
         assert held(world, command, "plan", deny=deny).action == "deny", command
 
 
-@cases(
+@every(
     ("command", "allow", "mode", "action"),
     [
         ("python evil.py && gh pr list", "bash(gh pr list*)", "auto", "ask"),
@@ -92,7 +92,7 @@ def test_what_a_rule_lets_out_of_the_sandbox_takes_nothing_along(
     )
 
 
-@cases(
+@every(
     ("command", "mode", "rules", "action"),
     [
         ("npm test", "auto", {}, "ask"),
@@ -129,7 +129,7 @@ LOOKED_AT_FIRST = [
 ]
 
 
-@cases("command", LOOKED_AT_FIRST)
+@every("command", LOOKED_AT_FIRST)
 def test_ask_looks_first_where_nothing_is_known_to_change(world: World, command: str) -> None:
     first = held(world, command, "ask")
     assert (first.action, first.domain, first.network, first.patterns) == ("allow", "look", False, [])
@@ -165,7 +165,7 @@ def test_where_nobody_can_be_asked_the_question_is_a_refusal_that_says_how(world
     assert "--allow 'bash(make)'" in later.message and "--permission-mode accept-edits" in later.message
 
 
-@cases("command", ["rm -rf $X", "f() { rm -rf .; }; f", "f() { sudo ls; }; f", "mv $A $B"])
+@every("command", ["rm -rf $X", "f() { rm -rf .; }; f", "f() { sudo ls; }; f", "mv $A $B"])
 def test_what_removes_or_leaves_is_asked_about_where_it_is_not_understood(world: World, command: str) -> None:
     assert held(world, command, "auto").action == "ask"
 

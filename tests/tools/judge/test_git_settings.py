@@ -7,8 +7,8 @@ import shlex
 import pytest
 
 from agent_tui.tools.judge.programs import changes_settings
-from tests.support.cases import cases
 from tests.support.commands import World, held, judged
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -17,7 +17,7 @@ PROGRAMS = "by which git starts programs in this repository, outside the sandbox
 ONCE = "(for one commit alone: git -c user.email=… commit)"
 
 
-@cases(
+@every(
     ("command", "words"),
     [
         ("config user.email a@b", f"sets who commits are by in this repository {ONCE}"),

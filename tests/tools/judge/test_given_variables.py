@@ -9,7 +9,7 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.quick
@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-@cases(
+@every(
     "command",
     [
         'rm -rf "$PWD/build"',
@@ -55,7 +55,7 @@ def test_what_is_certain_asks_nothing(root: Path, command: str) -> None:
     assert judged(root, command).action == "allow"
 
 
-@cases(
+@every(
     "command",
     [
         'rm -rf "$PWD"',
@@ -105,7 +105,7 @@ def test_a_file_that_a_rule_denies_is_found_behind_a_variable(root: Path) -> Non
     assert judged(root, 'cat "$PWD/.env"', deny=["read(.env)"]).action == "deny"
 
 
-@cases(("place", "advised"), [("~/.ssh", False), ("~/.aws/credentials", False), ("/srv/data", True)])
+@every(("place", "advised"), [("~/.ssh", False), ("~/.aws/credentials", False), ("/srv/data", True)])
 def test_a_protected_place_is_no_folder_to_add(root: Path, place: str, advised: bool) -> None:
     permissions = permissions_of(root, PermissionsConfig("ask"), can_ask=False)
     decision = permissions.decide("bash", Intent("command", "ls", command=f"ls {place}"))

@@ -7,8 +7,8 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
-from tests.support.cases import cases
 from tests.support.commands import World, make_world
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.quick
@@ -45,20 +45,20 @@ MADE = [
 ]
 
 
-@cases("mode", ["accept-edits", "auto"])
-@cases("command", AFTER_CD + MADE)
+@every("mode", ["accept-edits", "auto"])
+@every("command", AFTER_CD + MADE)
 def test_what_is_the_projects_or_the_lines_own_runs_inside(world: World, mode: PermissionMode, command: str) -> None:
     found = decided(world, mode, command)
 
     assert (found.action, found.domain) in (("allow", "work"), ("allow", "look")), found.reason
 
 
-@cases("command", AFTER_CD + MADE)
+@every("command", AFTER_CD + MADE)
 def test_without_a_sandbox_it_is_asked_about(world: World, command: str) -> None:
     assert decided(world, "accept-edits", command, held=False).action == "ask"
 
 
-@cases(
+@every(
     "command",
     [
         "cd src && cat ../../outside/secret",

@@ -9,8 +9,8 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
-from tests.support.cases import cases
 from tests.support.commands import lines, sections
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.quick
@@ -30,14 +30,14 @@ def judged(root: Path, command: str, mode: PermissionMode, ports: bool = True, h
     return permissions.decide("bash", Intent("command", command, command=command))
 
 
-@cases("mode", HELD)
-@cases("command", HERE)
+@every("mode", HELD)
+@every("command", HERE)
 def test_ports_of_this_machine_need_no_question(tmp_path: Path, command: str, mode: PermissionMode) -> None:
     decision = judged(tmp_path, command, mode)
     assert (decision.action, decision.domain, decision.network) == ("allow", "work", False), decision.reason
 
 
-@cases("command", HERE)
+@every("command", HERE)
 def test_ask_tries_them_without_and_asks_then(tmp_path: Path, command: str) -> None:
     first = judged(tmp_path, command, "ask")
     assert (first.action, first.domain) == ("allow", "look")
@@ -45,8 +45,8 @@ def test_ask_tries_them_without_and_asks_then(tmp_path: Path, command: str) -> N
     assert judged(tmp_path, command, "plan").domain != "work"
 
 
-@cases("mode", HELD)
-@cases("command", ELSEWHERE)
+@every("mode", HELD)
+@every("command", ELSEWHERE)
 def test_what_may_lead_elsewhere_asks_or_is_held_to_this_machine(
     tmp_path: Path, command: str, mode: PermissionMode
 ) -> None:
@@ -55,7 +55,7 @@ def test_what_may_lead_elsewhere_asks_or_is_held_to_this_machine(
     assert judged(tmp_path, command, mode, holds=False).action == "ask"
 
 
-@cases("command", [command for command in HERE if command.startswith(("curl", "nc", "wget", "http"))])
+@every("command", [command for command in HERE if command.startswith(("curl", "nc", "wget", "http"))])
 def test_without_ports_in_the_sandbox_it_is_asked_to_leave_it(tmp_path: Path, command: str) -> None:
     for mode in HELD:
         assert judged(tmp_path, command, mode, ports=False).action == "ask"

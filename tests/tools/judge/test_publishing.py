@@ -11,7 +11,7 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.judge.programs import PUBLISHING, publishes
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.quick
@@ -38,7 +38,7 @@ def judged(
     return permissions.decide("bash", Intent("command", command, command=command))
 
 
-@cases("command", LINES)
+@every("command", LINES)
 def test_it_is_asked_about_with_and_without_a_sandbox(tmp_path: Path, command: str) -> None:
     for mode in ("ask", "accept-edits", "auto"):
         cases: list[tuple[bool, Network]] = [(False, "ask"), (True, "ask"), (True, "allow")]
@@ -55,7 +55,7 @@ def test_a_rule_allows_it(tmp_path: Path, held: bool) -> None:
         assert judged(tmp_path, command, held=held, allow=(rule,)).action == "allow"
 
 
-@cases(
+@every(
     "command",
     ["npm test", "npm run build", "npm view x", "cargo build", "cargo test publish", "uv run pytest", "uv sync",
      "gem list", "git fetch", "git log --grep push", "gh pr list", "gh pr view 3 --comments", "gh run watch 5",
@@ -66,7 +66,7 @@ def test_what_only_looks_or_builds_is_not_taken_for_it(command: str) -> None:
     assert publishes(command.split()) == ""
 
 
-@cases("program", sorted(PUBLISHING))
+@every("program", sorted(PUBLISHING))
 def test_every_program_of_the_list_is_found_behind_what_starts_it(program: str) -> None:
     line = [program, *PUBLISHING[program][0], "x"]
     for start in ([], ["npx"], ["uv", "run"], ["python3", "-m"], ["bundle", "exec"], ["pipx", "run", "--quiet"]):

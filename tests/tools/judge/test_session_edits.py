@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.models.events import RuleOffer
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import Make, bash, make_project, maker
 
 pytestmark = pytest.mark.quick
@@ -76,7 +76,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@cases("command", [*EDITS, *MORE])
+@every("command", [*EDITS, *MORE])
 def test_only_edits_are_edits(root: Path, command: str) -> None:
     make: Make = maker(root)
     permissions = make(holds=lambda domain: True, ask=["edit(src/deep/**)"])

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.syntax import NotUnderstoodError
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 
-@cases(
+@every(
     ("source", "commands"),
     [
         ("git status", ["git status"]),
@@ -75,7 +75,7 @@ def test_commands_are_found_wherever_they_stand(source: str, commands: list[str]
         assert [command.text for command in parse_command(source)] == commands
 
 
-@cases(
+@every(
     ("source", "redirects"),
     [
         ("echo a > b", [("write", "b")]),
@@ -99,7 +99,7 @@ def test_redirections_are_found(source: str, redirects: list[tuple[str, str]]) -
     assert found == redirects
 
 
-@cases(
+@every(
     "source",
     [
         "f() { rm x; }; f",
@@ -180,7 +180,7 @@ def test_single_quotes_hide_everything(text: str) -> None:
     assert not command.dynamic and not command.redirects
 
 
-@cases(
+@every(
     ("source", "found"),
     [
         ("for f in *; do rm $f; done", ["rm $f"]),
@@ -202,7 +202,7 @@ def test_loops_and_conditions_give_every_command_in_them(source: str, found: lis
     assert [command.text for command in parse_command(source)] == found
 
 
-@cases(
+@every(
     "source",
     [
         'cat {"a b",/etc/passwd}',

@@ -14,7 +14,7 @@ import agent_tui.tools.mcp
 from agent_tui.tools.mcp.connection import Connection
 from agent_tui.tools.mcp.oauth import Bearer, _Asking
 from agent_tui.tools.mcp.protocol import ServerChange
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.mcp_servers import stdio
 from tests.support.renamed import rename
@@ -43,7 +43,7 @@ async def test_without_a_name_servers_connect_and_are_called(
         await connection.close()
 
 
-@cases("path", sorted(ROOM.glob("*.py")))
+@every("path", sorted(ROOM.glob("*.py")))
 def test_nothing_private_to_the_sdk_is_imported_to_run(path: Path) -> None:
     """A name for the type checker alone may be gone."""
     tree = ast.parse(path.read_text("utf-8"))
@@ -53,7 +53,7 @@ def test_nothing_private_to_the_sdk_is_imported_to_run(path: Path) -> None:
 
 
 @pytest.mark.quick
-@cases("name", [n for cls in (Bearer, _Asking) for n in vars(cls) if n[1:2] != "_" and n[0] == "_"])
+@every("name", [n for cls in (Bearer, _Asking) for n in vars(cls) if n[1:2] != "_" and n[0] == "_"])
 def test_what_is_used_of_the_sdk_is_there(name: str) -> None:
     own = ("_refused", "_usable", "_take_refreshed")
     assert name in own or hasattr(OAuthClientProvider, name), "the SDK calls it otherwise now"

@@ -17,7 +17,7 @@ from agent_tui.tools.mcp_names import (
     tool_prefix,
     with_all_tools,
 )
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -30,8 +30,8 @@ def test_no_other_file_of_the_program_knows_the_prefix() -> None:
     assert knowing == [Path(owner.__file__)]
 
 
-@cases("server", SERVERS)
-@cases("tool", ["add", "a__b", "__x", "mcp__y", "get.it", "t" * 90])
+@every("server", SERVERS)
+@every("tool", ["add", "a__b", "__x", "mcp__y", "get.it", "t" * 90])
 def test_what_was_built_is_taken_apart(server: str, tool: str) -> None:
     name = tool_name(server, tool)
     assert is_mcp_name(name) and name.startswith(tool_prefix(server))
@@ -40,7 +40,7 @@ def test_what_was_built_is_taken_apart(server: str, tool: str) -> None:
     assert short_name(name) == f"{part}__{called}" and with_all_tools(name) == name
 
 
-@cases(
+@every(
     ("name", "parts", "whole"),
     [
         ("mcp__docs", ("docs", ""), "mcp__docs__*"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.config import PermissionMode
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import Make, bash
 
 pytestmark = pytest.mark.quick
@@ -34,8 +34,8 @@ head -c 10 < src/a.py
 """.strip().splitlines()
 
 
-@cases("command", LOOKS)
-@cases("mode", ["ask", "plan", "accept-edits", "auto"])
+@every("command", LOOKS)
+@every("mode", ["ask", "plan", "accept-edits", "auto"])
 def test_looking_is_allowed_in_every_mode(make: Make, command: str, mode: PermissionMode) -> None:
     assert bash(make(mode), command).action == "allow"
 
@@ -83,15 +83,15 @@ diff src/a.py /etc/passwd
 """.strip().splitlines()
 
 
-@cases("command", OUTSIDE)
-@cases("mode", ["ask", "accept-edits", "auto"])
+@every("command", OUTSIDE)
+@every("mode", ["ask", "accept-edits", "auto"])
 def test_outside_is_asked_about_whatever_the_mode_and_rules(make: Make, command: str, mode: PermissionMode) -> None:
     decision = bash(make(mode, allow=["bash", "read", "edit", "edit(/**)"]), command)
     assert decision.action == "ask"
     assert decision.patterns == []
 
 
-@cases(
+@every(
     "command",
     """
 rm -rf /
@@ -136,18 +136,18 @@ def test_auto_mode_asks_about_what_leaves_the_project_or_cannot_be_seen(make: Ma
     assert bash(make("auto", allow=["edit"]), command).action == "ask"
 
 
-@cases(
+@every(
     "command",
     ["rm -rf src", "pytest -q tests", "python -m pytest -rs", "python src/a.py", "make test && git commit -m 'x y'",
      "echo x > src/a.py", "mkdir -p build/x", "sh src/run.sh", "npm run build", "find -L . -name x",
      "rg -L foo", "grep -R foo ."],
 )  # fmt: skip
-@cases("mode", ["ask", "accept-edits"])
+@every("mode", ["ask", "accept-edits"])
 def test_where_nothing_holds_only_reading_goes_unasked(make: Make, command: str, mode: PermissionMode) -> None:
     assert bash(make(mode), command).action == "ask"
 
 
-@cases(
+@every(
     "command",
     ["rm -rf src", "pytest -q tests", "python src/a.py", "make test && git commit -m 'x y'", "mkdir -p build/x",
      "echo x > src/a.py", "sh src/run.sh", "npm run build"],

@@ -11,7 +11,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.models.events import RuleOffer
 from agent_tui.tools.base import Intent, ServerTool
 from agent_tui.tools.permissions.permissions import Permissions
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import Make, bash, edit, permissions_of, read
 
 pytestmark = pytest.mark.quick
@@ -42,7 +42,7 @@ def test_reading_is_free_inside_and_asked_about_outside(make: Make, root: Path, 
     assert edit(make("auto", protected=[root / "src"]), root / "src/a.py").action == "ask"
 
 
-@cases(
+@every(
     ("url", "auto", "rule"),
     [
         ("https://docs.python.org/3/", "ask", "allow"),
@@ -87,7 +87,7 @@ def test_who_cannot_be_asked_refuses_and_says_what_would_allow_it(make: Make, ro
     assert bash(permissions, "git status").action == "allow"
 
 
-@cases("rule", ["", "(x)", "bash(", "bash)x(", "a b"])
+@every("rule", ["", "(x)", "bash(", "bash)x(", "a b"])
 def test_a_rule_that_cannot_be_read_is_an_error(make: Make, rule: str) -> None:
     with pytest.raises(ConfigError, match=r"permissions\.allow: the rule"):
         make(allow=[rule])

@@ -9,7 +9,7 @@ import pytest
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.sandbox.protected import is_protected, root_places
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.git import git
 from tests.support.tool_context import permissions_of
 
@@ -93,8 +93,8 @@ mise.md
 """
 
 
-@cases("name", PROTECTED.split())
-@cases("mode", ["ask", "accept-edits", "auto"])
+@every("name", PROTECTED.split())
+@every("mode", ["ask", "accept-edits", "auto"])
 def test_protected_files_ask_in_every_mode(tmp_path: Path, mode: PermissionMode, name: str) -> None:
     permissions = permissions_of(tmp_path, PermissionsConfig(mode, allow=["edit", "write"]))
     for tool in ("edit", "write"):
@@ -106,7 +106,7 @@ def test_protected_files_ask_in_every_mode(tmp_path: Path, mode: PermissionMode,
 WORKFLOW = ".github/workflows/ci.yml"
 
 
-@cases(
+@every(
     ("rule", "tool", "name", "action"),
     [
         ("edit(./.github/workflows/**)", "edit", WORKFLOW, "allow"),
@@ -123,7 +123,7 @@ WORKFLOW = ".github/workflows/ci.yml"
         ("edit(./.github/workflows/**)", "edit", ".git/config", "ask"),
     ],
 )
-@cases("mode", ["ask", "auto"])
+@every("mode", ["ask", "auto"])
 def test_a_rule_that_names_a_protected_place_allows_our_tools_to_change_it(
     tmp_path: Path, mode: PermissionMode, rule: str, tool: str, name: str, action: str
 ) -> None:
@@ -161,7 +161,7 @@ def test_commands_are_held_whatever_names_a_protected_place(tmp_path: Path) -> N
     assert permissions.path("edit", "edit", tmp_path.resolve() / WORKFLOW).action == "ask"
 
 
-@cases("name", FREE.split())
+@every("name", FREE.split())
 def test_other_files_are_edited_unasked(tmp_path: Path, name: str) -> None:
     permissions = permissions_of(tmp_path, PermissionsConfig("accept-edits"))
     assert permissions.decide("edit", Intent("edit", "edit", [tmp_path.resolve() / name])).action == "allow"

@@ -17,7 +17,7 @@ from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.rules.rule import checked_rules
 from agent_tui.urls import hosts_in, parse_url
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import Make
 
 pytestmark = pytest.mark.quick
@@ -62,7 +62,7 @@ def see(permissions: Permissions, path: Path) -> None:
     permissions.passed("read", intent, permissions.decide("read", intent))
 
 
-@cases("mode", ["ask", "accept-edits", "auto"])
+@every("mode", ["ask", "accept-edits", "auto"])
 def test_a_host_is_asked_about_once_and_again_after_something_outside_was_read(
     make: Make, mode: PermissionMode
 ) -> None:
@@ -116,7 +116,7 @@ def test_what_was_read_is_known_when_the_session_is_opened_again(make: Make) -> 
     assert "neither you" in judged(again, fetch("https://example.org/")).reason
 
 
-@cases(
+@every(
     ("text", "hosts"),
     [
         ("https://Docs.Python.org/3?x, http://a.b:80/ and www.example.com.", ["docs.python.org", "a.b", "example.com"]),
@@ -171,7 +171,7 @@ def test_project_hosts_need_no_question_until_something_outside_was_read(make: M
     assert run(permissions, fetch("https://docs.example.org/guide"))
 
 
-@cases("mode", ["accept-edits", "auto"])
+@every("mode", ["accept-edits", "auto"])
 def test_reading_tools_of_a_server_are_asked_about_once_a_server(make: Make, mode: PermissionMode) -> None:
     permissions = make(mode)
     assert run(permissions, call(LOOKS), yes="mcp(docs)") and not run(permissions, call(LOOKS))
@@ -186,7 +186,7 @@ def test_reading_tools_of_a_server_are_asked_about_once_a_server(make: Make, mod
     assert run(permissions, call(LOOKS)) and not run(permissions, call(LOOKS))
 
 
-@cases("mode", ["ask", "accept-edits", "auto"])
+@every("mode", ["ask", "accept-edits", "auto"])
 def test_tools_that_change_something_are_asked_about_each_time_until_a_rule_names_them(
     make: Make, mode: PermissionMode
 ) -> None:
@@ -206,7 +206,7 @@ def test_in_ask_what_a_server_says_of_its_tool_makes_no_question_needless(make: 
     assert run(permissions, call(LOOKS), yes="") and run(permissions, call(LOOKS), yes="")
 
 
-@cases(
+@every(
     ("rules", "tool", "action"),
     [
         ({"allow": ["mcp(github.merge_pull_request)"]}, WRITES, "allow"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.tool_context import Make, bash
 
 pytestmark = pytest.mark.quick
@@ -146,13 +146,13 @@ def unescaped(command: str) -> str:
     return command.replace("\\n", "\n").replace("\\x1b", "\x1b").replace("\\x07", "\x07").replace("\\u00a0", "\u00a0")
 
 
-@cases("command", TRICKS)
+@every("command", TRICKS)
 def test_tricks_are_asked_about(make: Make, command: str) -> None:
     permissions = make(allow=["bash(git status*)", "bash(ls*)", "bash(cat *)"])
     assert bash(permissions, unescaped(command)).action == "ask"
 
 
-@cases("command", TRICKS)
+@every("command", TRICKS)
 def test_tricks_are_refused_in_plan_mode(make: Make, command: str) -> None:
     decision = bash(make("plan", allow=["bash(git status*)", "bash", "edit"]), unescaped(command))
     assert decision.action == "deny"

@@ -12,8 +12,8 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision, RemoteGit
 from agent_tui.tools.rules.rule import changed, configuration
-from tests.support.cases import cases
 from tests.support.commands import World, make_world
+from tests.support.every import every
 from tests.support.git import git
 from tests.support.tool_context import permissions_of
 
@@ -63,14 +63,14 @@ ELSEWHERE = [
 ]
 
 
-@cases("command", ELSEWHERE)
+@every("command", ELSEWHERE)
 def test_always_git_fetch_holds_for_no_other_repository(world: World, command: str) -> None:
     for mode, rule, holds in product(HELD, ("git fetch *", "git fetch", "git *"), (True, False)):
         decision = bash(made(world, mode, holds, allow=[f"bash({rule})"]), command)
         assert decision.action == "ask", (mode, rule, holds, decision)
 
 
-@cases("command", ["git fetch", "git fetch origin", "git fetch --all --prune", "git fetch | tail -3"])
+@every("command", ["git fetch", "git fetch origin", "git fetch --all --prune", "git fetch | tail -3"])
 def test_what_the_rule_was_given_for_runs_as_it_was_shown(world: World, command: str) -> None:
     permissions = made(world)
     asked = bash(permissions, command)
@@ -121,7 +121,7 @@ def test_which_branch_follows_which_is_no_change(world: World) -> None:
     assert bash(permissions, "git push").action == "allow"
 
 
-@cases(
+@every(
     ("rule", "command", "name"),
     [
         ("bash(npm publish)", "npm publish", "package.json"),
@@ -150,7 +150,7 @@ def test_a_program_that_reads_its_folder_asks_after_that_changed(
     assert bash(permissions, command, outside).action == "ask"
 
 
-@cases(
+@every(
     ("rule", "command"),
     [
         ("outside(npm test *)", "npm test --prefix sub"),

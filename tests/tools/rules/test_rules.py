@@ -17,8 +17,8 @@ from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.mcp_names import CALL, READ, SEARCH, tool_name
 from agent_tui.tools.registry import builtin_tools
 from agent_tui.tools.rules.rule import KNOWN, checked_rules
-from tests.support.cases import cases
 from tests.support.cli import REPOSITORY
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.quick
@@ -33,7 +33,7 @@ def test_every_tool_there_is_can_be_named() -> None:
     assert own == KNOWN
 
 
-@cases(
+@every(
     ("rule", "said"),
     [
         ("bsh(git *)", "did you mean bash?"),
@@ -56,12 +56,12 @@ def test_a_rule_that_names_no_tool_is_an_error_with_the_nearest(rule: str, said:
         assert line.startswith(f"permissions.{key}: ") and said in line and "\n" not in line
 
 
-@cases("rule", ["bash", "*", "read(**/.env)", "g*(x)", "mcp__a__b", "a__*", "outside(npm test *)"])
+@every("rule", ["bash", "*", "read(**/.env)", "g*(x)", "mcp__a__b", "a__*", "outside(npm test *)"])
 def test_rules_that_name_tools_are_taken(rule: str) -> None:
     assert checked_rules([rule], "x")[0].tool == rule.partition("(")[0]
 
 
-@cases("name", ["github__*", "mcp__github__*", "github__push", "mcp__github__push"])
+@every("name", ["github__*", "mcp__github__*", "github__push", "mcp__github__push"])
 def test_a_servers_tools_are_named_with_and_without_what_they_begin_with(name: str) -> None:
     tool = tool_name("github", "push")
     for key, action in (("deny", "deny"), ("ask", "ask"), ("allow", "allow")):
@@ -116,7 +116,7 @@ TOOLS = {"github": {"push", "merge_pull_request"}, "my.docs": {"search"}, "late"
 PUSH, MERGE, SEARCH_DOCS = ("github", "push"), ("github", "merge_pull_request"), ("my.docs", "search")
 
 
-@cases(
+@every(
     ("written", "meant"),
     [
         ("mcp", [PUSH, MERGE, SEARCH_DOCS]),
@@ -142,7 +142,7 @@ PUSH, MERGE, SEARCH_DOCS = ("github", "push"), ("github", "merge_pull_request"),
         ("mcp__git", []),
     ],
 )
-@cases("which", ["allow", "ask", "deny"])
+@every("which", ["allow", "ask", "deny"])
 def test_rules_on_servers_mean_what_they_say(
     tmp_path: Path, written: str, meant: list[tuple[str, str]], which: str
 ) -> None:
@@ -156,7 +156,7 @@ def test_rules_on_servers_mean_what_they_say(
         assert found == (which if named else "ask" if which == "allow" else "allow"), (server, tool)
 
 
-@cases(
+@every(
     ("written", "said"),
     [
         ("mcp(githb)", "no MCP server: did you mean github?"),

@@ -15,7 +15,7 @@ from agent_tui.tools.sandbox.backends import Seatbelt, profile
 from agent_tui.tools.sandbox.box import probe
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, domain_for, free
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -93,7 +93,7 @@ async def test_it_is_tried_once_a_process(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(tries) == 1
 
 
-@cases(
+@every(
     ("mode", "domain"),
     [
         ("plan", "look"),
@@ -108,7 +108,7 @@ def test_modes_have_domains(mode: str, domain: str) -> None:
     assert domain_for(mode) == domain
 
 
-@cases(
+@every(
     ("output", "domain", "said"),
     [
         ("bash: x: Permission denied", "look", "may write only $TMPDIR (look)"),

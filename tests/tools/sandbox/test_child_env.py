@@ -7,7 +7,7 @@ import pytest
 from agent_tui.pipes.programs import with_git_config
 from agent_tui.tools.sandbox.environment import cache_env, child_env, is_secret, missed
 from agent_tui.tools.sandbox.policy import Secrecy
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -97,7 +97,7 @@ def test_ways_out_are_left_out_where_they_lead_nowhere() -> None:
     assert not doors.keys() & child_env(doors, closed=True).keys()
 
 
-@cases("value", ["", "1", "123456", "true", "No", "auto"])
+@every("value", ["", "1", "123456", "true", "No", "auto"])
 def test_numbers_and_switches_are_no_secrets(value: str) -> None:
     assert not is_secret("SOME_TOKEN", value)
 

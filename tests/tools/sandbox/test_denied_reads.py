@@ -18,7 +18,7 @@ from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain
 from tests.support import sandbox_world as world
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.git import git
 from tests.support.tool_context import bash, permissions_of, read
@@ -143,7 +143,7 @@ def ruled(filled: Path, sandbox: Sandbox, rule: str) -> tuple[Jail, Permissions]
 
 
 @pytest.mark.quick
-@cases(("rule", "files"), RULES)
+@every(("rule", "files"), RULES)
 def test_every_form_of_rule_means_its_files(filled: Path, rule: str, files: list[str]) -> None:
     masked = ruled(filled, Sandbox(), rule)[1].denied_below([filled, filled.parent / "added"]).paths
     for name in (".env", *NAMES):

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from agent_tui.tools.sandbox import filters
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -31,8 +31,8 @@ def run(program: bytes, number: int, arguments: tuple[int, ...] = (), architectu
             here += yes if met else no
 
 
-@cases("machine", ARCHITECTURES)
-@cases("metadata", [True, False])
+@every("machine", ARCHITECTURES)
+@every("metadata", [True, False])
 def test_each_call_has_its_outcome(machine: str, metadata: bool) -> None:
     architecture, column = ARCHITECTURES[machine]
     program = filters.program((filters.AF_INET,), metadata, machine)
@@ -69,7 +69,7 @@ def test_other_architectures_and_interfaces_are_refused() -> None:
     assert filters.program((), True, "riscv64") is None
 
 
-@cases("machine", ARCHITECTURES)
+@every("machine", ARCHITECTURES)
 def test_what_namespaces_would_keep_away_is_refused_where_there_are_none(machine: str) -> None:
     architecture, column = ARCHITECTURES[machine]
 

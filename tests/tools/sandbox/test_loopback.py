@@ -18,7 +18,7 @@ from agent_tui.tools.sandbox.box import Sandbox, trial
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.network import session_network
 from agent_tui.tools.sandbox.policy import Backend, Domain, Loopback, SandboxPolicy
-from tests.support.cases import cases
+from tests.support.every import every
 
 SERVES = """
 import socket, sys
@@ -151,7 +151,7 @@ def test_where_addresses_are_told_apart_the_machines_ports_are_opened_only_when_
 
 
 @pytest.mark.quick
-@cases(
+@every(
     ("backend", "loopback", "ports"),
     [
         (Landlock(7, ports=True), "own", True),
@@ -171,7 +171,7 @@ def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopb
 
 
 @pytest.mark.quick
-@cases(
+@every(
     ("backend", "loopback", "words_"),
     [
         (Landlock(7, ports=True), "own", "no network except ports of its own"),

@@ -13,14 +13,14 @@ from agent_tui.tools.sandbox.backends import Bubblewrap, Landlock
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.words import refused
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 HOME = str(Path.home())
 
 
-@cases(
+@every(
     ("output", "path"),
     [
         (f"PermissionError: [Errno 13] Permission denied: '{HOME}/.cache/x'", "~/.cache/x"),

@@ -22,7 +22,7 @@ from agent_tui.tools.git.repository import OwnGit
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.outputs import Lent, Outputs
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.sandbox_world import Place, jail_for, make_repository
 from tests.support.tool_context import make_context
 
@@ -138,7 +138,7 @@ def test_the_question_says_what_is_there_already(jail: Jail) -> None:
     assert (jail.root / "build/app").read_text() == "1\n"
 
 
-@cases(
+@every(
     "command",
     [
         "echo x > .env",

@@ -19,7 +19,7 @@ from agent_tui.errors import ToolError
 from agent_tui.tools.children.process import ProcessGroup, descendants
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import FOLDER, starter
-from tests.support.cases import cases
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.waiting import ended
 
@@ -164,7 +164,7 @@ async def test_the_death_of_the_supervisor_ends_the_command(number: str, tmp_pat
     group.close()
 
 
-@cases(
+@every(
     ("command", "code"),
     [
         ("exit 0", 0),

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from agent_tui.tools.sandbox.words import not_kept, stopped
-from tests.support.cases import cases
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 ROOT = Path("/project")
 
 
-@cases("name", [".benchmarks", ".coverage", ".coverage.host.1", ".hypothesis", ".testmondata", ".nyc_output"])
-@cases("succeeded", [True, False])
+@every("name", [".benchmarks", ".coverage", ".coverage.host.1", ".hypothesis", ".testmondata", ".nyc_output"])
+@every("succeeded", [True, False])
 def test_a_test_run_that_is_over_needs_nothing_for_the_next(name: str, succeeded: bool) -> None:
     tried = {ROOT / name: True}
     assert stopped("3 passed", succeeded, tried, ROOT) is None
