@@ -46,7 +46,8 @@ from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.access import BadFile, FileAccess
-from agent_tui.tools.mcp.config import checked_servers, servers_of
+from agent_tui.tools.files.named_files import with_environment
+from agent_tui.tools.mcp.config import ServerInside, checked_servers, servers_of
 from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
@@ -154,6 +155,7 @@ def _take_driver(driver: DriverOptions, settings: Settings) -> None:
     if driver.sandbox:
         settings.sandbox.mode = driver.sandbox
     settings.mcp.update(checked_servers(driver.mcp_servers, "mcp_servers"))
+    settings.mcp.update({name: ServerInside(required=True) for name in driver.inside})
 
 
 def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Settings) -> Callable[[], list[Hook]]:
@@ -176,7 +178,7 @@ def _commands_of(own: Settings) -> list[str | list[str]]:
     """The commands of the user's ``own`` configuration that run by themselves."""
     found: list[str | list[str]] = [own.ui.status_command] if own.ui.status_command else []
     found += [hook.command for hooks in own.hooks.values() for hook in hooks]
-    return found + [[one.command, *one.args, *one.env.values()] for one in own.mcp.values() if one.command]
+    return found + [with_environment(one.env, one.command, *one.args) for one in own.mcp.values() if one.command]
 
 
 def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import stat
@@ -203,7 +204,7 @@ def _safe_directories() -> list[str]:
     for file in files:
         section = ""
         with contextlib.suppress(OSError):
-            for line in file.read_text("utf-8", "surrogateescape").splitlines():
+            for line in read_regular(file, 1_000_000).decode("utf-8", "surrogateescape").splitlines():
                 if heading := re.match(r"\s*\[\s*([\w.-]+)\s*(\"|\])", line):
                     section = heading[1].lower() if heading[2] == "]" else ""
                 value = re.match(r"(?:\s*\[[^]]*\])?\s*directory\s*=\s*(.*?)\s*$", line, re.IGNORECASE)
@@ -212,6 +213,16 @@ def _safe_directories() -> list[str]:
                     # An empty one takes back what was named before.
                     found = [*found, os.path.expanduser(said)] if said else []  # noqa: PTH111
     return found
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """At most ``limit`` bytes of a regular file (-1: all of it), wherever links lead. Raises OSError, also for a pipe
+    or a device, which may never begin or never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read(limit)
 
 
 def in_project(path: str, folder: Path) -> str:

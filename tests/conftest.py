@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
+if sys.dont_write_bytecode:
+    # PYTHONDONTWRITEBYTECODE: each worker, and hundreds of processes, would compile anew all that is imported below.
+    sys.dont_write_bytecode = False
+
 import contextlib
 import gc
 import logging
 import os
 import signal
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -45,9 +50,6 @@ settings.load_profile("suite")
 os.environ[STRICT] = "1"
 """Set for the processes that tests start, too: a name that only one side of a pipe knows is an error here."""
 
-# PYTHONDONTWRITEBYTECODE: hundreds of processes are started, each would compile all that it imports anew.
-sys.dont_write_bytecode = False
-
 for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     # In the background of a script, or under nohup, these are ignored here and in all that is started: a test that
     # sends one would wait for ever. A handler is not passed on, so what is started begins as in a terminal.
@@ -55,6 +57,7 @@ for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(_number, lambda *_: None)
 
 
+@pytest.hookimpl(trylast=True)  # the terminal's own reporter is made there, too
 def pytest_configure(config: pytest.Config) -> None:
     """PYTHONWARNINGS was read when Python started; what pytest is told of warnings holds."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")

@@ -9,28 +9,30 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "agent_tui"
 
-OPENERS = {"tools/files/access.py", "tools/files/beneath.py", "tools/files/text.py"}
-"""By descriptors, from the root folder down."""
+OPENERS = {"paths.py", "tools/files/access.py", "tools/files/beneath.py", "tools/files/text.py"}
+"""By descriptors, from the root folder down; ``paths.py`` what must be no pipe and no device."""
 
 ELSEWHERE = {
     "agent-tui's own folders, temporary files and package": """
         acp.py cli/subcommands.py commands/desktop.py commands/export/page.py config/schema.py engine/transcript.py
-        history.py paths.py
+        history.py
         pipes/pipe.py providers/demo_script.py providers/litellm.py serve/server.py store/database.py store/locks.py
         store/private_file.py store/repair.py tools/children/git_broker.py tools/children/job.py tools/git/outside.py
+        tools/git/repository.py
         tools/output.py tools/sandbox/box.py tools/sandbox/keep.py tools/sandbox/protected.py ui/first_frame.py
         ui/theme.py""",
     "copies for /rewind and the repository's history: the folder is held open, no link is followed": """
         tools/files/history.py tools/files/kept.py""",
     "what the system says of processes, and the ends of pipes": """
-        cli/__init__.py cli/piped.py control/lines.py tools/children/process.py tools/sandbox/attempts.py""",
+        cli/__init__.py cli/piped.py control/lines.py pipes/programs.py tools/children/process.py
+        tools/sandbox/attempts.py""",
     "files, devices and pipes of the user's, named at the start": "cli/agent_sdk.py cli/sessions.py headless/schema.py",
     "the sandbox: what is held, masked and shown, and the scripts that start it": """
-        tools/sandbox/confine.py tools/sandbox/network.py tools/sandbox/newroot.py tools/sandbox/outputs.py
-        tools/sandbox/places.py tools/sandbox/policy.py tools/sandbox/relay.py tools/sandbox/share.py
+        tools/sandbox/confine.py tools/sandbox/newroot.py tools/sandbox/outputs.py
+        tools/sandbox/policy.py tools/sandbox/relay.py tools/sandbox/share.py
         tools/sandbox/supervise.py tools/sandbox/watch.py""",
     "configuration and what tells whether it is as it was trusted: compared, obeyed where trusted, never sent": """
-        config/files.py context/brought.py context/folder.py tools/git/repository.py tools/rules/rule.py""",
+        config/files.py""",
 }
 """Everything else that opens a file, by why neither a model nor a project gains by it."""
 

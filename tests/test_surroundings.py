@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.support.every import every
 from tests.support.surroundings import settle
 
 NOISE = {
@@ -30,7 +29,7 @@ def test_only_what_is_on_the_list_gets_through(tmp_path: Path) -> None:
     assert variables == {**let_in, "TERM": "xterm-256color", "LANG": "C.UTF-8", "TZ": "UTC", "SHELL": "/bin/sh"}
 
 
-@pytest.mark.parametrize("home", [{}, {"HOME": "/no/such/home"}, {"HOME": "here"}, {"HOME": ""}])
+@every("home", [{}, {"HOME": "/no/such/home"}, {"HOME": "here"}, {"HOME": ""}])
 def test_a_home_that_cannot_be_written_is_replaced(home: dict[str, str]) -> None:
     settle(home)
     assert Path(home["HOME"]).is_dir() and os.access(home["HOME"], os.W_OK)

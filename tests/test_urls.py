@@ -13,6 +13,7 @@ from agent_tui.providers.catalog import dialect_of, near_url, shown_address
 from agent_tui.providers.net import origin
 from agent_tui.tools.rules.rule import url_matches
 from agent_tui.urls import AddressError, hosts_in, is_loopback, page_address, parse_place, parse_url, urls_in
+from tests.support.every import every
 
 READ = {
     "HtTpS://EXAMPLE.com:443/a/../b?x#y": "https://example.com/b?x#y",
@@ -51,7 +52,7 @@ REFUSED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", READ)
+@every("text", READ)
 def test_an_address_has_one_spelling(text: str) -> None:
     url = parse_url(text)
     assert url.text == READ[text]
@@ -60,7 +61,7 @@ def test_an_address_has_one_spelling(text: str) -> None:
     assert url.text.startswith(url.origin) and url.host.isascii()
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@every("text", REFUSED)
 def test_what_looks_like_another_address_is_none_and_is_not_repeated(text: str) -> None:
     with pytest.raises(AddressError) as refused:
         parse_url(text)
@@ -89,7 +90,7 @@ def test_a_login_that_may_be_there_is_never_shown(login: str, shown: str) -> Non
         parse_url("https://a:b@c@d/", login=True)
 
 
-@pytest.mark.parametrize(
+@every(
     ("base", "reference", "led"),
     [
         ("https://a.b/c/d?e", "../x", "https://a.b/x"),
@@ -102,21 +103,19 @@ def test_where_a_redirect_leads(base: str, reference: str, led: str) -> None:
     assert parse_url(base, login=True).joined(reference).text == led
 
 
-@pytest.mark.parametrize(
-    "reference", ["/\\evil.test", "\\\\evil.test", "https://u@a.b", "javascript:x", "/a\tb", "https:///x"]
-)
+@every("reference", ["/\\evil.test", "\\\\evil.test", "https://u@a.b", "javascript:x", "/a\tb", "https:///x"])
 def test_redirects_are_read_the_same_way(reference: str) -> None:
     with pytest.raises(AddressError):
         parse_url("https://a.b/").joined(reference)
 
 
-@pytest.mark.parametrize("text", ["a.b/", "a.b?x", "a.b#", "u@a.b", "a.b:80@c.d", "a b", "", "http://a.b", "a.b\\c"])
+@every("text", ["a.b/", "a.b?x", "a.b#", "u@a.b", "a.b:80@c.d", "a b", "", "http://a.b", "a.b\\c"])
 def test_what_is_more_than_a_host_is_none(text: str) -> None:
     with pytest.raises(AddressError):
         parse_place(text)
 
 
-@pytest.mark.parametrize(
+@every(
     ("pattern", "url", "fits"),
     [
         ("EXAMPLE.com.", "https://example.com/", True),
@@ -145,7 +144,7 @@ def test_hosts_that_stand_in_a_text() -> None:
     assert [text[start:end] for start, end, _ in urls_in(text)][:2] == ["https://docs.a.dev/x", "HTTP://Bücher.example"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "url"),
     [
         (":11434", "http://127.0.0.1:11434"),

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from agent_tui.providers.counting import encoding
 from agent_tui.tools.word_sets import word_set
 from tests.strings import texts
+from tests.support.every import every
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -119,7 +118,7 @@ def test_coined_words_are_found() -> None:
     assert prose('# Said.\n# key = "x"\nkey = 1\n', "config.example.toml") == " Said."
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every("page", PAGES)
 def test_pages_are_written_in_plain_words(page: Path) -> None:
     text = page.read_text("utf-8")
     ours = set(re.findall(r"^\| ([\w ,]+) \| [^|]+ \|$", (ROOT / "docs/glossary.md").read_text("utf-8"), re.MULTILINE))
@@ -127,7 +126,7 @@ def test_pages_are_written_in_plain_words(page: Path) -> None:
     assert strange - {part for entry in ours for part in re.split(r"[ ,]+", entry)} == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every("page", PAGES)
 def test_withdrawn_words_do_not_come_back_on_pages(page: Path) -> None:
     text = " ".join(prose(page.read_text("utf-8"), page.name).lower().split())
     assert {phrase: instead for phrase, instead in WITHDRAWN.items() if re.search(rf"\b{phrase}", text)} == {}

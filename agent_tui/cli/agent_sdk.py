@@ -119,13 +119,11 @@ class _Reader:
         servers = _object(value, "mcp_servers").get("mcpServers")
         if not isinstance(servers, dict):
             raise ConfigError("mcp_servers: it has no object `mcpServers`.")
-        inside = [name for name, entry in servers.items() if isinstance(entry, dict) and entry.get("type") == "sdk"]
-        if inside:
-            raise ConfigError(
-                f"mcp_servers: {', '.join(inside)} runs inside your program, which is not taken: start it as a server "
-                "of its own, by command or url."
-            )
-        self.driver.mcp_servers |= servers
+        for name, entry in servers.items():
+            if isinstance(entry, dict) and entry.get("type") == "sdk":
+                self.driver.inside.append(name)
+            else:
+                self.driver.mcp_servers[name] = entry
         return []
 
     def _asked_by(self, value: str) -> list[str]:

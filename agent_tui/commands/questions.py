@@ -10,6 +10,7 @@ from agent_tui.models.events import RuleOffer
 from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
+from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,6 +147,9 @@ def _label(offer: RuleOffer, tool: str, most: int) -> str:
     what = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     label = f"{before} {what} {after}"
     if len(words) > 1 and most <= LONG_PATTERN and (len(words) > NAMED or cell_len(label) > ROW):
+        opened = [word for rule, word in zip(offer.rules, words, strict=True) if rule.startswith("network(")]
+        if len(opened) == 1 < len(words):
+            return f"{before} {opened[0]} and {plural(len(words) - 1, 'rule')} {after}"
         return f"{before} these {len(words)} rules {after}"
     return label
 

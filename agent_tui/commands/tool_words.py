@@ -157,7 +157,9 @@ def result_facts(result: ToolResultPart, excerpted: bool = False) -> Iterator[st
     elif result.is_error and (refused := _refusal(result.text)):
         yield refused
     elif result.is_error and isinstance(code, int):
-        yield f"exit code {code}" if code > 0 else "ended by a signal" if code else "ended"
+        said = str(display.get("summary", ""))
+        why = said if said.startswith(("timed out", "ended: ")) else "ended by a signal" if code else "ended"
+        yield f"exit code {code}" if code > 0 else why
     elif result.is_error and excerpted and excerpt(result) is not None:
         yield "refused" if text.startswith("Refused: ") else "failed"
     elif result.is_error:

@@ -57,8 +57,6 @@ _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*
 _SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
 """Keys that Textual calls otherwise than Unicode does."""
 _ENDPOINT = re.compile(r"https?://[^\s/?#@{}]+[/?][^\s{}]*\{query\}[^\s{}]*")
-_SECRET = frozenset({"env", "headers", "web_search_headers", "extra", "client_secret"})
-"""Tables whose values are not repeated in error lines: keys may be among them."""
 
 
 @dataclass(slots=True)
@@ -239,18 +237,28 @@ def _line(layer: Layer, problem: Problem) -> str:
     key = ".".join(path)
     name, place = layer.name(key), layer.place(key)
     if not allowed:
-        return f"{place}: unknown key {name}; allowed here: {', '.join(sorted(_types(_table_at(path[:-1]))))}."
+        *_, table = Settings, *_hints_to(path[:-1])
+        return f"{place}: unknown key {name}; allowed here: {', '.join(sorted(_types(table)))}."
     shown = "" if isinstance(value, int) and value.bit_length() > 200 else repr(value)  # Python refuses very large ones
-    if not 0 < len(shown) <= 60 or "key" in path[-1] or _SECRET.intersection(path):
+    if not 0 < len(shown) <= 60 or any(map(names_secret, path)) or any(map(_is_users_own, _hints_to(path))):
         shown = "this value"
     return f"{place}: {name}: {allowed} (not {shown})."
 
 
-def _table_at(path: Sequence[str]) -> type:
+def _hints_to(path: Sequence[str]) -> Iterator[Any]:
+    """The types of what lies on the way to a value, that of its own last."""
     found: Any = Settings
     for part in path:
-        found = get_args(found)[1] if get_origin(found) is dict else _types(found)[part]
-    return found  # type: ignore[no-any-return]
+        if get_origin(found) in (dict, list):
+            found = get_args(found)[-1]
+        elif is_dataclass(found):
+            found = _types(found)[part]  # type: ignore[arg-type]
+        yield found
+
+
+def _is_users_own(hint: Any) -> bool:
+    """Whether it is a table of texts with names of the user's: headers, variables and the like may be secret."""
+    return get_origin(hint) is dict and get_args(hint)[-1] in (str, Any)
 
 
 NAME = "config.example.toml"

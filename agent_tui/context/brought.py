@@ -4,10 +4,11 @@ with the files that it runs or is made of."""
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import re
 import shlex
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -19,12 +20,13 @@ from agent_tui.context.agents import AGENTS_FOLDERS, type_files
 from agent_tui.context.folder import git_hooks, identity_of, walk
 from agent_tui.context.skills import COMMANDS_FOLDERS, SKILLS_FOLDERS, markdown_files, skill_files
 from agent_tui.errors import ConfigError
-from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG
+from agent_tui.paths import CLAUDE_SETTINGS, PROJECT_CONFIG, read_regular
 from agent_tui.records import dataclass
 from agent_tui.text.clean import spelled, visible_form
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.text.numbers import size
-from agent_tui.tools.files.named_files import NamedFiles, fingerprint, named_files
+from agent_tui.tools.files.fingerprints import NamedFiles, fingerprint
+from agent_tui.tools.files.named_files import named_files
 
 MCP_FILE = Path(".mcp.json")
 PLACES = (PROJECT_CONFIG, *CLAUDE_SETTINGS, MCP_FILE, *SKILLS_FOLDERS, *COMMANDS_FOLDERS, *AGENTS_FOLDERS)
@@ -39,6 +41,8 @@ MAX_SHOWN = 100_000
 """Bytes of one file whose text is shown; of a longer one its size is."""
 MAX_DEFINITIONS = 1_000_000
 """Bytes of a file that says what runs and what is allowed."""
+
+_ASSIGNMENT = re.compile(r"\w+=")
 
 Kind: TypeAlias = Literal[
     "hook",
@@ -173,8 +177,9 @@ class _Reader:
             yield from self._of_settings(place)
         yield from self._of_servers()
         for command in self._own:
-            words = command if isinstance(command, str) else shlex.join(command)
-            item = self._item("command of yours", "your configuration", words, runs=command)
+            # What a server is given in its environment may be a key: it is yours, and is not shown.
+            named = command if isinstance(command, str) else shlex.join(itertools.dropwhile(_ASSIGNMENT.match, command))
+            item = self._item("command of yours", "your configuration", named, runs=command)
             if item.files or item.problem:
                 yield item
         for file in git_hooks(self._root):
@@ -337,16 +342,11 @@ class _Reader:
             real = Path(os.path.realpath(path))
             if path.is_relative_to(self._root) and not (leads_anywhere or real.is_relative_to(self._real)):
                 return "it is a link that leads out of the project"
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                info = os.fstat(descriptor)
-                if not stat.S_ISREG(info.st_mode):
-                    return "it is no regular file"
-                if info.st_size > MAX_FILE:
-                    return f"it is larger than {size(MAX_FILE)}"
-                data = file.read(MAX_FILE)
+            data = read_regular(path, MAX_FILE + 1)
         except OSError as error:
             return f"it cannot be read ({error.strerror})"
+        if len(data) > MAX_FILE:
+            return f"it is larger than {size(MAX_FILE)}"
         self._room -= len(data)
         if self._room <= 0:
             raise TooMuchError(f"it brings more than {size(MAX_BYTES)}")

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
+from agent_tui.paths import read_regular
 from agent_tui.tools.git.repository import git_places
 from agent_tui.tools.sandbox.protected import led_to
 
@@ -83,7 +84,7 @@ def identity_of(root: Path) -> str:
     git = root / ".git"
     try:
         if git.is_file():
-            return _named("worktree", git.read_text("utf-8", "replace")[:4_096], str(git.stat().st_mtime_ns))
+            return _named("worktree", read_regular(git, 4_096).decode("utf-8", "replace"), str(git.stat().st_mtime_ns))
         if git.is_dir():
             made = git / "description"
             when = f"{made.stat().st_mtime_ns}" if made.is_file() else f"inode {git.stat().st_ino}"
@@ -96,8 +97,7 @@ def identity_of(root: Path) -> str:
 def _origin(config: Path) -> str:
     """The addresses that a repository's configuration names for its remote ``origin``, read as text."""
     try:
-        with config.open("rb") as file:
-            data = file.read(200_000)
+        data = read_regular(config, 200_000)
     except OSError:
         return ""
     found: list[str] = []

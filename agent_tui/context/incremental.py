@@ -354,16 +354,12 @@ class Incremental:
         self._head: _Kept[int] | None = None
         self._split: _Kept[Tally] | None = None
         self._dropped: _Kept[Change] | None = None
-        self._edited: tuple[Sequence[SentMessage], object, ContextUsage] | None = None
 
     def usage(self, inputs: ContextInputs) -> ContextUsage:
         """Returns what ``calculate_context_usage`` gives for these inputs. From an edit to the next answer, which
-        measures it, only the whole answer is kept."""
+        measures it, nothing is reused."""
         if inputs.compared is not inputs.view:
-            key, kept = _key_of(inputs), self._edited
-            if kept is None or kept[0] is not inputs.view or kept[1] != key or kept[2].pending:
-                self._edited = kept = inputs.view, key, calculate_context_usage(inputs)
-            return kept[2]
+            return calculate_context_usage(inputs)
         ground = self._ground(inputs)
         return usage_of(ground, self._sizes(ground), self._split_head, self._sums.follow, self._errors_of)
 
@@ -465,14 +461,6 @@ class Incremental:
         self._dropped = _Kept(until, key, dropped)
         rest = dropped_from_input(ground, runs, until, anchor.sent_count)
         return dropped + rest + dropped_from_output(ground, anchor)
-
-
-def _key_of(inputs: ContextInputs) -> object:
-    """All that an answer depends on beside the messages."""
-    last, records = inputs.steps[-1] if inputs.steps else None, [(r.id, r.active) for r in inputs.records]
-    steps = len(inputs.steps), None if last is None else (last.id, last.status, last.counted)
-    now = inputs.fixed_fingerprint, inputs.effort, inputs.replay, inputs.calibration, inputs.settings
-    return inputs.model, steps, records, list(inputs.fixed), now
 
 
 def _settled(kept: _Kept[T] | None, settled: int) -> _Kept[T] | None:

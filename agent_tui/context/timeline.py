@@ -9,6 +9,7 @@ import operator
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
+from agent_tui.context.cuts import parts_of
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.rows import MESSAGES, STACKED
 from agent_tui.models.steps import CompactionRecord, Step
@@ -137,18 +138,19 @@ class Timeline:
         return found
 
     def folds(self) -> list[Folded]:
-        """The compactions in the order of time, those that were undone among them."""
+        """The compactions in the order of time. One that was undone is among them where something was sent with it."""
         turns = self._turns()
         by_operation: dict[str, list[CompactionRecord]] = {}
-        for record in self._records:
-            if record.created:
+        for record in sorted(self._records, key=lambda each: each.created):
+            if record.created and _was_in_force(record, turns):
                 by_operation.setdefault(record.operation_id, []).append(record)
+        _take_opposites(by_operation, turns)
         found: list[tuple[float, Folded]] = []
         for operation, records in by_operation.items():
             before = next((r.before_tokens for r in records if r.before_tokens is not None), None)
             after = next((r.after_tokens for r in reversed(records) if r.after_tokens is not None), None)
             created = records[0].created
-            step = bisect.bisect_left(turns, created, key=lambda step: step.created) + 1
+            step = _steps_before(created, turns) + 1
             undone = not any(record.active for record in records)
             rough = records[0].before_estimated
             found.append((created, Folded(operation, step, before, after, rough, undone, _done(records))))
@@ -171,6 +173,38 @@ class Timeline:
             None if forecast is None else forecast.usd,
             folds=tuple(fold for fold in self.folds() if fold.step > count),
         )
+
+
+def _steps_before(moment: float, turns: Sequence[Step]) -> int:
+    return bisect.bisect_left(turns, moment, key=lambda step: step.created)
+
+
+def _was_in_force(record: CompactionRecord, turns: Sequence[Step]) -> bool:
+    """Returns whether a record is in force, or a step was made while it was; versions that did not store when it was
+    undone do not say."""
+    moments = [record.created, *record.switched]
+    steps = [_steps_before(moment, turns) for moment in moments]
+    return len(moments) % 2 == 1 or any(end > start for start, end in zip(steps[::2], steps[1::2], strict=True))
+
+
+def _take_opposites(by_operation: dict[str, list[CompactionRecord]], turns: Sequence[Step]) -> None:
+    """Leaves out what the user dropped and restored again, or restored and dropped again, with no step between."""
+    waiting: dict[tuple[int, str], dict[str, set[str]]] = {}
+    for operation, records in list(by_operation.items()):
+        kinds = {record.kind for record in records}
+        if not (kinds == {"drop"} or kinds == {"restore"}):
+            continue
+        step, (kind,) = _steps_before(records[0].created, turns), kinds
+        parts = {part for record in records for part in parts_of(record)}
+        others = waiting.get((step, "restore" if kind == "drop" else "drop"), {})
+        if parts and parts <= set().union(*others.values()):
+            del by_operation[operation]
+            for other, left in list(others.items()):
+                left -= parts
+                if not left:
+                    del others[other], by_operation[other]
+        else:
+            waiting.setdefault((step, kind), {})[operation] = parts
 
 
 def _done(records: Sequence[CompactionRecord]) -> str:

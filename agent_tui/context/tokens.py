@@ -1,7 +1,7 @@
 """Estimates of what cannot be measured: texts, messages, images and files, by the family of the model; and how well the
 counts behind them do.
 
-Factors of families are fitted to the vocabularies that packages ship (``tests/benchmarks/vocabulary_facts.py``),
+Factors of families are fitted to the vocabularies that packages ship (benchmarks: ``research/vocabulary_facts.py``),
 Claude's to a reconstruction from what Anthropic's endpoint counts (ctok 1.3.0, github.com/sanderland/ctok, read
 2026-11-22) and to the recordings, which agree. The overheads of messages are medians over recorded provider traffic,
 every repository of recordings weighted by the square root of its size (``tests/benchmarks/next_input.py`` scores them).

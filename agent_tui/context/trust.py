@@ -23,7 +23,7 @@ from agent_tui.records import dataclass
 from agent_tui.store.facts import Trust
 from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import plural, size
-from agent_tui.tools.files.named_files import changed_files
+from agent_tui.tools.files.fingerprints import changed_files
 
 if TYPE_CHECKING:
     from agent_tui.tools.hooks import Hook

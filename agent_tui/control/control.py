@@ -215,12 +215,12 @@ class Control:
     """Does what a program asks of an agent, and tells it what happens. The mode ``bypass`` has to be said at the start:
     no request switches all questions off."""
 
-    def __init__(self, agent: Agent, hear: Callable[[ControlEvent], None]) -> None:
+    def __init__(self, agent: Agent, hear: Callable[[ControlEvent], None], *, numbers: bool = True) -> None:
         self._agent = agent
         self._hear = hear
         self._open: dict[str, tuple[Question, Callable[[Sequence[str], str], None]]] = {}
         self._gone = False
-        self.end = agent.subscribe(self._heard)
+        self.end = agent.subscribe(self._heard, numbers=numbers)
         """Stops listening."""
 
     @property

@@ -38,6 +38,7 @@ from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
 
 if TYPE_CHECKING:
     from agent_tui.tools.hooks import Hook
+    from agent_tui.tools.mcp.client import Carry
     from agent_tui.tools.mcp.manager import McpManager
     from agent_tui.tools.starter import Ran
 
@@ -115,13 +116,19 @@ class Agent:
         assert budget is not None, "every session of an agent has its budget"
         return budget
 
-    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Calls ``callback`` with every event from now on; returns what ends that."""
-        return self.events.subscribe(callback)
+    def subscribe(self, callback: Callable[[Event], None], *, numbers: bool = True) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that. Where nobody asks for ``numbers``
+        there is no ``ContextChanged``, and nothing is calculated for it."""
+        return self.events.subscribe(callback, numbers=numbers)
 
     def bring_hooks(self, hooks: Sequence[Hook]) -> None:
         """Runs these hooks too from now on: those of the program that drives the run."""
         self._state.hooks.bring(hooks)
+
+    def carry_to_servers(self, carry: Carry) -> None:
+        """``carry`` brings messages to the MCP servers inside the program that drives the run."""
+        if self.parts.extensions is not None:
+            self.parts.extensions.mcp.carried_by(carry)
 
     async def start(self) -> None:
         """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises

@@ -99,6 +99,7 @@ class Binder:
             replay=recalled_rule(parts.store, known),
             left_out=refused_before(parts.store, known),
             budget=self._budget_of(conversation),
+            is_followed=self._state.events.is_followed,
         )
         left = self._left_by(conversation, spec)
         find, hooks = parts.catalogue.find, self._state.hooks

@@ -38,7 +38,7 @@ from agent_tui.models.context import ContextUsage, Draft
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice
 from agent_tui.models.messages import Message
 from agent_tui.models.rows import RowId
-from agent_tui.models.steps import CacheForecast, Step
+from agent_tui.models.steps import CacheForecast
 from agent_tui.paths import in_project
 from agent_tui.tools.files.access import Stamp
 
@@ -181,6 +181,10 @@ _UNDER_WAY = (RunState.TURN, RunState.INTERRUPTED, RunState.COMPACTING)
 """States in which another request is under way than the one the user would send."""
 
 
+def _foretold_by(forecast: CacheForecast | None) -> str:
+    return forecast.cold.what if forecast is not None and forecast.cold is not None else ""
+
+
 async def _wait_until(exact: asyncio.Task[int | None], moment: float) -> None:
     """Waits for an exact count until a moment of the monotonic clock. It takes a server that counts by itself
     milliseconds; one that takes longer is not waited for."""
@@ -302,11 +306,12 @@ class ContextControl:
         # Whoever has counted before answers at once, and more is learned from an exact count then.
         exact = None if runtime.counts.warm else self._count_nearby()
         counting = asyncio.create_task(self.count(), name="count")
-        usage = runtime.usage()
-        near = usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
         try:
-            patience = COUNT_PATIENCE if runtime.counts.warm else 0.0
-            await asyncio.wait([counting], timeout=None if near else patience)
+            await asyncio.wait([counting], timeout=COUNT_PATIENCE if runtime.counts.warm else 0.0)
+            if not counting.done():
+                usage = runtime.usage()
+                if usage.limit is not None and usage.total > usage.limit * DECISION_SHARE:
+                    await asyncio.wait([counting])
         except asyncio.CancelledError:
             counting.cancel()
             raise
@@ -344,17 +349,25 @@ class ContextControl:
             self.tell()
 
     def tell(self) -> None:
-        """Shows the numbers as they are now."""
+        """Shows the numbers as they are now, where somebody follows them."""
+        if not self._state.events.is_followed():
+            return
         usage = self.usage()
         if usage.forecast is not None:
-            self._foretold = usage.forecast.cold.what if usage.forecast.cold is not None else ""
+            self._foretold = _foretold_by(usage.forecast)
         self._state.events.publish(ContextChanged(usage, self._state.runtime.in_flight))
+
+    def before_news(self) -> None:
+        """Before a turn takes in what changed: what the numbers said till now, also where nobody followed them."""
+        runtime = self._state.runtime
+        if runtime.conversation.steps and not self._state.events.is_followed():
+            self._foretold = _foretold_by(self._forecast(runtime.usage()))
 
     def foretell(self) -> None:
         """Before a turn: its first request is reckoned with as cold where it is. What it pays anew for something that
         changed during the turn before it is told; whoever follows the numbers knows of all other changes."""
         runtime = self._state.runtime
-        forecast = self._forecast(runtime.usage())
+        forecast = self._forecast(runtime.usage()) if runtime.conversation.steps else None
         cold = forecast.cold if forecast is not None else None
         runtime.expect_cold(forecast.read if forecast is not None and cold is not None else None)
         if cold is not None and cold.cause == "ours" and cold.what != self._foretold:
@@ -396,10 +409,9 @@ class ContextControl:
             self.prefix.refresh()
             self.recount()
 
-    def learn(self, step: Step) -> None:
-        """After a step: the calibration, and in development mode a recount from nothing."""
+    def check_drift(self) -> None:
+        """After a step, in development mode: a line in the log where a recount from nothing gives another total."""
         runtime = self._state.runtime
-        runtime.learn_growth(step)
         if runtime.settings.agent.development:
             recount = calculate_context_usage(runtime.inputs()).total
             if (line := drift(runtime.usage().total, recount)) is not None:
@@ -420,12 +432,15 @@ class ContextControl:
     def count_exact_soon(self) -> None:
         """Starts an exact count, off the hot path, where much of the next request is estimated."""
         binding = self._state.binding
-        near = binding.runtime.info.counting is not None
-        if self._state.run.busy and (near or binding.runtime.usage().anchor_step is not None):
+        conversation, near = binding.conversation, binding.runtime.info.counting is not None
+        if not (binding.described and (near or conversation.path)) or conversation.read_only:
+            return
+        steps = conversation.steps
+        sent = bool(steps) and steps[-1].status == "running"
+        if self._state.run.busy and (near or sent or binding.runtime.usage().anchor_step is not None):
             # The step measures it soon; a server that counts by itself is asked before each step that needs it.
             return
-        least = WORTH_NEAR if near else WORTH_TOKENS
-        if binding.described and not binding.conversation.read_only and worth_counting(binding.runtime, least):
+        if worth_counting(binding.runtime, WORTH_NEAR if near else WORTH_TOKENS):
             self._state.events.spawn(self.count_exact(), "exact count")
 
     def before_step(self, work: Callable[[], None]) -> None:

@@ -79,6 +79,8 @@ class Conversation:
         self.own_records: list[CompactionRecord] = []
         """Those that were not made on another branch."""
         self._sort_records()
+        self.revision = 0
+        """Another number after each change of what the next request is made of and measured by."""
         self._builder = ViewBuilder()
         self._view: list[SentMessage] | None = None
         self._unsaved: dict[str, Callable[[], None]] = {}
@@ -150,6 +152,7 @@ class Conversation:
     def changed(self) -> None:
         """To be called after a message was changed in place."""
         self._view = None
+        self.revision += 1
 
     @property
     def unsaved(self) -> bool:
@@ -248,6 +251,7 @@ class Conversation:
             message = self.messages.get(message_id) or self.summaries.get(message_id)
             if message is not None:
                 message.raw_tokens, message.counts = raw_total(count), count
+        self.revision += 1
         if self.read_only:
             return
         try:
@@ -264,6 +268,7 @@ class Conversation:
             if step.fixed and all(map(is_, counted, step.fixed)):
                 break
             step.fixed = self.fixed_sets.one(counted)
+            self.revision += 1
 
     def add_step(self, step: Step, check: Callable[[Step], None] | None = None) -> None:
         """Adds a step that begins. Raises StoreError when it cannot be stored, and what ``check`` raises, which no
@@ -275,15 +280,18 @@ class Conversation:
                 check(step)
             self.store.steps.add(self.info.id, step)
         self.steps.append(step)
+        self.revision += 1
 
     def keep_step(self, step: Step) -> None:
         """Adds a step whose cost has arisen already; ``save`` stores it."""
         self.require_writable()
         self._unsaved[step.id] = lambda: self.store.steps.add(self.info.id, step)
         self.steps.append(step)
+        self.revision += 1
 
     def save_step(self, step: Step) -> None:
         """A step changed; ``save`` writes it."""
+        self.revision += 1
         self._unsaved.setdefault(step.id, lambda: self.store.steps.write(self.info.id, step))
 
     def commit_compaction(

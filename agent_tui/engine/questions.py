@@ -230,14 +230,21 @@ class PermissionDesk:
         reach = [*folders, *needs]
         if stopped is not None and (stopped.ports or stopped.writes != bool(folders)):
             reach = []
-        patterns = [*decision.patterns, *(needs if stopped is not None else ())] if decision.patterns else []
+        both = [*needs, *decision.patterns] if decision.patterns else []
+        patterns = both if stopped is not None else decision.patterns
         offers = [RuleOffer(tuple(needs))] if needs and reach == needs else []
         offers += [RuleOffer(tuple(patterns))] if patterns else []
         offers += [RuleOffer((rule,), "session") for rule in decision.session]
-        if intent.kind == "command" and (rules := reach or patterns):
-            offers.append(RuleOffer(tuple(rules), "session"))
-        judged = [(await self._judged(name, intent, self.permissions.after(offer)), offer) for offer in offers]
-        return [offer for found, offer in judged if found.action == "allow"]
+        settles = [offer for offer in offers if await self._settles(name, intent, offer)]
+        # Where what is opened does not settle it alone, it is opened together with what runs.
+        for rules in (reach, both) if intent.kind == "command" else ():
+            if rules and await self._settles(name, intent, offer := RuleOffer(tuple(rules), "session")):
+                return [*settles, offer]
+        return settles
+
+    async def _settles(self, name: str, intent: Intent, offer: RuleOffer) -> bool:
+        """Returns whether nothing of a call would be asked any more after an offer."""
+        return (await self._judged(name, intent, self.permissions.after(offer))).action == "allow"
 
     async def _again(
         self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped

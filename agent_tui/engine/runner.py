@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from agent_tui.context.tokens import message_text_for_count
+from agent_tui.engine.calls import WORTH_TOKENS
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import store_failure
 from agent_tui.engine.questions import PermissionDesk
@@ -88,6 +90,7 @@ class TurnRelay:
     def _executor(self, message: Message | None) -> TurnExecutor:
         binding, view = self._state.binding, self._state.conversation.view()
         binding.conversation.set_model(binding.runtime.info.spec.key)
+        self._context.before_news()
         if message is not None:
             self._tell_environment(message)
             self._background.attach(message, view)
@@ -144,8 +147,8 @@ class TurnRelay:
                     self._keep_what_failed(event, executor.unsent, asked, again=message is None)
                 self._state.events.publish(event)
                 match event:
-                    case StepEnded(step, answer):
-                        self._context.learn(step)
+                    case StepEnded(_, answer):
+                        self._context.check_drift()
                         if answer.status == "complete" and answer.note:
                             self._state.events.publish(Notice("info", answer.note, "empty_answer"))
                     case MessageAdded(added):
@@ -153,7 +156,8 @@ class TurnRelay:
                         self._note_reach(added)
                         if added.role == "user":
                             asked.append(added)
-                            self._context.count_exact_soon()
+                            if len(message_text_for_count(added)) >= WORTH_TOKENS:  # no less than a character a token
+                                self._context.count_exact_soon()
         unsaved = ended.failure is not None and ended.failure.kind == "store"
         if conversation.unsaved and not unsaved:
             self._state.events.spawn(self._waiting.save_rest(conversation), "store")

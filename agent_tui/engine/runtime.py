@@ -12,7 +12,6 @@ from agent_tui.context.accounting.believed import Verdict, believe
 from agent_tui.context.accounting.inputs import (
     CompactionSettings,
     ContextInputs,
-    EditedView,
     edited_view,
 )
 from agent_tui.context.accounting.reports import after_step
@@ -147,9 +146,11 @@ class Runtime:
     """Tokens that the request that goes out next will find in the provider's cache at most; None: not known."""
     told: set[str] = field(default_factory=set)
     """What was said of its steps, and need not be said again."""
+    is_followed: Callable[[], bool] = lambda: True
+    """Whether anybody reads the numbers that ``show_numbers`` publishes."""
     _sent_log: SentLog | None = None
-    _sent_view: tuple[object, ModelInfo, Sequence[SentMessage]] | None = None
-    _edited_view: tuple[object, tuple[int, str], EditedView | None] | None = None
+    _inputs: tuple[object, ContextInputs] | None = None
+    _answer: tuple[ContextInputs, ContextUsage] | None = None
 
     @property
     def sent_log(self) -> SentLog:
@@ -308,51 +309,59 @@ class Runtime:
         )
 
     def inputs(self, model: ModelInfo | None = None) -> ContextInputs:
-        """Everything the calculator reads, as it stands now; for another ``model`` as well."""
-        view = self.view() if model is None else for_model(self.conversation.view(), model)
+        """Everything the calculator reads, as it stands now; for another ``model`` as well. The same object, so that
+        what was calculated from it holds, until something of it changes."""
+        if model is not None:
+            return self._inputs_for(model)
+        c, prefix = self.conversation, self.request_prefix
+        learned = self.info, self.calibration, self.effort, self.replay
+        # A call that is under way is billed as its reports come in.
+        bills = [(step.usage, step.cost_usd) for step in c.steps if step.status == "running"]
+        said = c.revision, len(c.steps), c.info.state, bills
+        now = said, tuple(prefix.fixed), prefix.fingerprint, self.policy(), learned
+        if self._inputs is None or self._inputs[0] != now:
+            self._inputs = now, self._inputs_for(self.info)
+        return self._inputs[1]
+
+    def _inputs_for(self, model: ModelInfo) -> ContextInputs:
+        c = self.conversation
+        view = for_model(c.view(), model)
         return ContextInputs(
-            model=model or self.info,
+            model=model,
             view=view,
-            edited=self._edited(view, model or self.info),
-            steps=self.conversation.steps,
-            records=self.conversation.records,
+            edited=edited_view(view, c.path, c.records, c.summaries, c.steps, model),
+            steps=c.steps,
+            records=c.records,
             fixed=self.request_prefix.fixed,
             settings=self.policy(),
             calibration=self.calibration,
             fixed_fingerprint=self.request_prefix.fingerprint,
             effort=self.effort,
             replay=self.replay,
-            inherited=self.conversation.inherited,
-            pinned=self.conversation.info.state.pinned_messages,
+            inherited=c.inherited,
+            pinned=c.info.state.pinned_messages,
         )
-
-    def _edited(self, view: Sequence[SentMessage], model: ModelInfo) -> EditedView | None:
-        c, known = self.conversation, self._edited_view
-        key = (len(c.steps), c.steps[-1].status if c.steps else "")
-        if known is None or known[0] is not view or known[1] != key:
-            made = edited_view(view, c.path, c.records, c.summaries, c.steps, model)
-            self._edited_view = known = view, key, made
-        return known[2]
 
     def view(self) -> Sequence[SentMessage]:
         """The conversation as it would be sent to the model now."""
-        view, known = self.conversation.view(), self._sent_view
-        if known is None or known[0] is not view or known[1] is not self.info:
-            self._sent_view = known = view, self.info, for_model(view, self.info)
-        return known[2]
+        return self.inputs().view
 
     def rule(self) -> ReplayRule:
         """Returns the rule on which reasoning the next request may not bring back, as the calculator sees it."""
         return self.calculator.rule(self.inputs())
 
     def usage(self) -> ContextUsage:
-        """The calculator's answer for the next request."""
-        usage = self.calculator.usage(self.inputs())
+        """The calculator's answer for the next request, calculated once after each change."""
+        inputs = self.inputs()
+        if self._answer is None or self._answer[0] is not inputs:
+            self._answer = inputs, self.calculator.usage(inputs)
+        usage = self._answer[1]
         if self.cold_read is None:
             return usage
         read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
         return replace(usage, expected_read=read)
 
-    def changed(self) -> ContextChanged:
-        """The event that tells what the next request costs now, with what is streaming."""
-        return ContextChanged(self.usage(), self.in_flight)
+    def show_numbers(self, emit: Emit) -> None:
+        """Tells what the next request costs now, with what is streaming, where somebody follows that."""
+        if self.is_followed():
+            emit(ContextChanged(self.usage(), self.in_flight))

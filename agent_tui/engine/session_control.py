@@ -325,7 +325,7 @@ class CompactionControl:
         self._looked: tuple[object, ...] = ()
         self._shown = False
         if state.parts.settings.context.compact_when != "limit":
-            state.events.subscribe(self._noticed)
+            state.events.subscribe(self._noticed, numbers=True)
 
     def _noticed(self, event: Event) -> None:
         if not self._state.opened:

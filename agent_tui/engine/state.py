@@ -139,12 +139,25 @@ class Hub:
     def __init__(self, hide: Callable[[str], str] = str) -> None:
         self._hide = hide
         self._subscribers: list[Callable[[Event], None]] = []
+        self._followers = 0
         self._background: set[asyncio.Task[Any]] = set()
 
-    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
-        """Calls ``callback`` with every event from now on; returns what ends that."""
+    def subscribe(self, callback: Callable[[Event], None], *, numbers: bool = False) -> Callable[[], None]:
+        """Calls ``callback`` with every event from now on; returns what ends that. ``ContextChanged`` is among them
+        as long as any subscriber asks for ``numbers``."""
         self._subscribers.append(callback)
-        return lambda: self._subscribers.remove(callback) if callback in self._subscribers else None
+        self._followers += numbers
+
+        def end() -> None:
+            if callback in self._subscribers:
+                self._subscribers.remove(callback)
+                self._followers -= numbers
+
+        return end
+
+    def is_followed(self) -> bool:
+        """Returns whether anybody reads the numbers."""
+        return self._followers > 0
 
     def publish(self, event: Event) -> None:
         """Tells everybody, without the user's keys in a line for him; one subscriber's failure is in the log and keeps

@@ -282,7 +282,7 @@ class Waiting:
             self._state.events.spawn(self.save_rest(conversation), "store")
         self._state.events.publish(MessagesWithdrawn([message.id for message in gone]))
         self._tell()
-        self._state.events.publish(self._state.runtime.changed())
+        self._state.runtime.show_numbers(self._state.events.publish)
         # The news it brings of background commands count as told, and go with it again.
         again = [replace(message, id=new_id("msg"), parent_id=None, created=0.0) for message in taken]
         return [_bare(message, TOLD - {NEWS}) for message in again]

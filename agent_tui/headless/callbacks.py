@@ -89,6 +89,14 @@ class Callbacks:
             for name in ids
         ]
 
+    async def carry(self, server: str, message: Metadata) -> Metadata:
+        """What an MCP server inside the driver answers to a message. Raises AgentError."""
+        said = await self.call({"subtype": "mcp_message", "server_name": server, "message": message})
+        answer = said.get("mcp_response")
+        if not isinstance(answer, dict):
+            raise AgentError("The program that drives this run answered without an mcp_response.")
+        return answer
+
     async def _run_hook(self, name: str, told: Metadata) -> Metadata:
         request = {"subtype": "hook_callback", "callback_id": name, "input": told}
         return await self.call({**request, "tool_use_id": told.get("tool_use_id")})

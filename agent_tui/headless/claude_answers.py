@@ -48,7 +48,7 @@ def context_usage(agent: Agent) -> Metadata:
     window, limit = usage.window or 0, usage.limit or usage.window or 0
     rest = [("Free space", usage.free), ("Reserved for the answer", usage.reserve)]
     rows = [*((row.label, row.tokens) for row in usage.rows), *rest]
-    leaves = [leaf for row in usage.rows for leaf in _leaves(row)]
+    leaves = [leaf for row in usage.rows if row.id != MESSAGES.id for leaf in _leaves(row)]
     return {
         "categories": [{"name": name, "tokens": tokens, "color": "inactive"} for name, tokens in rows if tokens],
         "totalTokens": usage.total,
@@ -58,13 +58,7 @@ def context_usage(agent: Agent) -> Metadata:
         "model": usage.model,
         "isAutoCompactEnabled": budget.auto_compact,
         "autoCompactThreshold": limit,
-        "memoryFiles": [
-            {"path": leaf.path, "type": "Project", "tokens": leaf.tokens}
-            for row in usage.rows
-            if row.id != MESSAGES.id
-            for leaf in _leaves(row)
-            if leaf.path
-        ],
+        "memoryFiles": [{"path": leaf.path, "type": "Project", "tokens": leaf.tokens} for leaf in leaves if leaf.path],
         "mcpTools": [
             {"name": leaf.label, "serverName": split_tool_name(leaf.label)[0], "tokens": leaf.tokens, "isLoaded": True}
             for leaf in leaves

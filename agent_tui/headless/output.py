@@ -274,6 +274,7 @@ class Printer:
                 self._print("\n")
 
     def _notice(self, level: str, text: str, code: str) -> None:
+        text = in_a_shell(text)
         notice = {"level": level, "text": text, "code": code}
         self._notices.append(notice)
         (self._narrate if level == "info" else self._tell)(text)
@@ -334,7 +335,8 @@ class Printer:
         self._tell_problem()
         if self._output == "json":
             terminal_output.write(self._out, json.dumps(self._summary(), ensure_ascii=True) + "\n")
-        self._line({"type": "end", **self._summary()})
+        elif self._output in STREAMS:
+            self._line({"type": "end", **self._summary()})
         self._out.flush()
 
     def _summary(self) -> Metadata:

@@ -168,6 +168,8 @@ class Run:
         self._control: Control | None = None
         self._doing: set[asyncio.Task[None]] = set()
         self._callbacks = Callbacks(lambda entry: self.write(partial(self.printer.control, entry)))
+        if options.input_format == "stream-json":
+            agent.carry_to_servers(self._callbacks.carry)
         self._wrong_lines = False
         self._driven = False
 
@@ -207,7 +209,7 @@ class Run:
     async def many(self) -> None:
         """The prompt of the command line, if there is one, then the messages of standard input until it ends. The exit
         code is that of the first turn that did not end well. Raises ConfigError where nothing comes at all."""
-        self._control = Control(self.agent, self._heard)
+        self._control = Control(self.agent, self._heard, numbers=False)
         waiting: asyncio.Queue[UserMessage | ConfigError | None] = asyncio.Queue()
         reading = asyncio.create_task(self._read(waiting, self._control))
         stopping = asyncio.create_task(self._stopped.wait())
@@ -471,7 +473,7 @@ async def run_headless(
         return EXIT_INTERRUPTED
     printer = _printer(agent, options, out or sys.stdout)
     run = Run(agent, printer, options, schema)
-    agent.subscribe(run.handle)
+    agent.subscribe(run.handle, numbers=False)
     _on_signals(run.stop)
     try:
         await agent.start()

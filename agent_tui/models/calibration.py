@@ -56,8 +56,8 @@ USUAL = (0.36, 0.23, 0.125, 0.035, 0.015, 0.0, 0.005, 0.0, 0.02, 0.28, 0.07, 0.0
 
 OFF = (0.5, 1.7, 1.2, 0.2, 0.1, 1.4, 2.5, 3.4, 1.0, 0.7, 0.8, 0.5)
 """By how much the tokens of each kind make a text's own error larger, in the noise of usual text: other vocabularies
-take names and other languages apart in ways that no count tells, digits never (``tests/benchmarks/vocabulary_facts.py``
-fits them)."""
+take names and other languages apart in ways that no count tells, digits never (benchmarks:
+``research/vocabulary_facts.py`` fits them)."""
 
 FOREIGN = (0.0, 0.0, 0.0, 0.0, 0.0, 0.05, 0.12, 0.24, 0.0, 0.0, 0.0, 0.05)
 """Standard deviation of the tokens of each kind that another language has than those which were learned from: no

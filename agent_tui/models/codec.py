@@ -27,8 +27,13 @@ def ignore(name: str) -> None:
     """The ``Report`` of what is stored: older code reads what newer code wrote."""
 
 
+_PLAIN = frozenset({str, int, float, bool})
+
+
 def to_dict(value: Any) -> Any:
     """A JSON-able copy of a dataclass (or of lists and dicts of them). Fields hidden from ``repr`` are left out."""
+    if value is None or type(value) in _PLAIN:
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: to_dict(getattr(value, name)) for name in _public_fields(type(value))}
     if isinstance(value, (list, tuple)):

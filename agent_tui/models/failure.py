@@ -64,6 +64,7 @@ _IN_A_SHELL = {
     f" {TEXT_KEPT}": "",
     "with /model": "with -m",
     "Run /compact, or choose": "Begin a new session, or choose",
+    "/context undo sends": "agent-tui context undo sends",
     "/context shows it": "agent-tui context --rows shows it",
 }
 """What is said of ways on to who has no chat."""

@@ -116,12 +116,15 @@ class ToolSchema:
     parameters: Metadata
     provider: Metadata | None = None
     tokens: int = 0
+    _text: str = field(default="", init=False, repr=False, compare=False, metadata=LOCAL)
 
     @property
     def text(self) -> str:
-        """As it is counted: compact JSON, close to what every provider makes of it."""
-        told = {"name": self.name, "description": self.description, "parameters": self.parameters}
-        return json.dumps(self.provider or told, ensure_ascii=False, separators=(",", ":"))
+        """As it is counted: compact JSON, close to what every provider makes of it. Each request asks for it again."""
+        if not self._text:
+            told = {"name": self.name, "description": self.description, "parameters": self.parameters}
+            self._text = json.dumps(self.provider or told, ensure_ascii=False, separators=(",", ":"))
+        return self._text
 
 
 @dataclass(slots=True)

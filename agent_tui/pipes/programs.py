@@ -9,11 +9,15 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 _MOST_LINKS = 40
 _SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp")
 """Where everybody keeps files, commands in a sandbox too."""
+
+MOUNTS = "/proc/self/mountinfo"
 
 _written: set[str] = set()
 _spared: set[str] = set()
@@ -86,7 +90,7 @@ def _is_open(place: str, folders: Iterable[str]) -> bool:
     spared = any(_is_within(place, one) or _is_within(one, place) for one in _spared)
     if not spared and any(_is_within(place, folder) for folder in folders):
         return info.st_uid == os.geteuid() or os.access(place, os.W_OK)
-    return not _held and _is_anyones(place, info)
+    return not _held and _is_anyones(place, info) and not _is_on_drive(place)
 
 
 def _is_anyones(place: str, info: os.stat_result) -> bool:
@@ -95,6 +99,28 @@ def _is_anyones(place: str, info: os.stat_result) -> bool:
     if info.st_mode & stat.S_IWOTH and not stat.S_ISLNK(info.st_mode) and not stat.S_ISDIR(info.st_mode):
         return True
     return info.st_uid not in (0, os.geteuid()) and bool(os.lstat(os.path.dirname(place)).st_mode & stat.S_IWOTH)
+
+
+def _is_on_drive(place: str) -> bool:
+    """Returns whether a place lies on a drive of Windows, in WSL: mode and owner that a file has there are those of the
+    mount, and whoever is on this machine is the one user of Windows."""
+    on = [drive for mount, drive in _mounts() if _is_within(place, mount)]
+    return on[-1] if on else False
+
+
+@cache
+def _mounts() -> list[tuple[str, bool]]:
+    """Where something is mounted, the places further down last, and whether it is a drive of Windows. Only root mounts
+    one: WSL 1 calls it by its type, WSL 2 by what its server is asked for."""
+    found: list[tuple[str, bool]] = []
+    with suppress(OSError):
+        for line in Path(MOUNTS).read_text("utf-8", "surrogateescape").splitlines():
+            ours, _, theirs = line.partition(" - ")
+            kind, _, rest = theirs.partition(" ")
+            mount = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), ours.split(" ")[4])
+            asked = re.search(r"\baname=drvfs[;,]", rest) if kind == "9p" else None
+            found.append((mount, kind == "drvfs" or asked is not None))
+    return sorted(found, key=lambda each: len(each[0]))
 
 
 def _is_within(path: str, folder: str) -> bool:

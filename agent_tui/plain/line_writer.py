@@ -105,7 +105,7 @@ class LineWriter:
         first, *rest = clean(text).rstrip("\n").split("\n")
         front = f"{mark}: " if mark else "  "
         said = [first, *(f"{front}{line}" if not indent and looks_like_ours(line) else line for line in rest)]
-        self._lines("\n".join(f"{indent}{line}" for line in said), mark)
+        self._lines("\n".join(f"{indent}{line}" if line else "" for line in said), mark)
 
     def remark(self, text: str, mark: Mark) -> None:
         """Words of ours while the answer may be coming: a word of it that has only begun waits for its end."""

@@ -98,6 +98,7 @@ class SilenceError(BoundError):
     """The connection lives but nothing of the answer comes."""
 
     kind: FailureKind = "timeout"
+    way = "Try again, or raise that limit."
 
 
 class TooSlowError(SilenceError):
@@ -143,12 +144,11 @@ class Silence:
         """Why there is no patience left."""
         if self._request.answer_timeout and self._left_of_all() <= 0:
             return TooSlowError(
-                f"The answer was not complete after {self._request.answer_timeout:g} s. "
-                "Try again, or raise agent.answer_timeout."
+                f"The answer was not complete after {self._request.answer_timeout:g} s (agent.answer_timeout)."
             )
         return SilenceError(
-            f"The connection is open, but no part of the answer arrived for {self._request.content_timeout:g} s. "
-            "Try again, or raise agent.content_timeout."
+            f"The connection is open, but no part of the answer arrived for {self._request.content_timeout:g} s "
+            "(agent.content_timeout)."
         )
 
 

@@ -16,6 +16,7 @@ from agent_tui.providers.net import BoundError, RedirectError
 from agent_tui.providers.secrets import redact
 from agent_tui.text.clean import printable, program_output
 from agent_tui.text.numbers import duration
+from agent_tui.urls import read_address
 
 DETAIL_LIMIT = 4_000
 """Characters of the provider's own text that are kept."""
@@ -90,8 +91,10 @@ def failure(
             what = f"No secure connection to {called.place}: TLS failed."
             advice = "Check api_base (http or https) and the certificate."
         case "connection":
-            what = f"No connection to {called.place}."
-            advice = "Check that the server runs, api_base and the network, then try again."
+            proxy = _proxy(called)
+            what = f"No connection to {called.place}{proxy and f' through the proxy {proxy}'}."
+            first = "the proxy in HTTPS_PROXY or HTTP_PROXY" if proxy else "that the server runs"
+            advice = f"Check {first}, api_base and the network, then try again."
         case "interrupted_stream":
             why = said if "BadEnd" in names else "."
             what, advice, started = f"The answer of {called.name} was cut off{why}", GO_ON, True
@@ -115,6 +118,18 @@ def failure(
         # The message was answered, in part: to send it again would be another one.
         advice = GO_ON if re.match(r"Try again|It restarts", advice) else advice
     return Failure(kind, f"{what} {ARRIVED_KEPT if started else TEXT_KEPT} {advice}", detail, status, wait, overflow)
+
+
+def _proxy(called: Called) -> str:
+    """The proxy by which a server is reached, without what stands in its address besides; empty without one."""
+    from urllib.request import getproxies, proxy_bypass
+
+    server = read_address(called.address)
+    if server is not None and (server.loopback or proxy_bypass(server.host)):
+        return ""
+    proxies = getproxies()
+    proxy = read_address(proxies.get(server.scheme if server is not None else "https") or proxies.get("all"))
+    return proxy.origin if proxy is not None else ""
 
 
 def _answer_too_long(overflow: Overflow) -> bool:
@@ -155,7 +170,7 @@ def bound_failure(error: BoundError, called: Called, started: bool) -> Failure:
     text = without_advertising(str(error))
     # A redirect's own words begin with the address.
     who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
-    return Failure(error.kind, f"{who}{text} {kept}", text, again=error.again)
+    return Failure(error.kind, f"{who}{text} {kept} {GO_ON if started else error.way}", text, again=error.again)
 
 
 def worker_failure(detail: str) -> Failure:

@@ -47,16 +47,20 @@ class BoundError(Exception):
     kind: FailureKind = "invalid_request"
     again: bool | None = None
     """See ``Failure.again``."""
+    way: str = "Try again, or choose another model with /model."
+    """What to do about it, where nothing of the answer has arrived."""
 
 
 class RedirectError(BoundError):
     """The server sent the request on to another address. Nothing was sent there."""
 
+    way = "Set api_base to the right address if you trust it."
+
     def __init__(self, asked: str, target: str) -> None:
         self.asked, self.target = origin(asked), origin(target, asked)
         super().__init__(
             f"{self.asked} redirects to {self.target}. Redirects are not followed: neither key nor conversation was "
-            "sent there. Set api_base to the right address if you trust it."
+            "sent there."
         )
 
 

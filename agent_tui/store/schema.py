@@ -165,7 +165,8 @@ _WAITING: Migration = (
 _RULES_OF_REPOSITORIES: Migration = (
     # A remembered rule is of a repository, not of a path. One from before belongs to what was trusted there, else to
     # none that is known: it is asked about again.
-    "ALTER TABLE permission_rule RENAME TO permission_rule_of_path",
+    "CREATE TEMP TABLE rule_of_path AS SELECT n, project, rule FROM permission_rule",
+    "DROP TABLE permission_rule",
     """CREATE TABLE permission_rule (
         n INTEGER PRIMARY KEY AUTOINCREMENT,
         project BLOB NOT NULL,
@@ -175,8 +176,8 @@ _RULES_OF_REPOSITORIES: Migration = (
     )""",
     """INSERT INTO permission_rule (n, project, identity, rule)
         SELECT n, project, COALESCE((SELECT identity FROM trusted WHERE folder = project), ''), rule
-        FROM permission_rule_of_path ORDER BY n""",
-    "DROP TABLE permission_rule_of_path",
+        FROM rule_of_path ORDER BY n""",
+    "DROP TABLE rule_of_path",
 )
 
 _KINDS: Migration = (

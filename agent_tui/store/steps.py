@@ -73,6 +73,7 @@ class Steps:
         self._db = database
         self._sessions = sessions
         self._spending = spending
+        self._fixed: tuple[Sequence[FixedPart], str, str] = (), "", ""
 
     def add(self, session_id: str, step: Step) -> None:
         """Stores a new step, normally when it starts (status ``running``)."""
@@ -125,11 +126,15 @@ class Steps:
         self._spending.put(step)
 
     def _put_fixed(self, fixed: Sequence[FixedPart]) -> str | None:
-        # Thousands of steps send the same few sets of fixed parts: each set is stored once.
+        # Thousands of steps send the same few sets of fixed parts: each set is stored once. Another process may have
+        # removed it meanwhile, so it is put there each time.
         if not fixed:
             return None
-        text = dump_fixed(fixed)
-        key = content_fingerprint(text)
+        parts = tuple(fixed)
+        if parts is not self._fixed[0]:
+            text = dump_fixed(parts)
+            self._fixed = parts, content_fingerprint(text), text
+        _, key, text = self._fixed
         self._db.run("INSERT OR IGNORE INTO fixed_set (id, data) VALUES (?, ?)", (key, text))
         return key
 

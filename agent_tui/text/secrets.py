@@ -101,6 +101,13 @@ def holds_secret(value: str) -> bool:
     return any(re.match(pattern, value, re.DOTALL) for _, pattern in _FORMS)
 
 
+def tells_secret(settings: str) -> bool:
+    """Returns whether the text of a configuration has a name in it, of a table or of a value, that says that something
+    is secret, or looks like a key or a login."""
+    names = re.findall(r"(?m)^\s*\[([^]\n]*)|([\w.-]+)[\"']?\s*[:=]", settings)
+    return any(names_secret(name) for pair in names for name in pair) or without_keys(settings) != settings
+
+
 def without_keys(text: str, *, fields: bool = True) -> str:
     """A text with the mask in place of all that looks like a key or a login, and of the values of
     fields whose names say that they are secret."""

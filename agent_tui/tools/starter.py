@@ -26,7 +26,8 @@ from agent_tui.text.clean import plain_line
 from agent_tui.text.numbers import duration, size
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.files.file_watch import FileWatch
-from agent_tui.tools.files.named_files import BEING_WRITTEN, SETTLED_SECONDS, NamedFiles, fingerprint, named_files
+from agent_tui.tools.files.fingerprints import BEING_WRITTEN, SETTLED_SECONDS, NamedFiles, fingerprint
+from agent_tui.tools.files.named_files import named_files, with_environment
 from agent_tui.tools.git.untrusted import harmless_git
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import as_file, shell_program
@@ -166,7 +167,7 @@ class Starter:
             raise ToolError(f"{command}: no such program or folder")
         if not os.access(program, os.X_OK):
             raise ToolError(f"{command} is not executable")
-        return str(program), self.environment([str(program), *args, *env.values()], folder, given, env)
+        return str(program), self.environment(with_environment(env, str(program), *args), folder, given, env)
 
     async def run(self, line: str, told: bytes, cwd: Path, environ: Mapping[str, str], seconds: float) -> Ran:
         """Runs a line of shell, which is ``told`` something as its input, to its end, or to that of its time or room;

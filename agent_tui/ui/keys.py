@@ -59,15 +59,15 @@ class LoneKey:
         self._then = None
 
     @property
-    def in_burst(self) -> bool:
-        """True when what comes now came along with the letter."""
-        return self._clock() - self._since < BURST
+    def age(self) -> float:
+        """Seconds since the letter."""
+        return self._clock() - self._since
 
     def _look(self) -> None:
         then, self._looking = self._then, False
         if then is None:
             return
-        if self._clock() - self._since < ALONE:
+        if self.age < ALONE:
             self._looking = True
             self._later(LOOK, self._look)
         else:

@@ -21,7 +21,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.completion import FileIndex
-from tests.support.bench import app, medians, milliseconds, report
+from tests.benchmarks.ratios import app, medians, milliseconds, report
 from tests.support.fake_agent import FakeAgent
 
 TYPED = ("m", "mo", "mod", "modu", "module_7", "module_77", "src/module_12", "xyzq", "mdl9")

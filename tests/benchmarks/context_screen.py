@@ -28,7 +28,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged
 from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.benchmarks.context import LIMITS, build
-from tests.support.bench import app, medians, milliseconds, report
+from tests.benchmarks.ratios import app, medians, milliseconds, report
 from tests.support.contexts import model
 from tests.support.fake_agent import FakeAgent
 

@@ -25,7 +25,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.support.bench import report
+from tests.benchmarks.ratios import report
 from tests.support.real_app import Chat, make_home
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.support.everyday_world import Case, Project, cases
+from tests.benchmarks.everyday_world import Case, Project, cases
 
 MODES = ("ask", "accept-edits", "plan", "auto")
 USER = "root" if os.geteuid() == 0 else "user"

@@ -55,7 +55,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:1] = [str(ROOT)]  # not this folder: its modules have names of the standard library
-from tests.support.watched import Spent, Watched, descendants, spent, watched  # noqa: E402
+from tests.benchmarks.watched import Spent, Watched, descendants, spent, watched  # noqa: E402
 
 EMPTY_APP = """
 from textual.app import App

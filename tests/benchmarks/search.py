@@ -38,7 +38,7 @@ from agent_tui.store.search import SearchReader
 from agent_tui.store.store import Store
 from agent_tui.ui.screens.picker import Picker
 from agent_tui.ui.screens.sessions import SessionPicker
-from tests.support.bench import app
+from tests.benchmarks.ratios import app
 from tests.support.fake_agent import FakeAgent
 
 QUERIES = {

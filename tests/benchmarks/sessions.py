@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from agent_tui.models.messages import user_message
 from agent_tui.store.store import Store
 from agent_tui.ui.screens.sessions import SessionPicker
-from tests.support.bench import app, medians, milliseconds, report
+from tests.benchmarks.ratios import app, medians, milliseconds, report
 from tests.support.fake_agent import FakeAgent
 
 

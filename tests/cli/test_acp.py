@@ -10,17 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp import (
-    PROTOCOL_VERSION,
-    RequestError,
-    embedded_text_resource,
-    image_block,
-    resource_block,
-    schema,
-    text_block,
-)
 
-from agent_tui.acp_updates import asked, told_again, updates
 from agent_tui.control.control import Question
 from agent_tui.models.events import AnswerInterrupted
 from agent_tui.models.messages import Message, SearchPart, TextPart
@@ -29,10 +19,14 @@ from tests.support import recorded
 from tests.support.cli import Cli, answers
 from tests.support.editors import Client, Raw, opened, started
 from tests.support.end_to_end import calls, reply
+from tests.support.lazily import LazyModule
 from tests.support.loopback import Loopback
 from tests.support.mcp_servers import ASKING, SERVER
 from tests.support.model_calls import KEY
 from tests.support.pixel import PIXEL_BASE64
+
+acp = LazyModule("acp")
+acp_updates = LazyModule("agent_tui.acp_updates")
 
 WRITE = """
 [[step]]
@@ -47,15 +41,15 @@ async def test_a_permission_is_refused_and_a_diff_accepted(cli: Cli) -> None:
     cli.script(WRITE + WRITE)
     client: Any = Client("reject_once", "allow_once")
     async with started(cli, client) as agent:
-        told = await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        told = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
         assert told.agent_capabilities is not None and told.agent_capabilities.load_session
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
-        first = await agent.prompt(session_id=session.session_id, prompt=[text_block("write")])
+        first = await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("write")])
         assert first.stop_reason == "end_turn" and first.field_meta is not None
         assert first.field_meta["context"]["total"] > 0
         assert not (cli.project / "a.txt").exists()
         assert [each.status for each in client.updates if each.session_update == "tool_call_update"][-1] == "failed"
-        await agent.prompt(session_id=session.session_id, prompt=[text_block("write after all")])
+        await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("write after all")])
         assert (cli.project / "a.txt").read_text() == "one\n"
         (diff,) = client.asked[1].content
         assert (diff.type, diff.old_text, diff.new_text) == ("diff", None, "one")
@@ -97,11 +91,11 @@ async def test_a_turn_that_stopped_goes_on_or_fails_with_its_reason(cli: Cli) ->
     refused = '[[step]]\nerror = { kind = "auth", message = "The key was refused." }\n'
     cli.script(refused + answers("Good.") + refused)
     async with opened(cli, "allow_once", "reject_once") as editor:
-        assert (await editor.say(text_block("one"))).stop_reason == "end_turn"
+        assert (await editor.say(acp.text_block("one"))).stop_reason == "end_turn"
         assert editor.client.text() == "Good."
-        with pytest.raises(RequestError, match="The key was refused"):
-            await editor.say(text_block("two"))
-        await editor.say(text_block("/context"))
+        with pytest.raises(acp.RequestError, match="The key was refused"):
+            await editor.say(acp.text_block("two"))
+        await editor.say(acp.text_block("/context"))
 
 
 async def test_modes_models_and_sessions_are_listed_and_changed(cli: Cli) -> None:
@@ -110,7 +104,7 @@ async def test_modes_models_and_sessions_are_listed_and_changed(cli: Cli) -> Non
     async with opened(cli) as editor:
         assert editor.session.modes.current_mode_id == "ask"
         await editor.agent.set_session_mode(session_id=editor.id, mode_id="plan")
-        with pytest.raises(RequestError):
+        with pytest.raises(acp.RequestError):
             await editor.agent.set_session_mode(session_id=editor.id, mode_id="bypass")
         mode, model = editor.session.config_options  # the demo model has no levels of thinking
         assert [(each.id, each.current_value) for each in (mode, model)] == [("mode", "ask"), ("model", "demo")]
@@ -118,9 +112,9 @@ async def test_modes_models_and_sessions_are_listed_and_changed(cli: Cli) -> Non
         changed = await editor.agent.set_config_option(config_id="model", session_id=editor.id, value="other")
         assert [each.current_value for each in changed.config_options] == ["plan", "other"]
         await editor.agent.set_config_option(config_id="mode", session_id=editor.id, value="ask")
-        with pytest.raises(RequestError):
+        with pytest.raises(acp.RequestError):
             await editor.agent.set_config_option(config_id="model", session_id=editor.id, value="no such/model")
-        await editor.say(text_block("one"))
+        await editor.say(acp.text_block("one"))
     listed: Any = Client()
     async with started(cli, listed) as agent:
         (session,) = (await agent.list_sessions(cwd=str(cli.project))).sessions
@@ -136,30 +130,30 @@ async def test_commands_answer_and_own_ones_are_sent(cli: Cli) -> None:
     (commands / "shout.md").write_text("Say $ARGUMENTS loudly.", "utf-8")
     cli.script(answers("HI!"))
     async with opened(cli) as editor:
-        assert (await editor.say(text_block("/context"))).stop_reason == "end_turn"
+        assert (await editor.say(acp.text_block("/context"))).stop_reason == "end_turn"
         (told,) = editor.client.of("available_commands_update")
         assert {"context", "compact", "usage", "shout"} <= {each.name for each in told.available_commands}
         assert "tokens" in editor.client.text() and "System prompt" in editor.client.text()
         editor.client.updates.clear()
-        await editor.say(text_block("/shout hi"))
+        await editor.say(acp.text_block("/shout hi"))
         assert editor.client.text() == "HI!"
-        with pytest.raises(RequestError, match="No compactions yet"):
-            await editor.say(text_block("/compact show 9"))
+        with pytest.raises(acp.RequestError, match="No compactions yet"):
+            await editor.say(acp.text_block("/compact show 9"))
 
 
 async def test_images_files_plans_and_servers_arrive(cli: Cli) -> None:
     todo = '{ items = [{ content = "Look", status = "in_progress" }, { content = "Mend", status = "pending" }] }'
     cli.script(f'[[step]]\ntool_calls = [{{ name = "todo", arguments = {todo} }}]\n' + answers("Planned."))
-    server = schema.McpServerStdio(name="own", command=sys.executable, args=[SERVER], env=[])
+    server = acp.schema.McpServerStdio(name="own", command=sys.executable, args=[SERVER], env=[])
     async with opened(cli, servers=[server]) as editor:
-        file = resource_block(embedded_text_resource("file:///elsewhere/notes.md", "Never forget."))
-        await editor.say(text_block("look"), image_block(PIXEL_BASE64, "image/png"), file)
+        file = acp.resource_block(acp.embedded_text_resource("file:///elsewhere/notes.md", "Never forget."))
+        await editor.say(acp.text_block("look"), acp.image_block(PIXEL_BASE64, "image/png"), file)
         (plan,) = editor.client.of("plan")
         assert [(each.content, each.status) for each in plan.entries] == [("Look", "in_progress"), ("Mend", "pending")]
-        with pytest.raises(RequestError):
-            await editor.say(image_block("bm9uZQ==", "image/png"))
+        with pytest.raises(acp.RequestError):
+            await editor.say(acp.image_block("bm9uZQ==", "image/png"))
         while "own" not in editor.client.text():  # no request waits for a server
-            await editor.say(text_block("/context"))
+            await editor.say(acp.text_block("/context"))
     sent = json.loads(cli.run("export", editor.id).out)["messages"][0]["parts"]
     names = [part["name"] for part in sent if part["type"] == "attachment"]
     assert names == ["permission mode", "image 1", "notes.md"]
@@ -173,13 +167,13 @@ async def test_what_a_server_asks_is_put_where_the_editor_has_a_place_for_it(cli
     cli.script(f"[[step]]\ntool_calls = [{tools}]\n" + answers("Done."))
     # An editor without forms is asked about the address alone, as about a permission.
     client: Any = Client("allow_once", "allow_once", *([] if able else ["reject_once"]))
-    places = schema.ElicitationCapabilities(
-        form=schema.ElicitationFormCapabilities(), url=schema.ElicitationUrlCapabilities()
+    places = acp.schema.ElicitationCapabilities(
+        form=acp.schema.ElicitationFormCapabilities(), url=acp.schema.ElicitationUrlCapabilities()
     )
-    can = schema.ClientCapabilities(elicitation=places if able else None)
+    can = acp.schema.ClientCapabilities(elicitation=places if able else None)
     async with started(cli, client, can=can) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
-        await agent.prompt(session_id=session.session_id, prompt=[text_block("plan")])
+        await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("plan")])
     results = [update.content[0].content.text for update in client.of("tool_call_update") if update.content]
     assert results[-2].startswith("accept {'days': 2, 'train': False" if able else "decline")
     assert results[-1] == "decline"
@@ -202,20 +196,22 @@ async def test_what_a_server_asks_is_put_where_the_editor_has_a_place_for_it(cli
 )
 def test_a_long_question_is_told_in_full(tmp_path: Path, question: Question, begins: str) -> None:
     text = "words " * 60_000 + "the end"
-    call, _ = asked(replace(question, text=text), tmp_path)
+    call, _ = acp_updates.asked(replace(question, text=text), tmp_path)
     assert call.title is not None and call.title.startswith(begins)
     assert len(call.title) <= 4_000 and call.title.endswith("…")
     (below,) = call.content or []
-    assert isinstance(below, schema.ContentToolCallContent) and isinstance(below.content, schema.TextContentBlock)
+    assert isinstance(below, acp.schema.ContentToolCallContent) and isinstance(
+        below.content, acp.schema.TextContentBlock
+    )
     assert below.content.text.startswith(begins) and below.content.text.endswith(text)
-    short, _ = asked(replace(question, text="words words"), tmp_path)
+    short, _ = acp_updates.asked(replace(question, text="words words"), tmp_path)
     assert short.title is not None and short.title.endswith("words words") and not short.content
 
 
 async def test_cancel_ends_the_turn(cli: Cli) -> None:
     cli.script('[[step]]\ntext = "Long."\nhang = true\nafter = 3\n')
     async with opened(cli) as editor:
-        saying = asyncio.create_task(editor.say(text_block("one")))
+        saying = asyncio.create_task(editor.say(acp.text_block("one")))
         while not editor.client.text() and not saying.done():
             await asyncio.wait({saying}, timeout=0.01)
         await editor.agent.cancel(session_id=editor.id)
@@ -234,7 +230,7 @@ async def test_a_recorded_stream_arrives_whole(cli: Cli) -> None:
         )
         cli.setenv("MY_KEY", KEY)
         async with opened(cli, model="x") as editor:
-            done = await editor.say(text_block("What's the weather in Florence?"))
+            done = await editor.say(acp.text_block("What's the weather in Florence?"))
         assert len(calls(server)) == 2
     assert editor.client.text("agent_thought_chunk").startswith(expected["reasoning"])
     assert editor.client.text().endswith(recorded.load(name)["expected"]["text"])
@@ -247,12 +243,12 @@ def test_a_search_at_the_provider_is_a_call_that_is_complete(tmp_path: Path) -> 
     call = SearchPart({"id": "s", "query": "who won"})
     found = SearchPart({"id": "s", "sources": [["A", "https://a.example/"]]})
     message = Message("m", "assistant", [call, found, TextPart("They won.")])
-    started, ended, said = told_again(message, tmp_path)
+    started, ended, said = acp_updates.told_again(message, tmp_path)
     assert (started.tool_call_id, started.raw_input) == ("s", {"query": "who won"})
     assert (ended.tool_call_id, ended.status) == ("s", "completed")
     assert said.content.text == "They won."
 
 
 def test_an_interrupted_answer_is_said_where_nothing_can_be_taken_back() -> None:
-    (update,) = updates(AnswerInterrupted("m"), Path("/p"))
+    (update,) = acp_updates.updates(AnswerInterrupted("m"), Path("/p"))
     assert update.session_update == "agent_message_chunk" and "The answer begins again" in update.content.text

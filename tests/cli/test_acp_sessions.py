@@ -7,13 +7,15 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from acp import RequestError, image_block, resource_link_block, schema, text_block
 
-from agent_tui import acp
 from agent_tui.options import Options
 from tests.support.cli import Cli, answers
 from tests.support.editors import Client, Raw, opened, started
+from tests.support.lazily import LazyModule
 from tests.support.pixel import PIXEL_BASE64
+
+acp = LazyModule("acp")
+agent_acp = LazyModule("agent_tui.acp")
 
 WRITE = """
 [[step]]
@@ -39,31 +41,31 @@ async def test_a_session_without_a_word_and_a_copy_are_opened_again(cli: Cli) ->
     client: Any = Client()
     async with started(cli, client) as agent:
         await agent.load_session(cwd=str(below), session_id=quiet, mcp_servers=[])
-        await agent.prompt(session_id=quiet, prompt=[text_block("one")])
+        await agent.prompt(session_id=quiet, prompt=[acp.text_block("one")])
         copy = (await agent.fork_session(cwd=str(below), session_id=quiet, mcp_servers=[])).session_id
         assert copy != quiet
-        await agent.prompt(session_id=copy, prompt=[text_block("two")])
+        await agent.prompt(session_id=copy, prompt=[acp.text_block("two")])
         await agent.close_session(session_id=copy)
-        with pytest.raises(RequestError, match="No such session is open"):
-            await agent.prompt(session_id=copy, prompt=[text_block("three")])
+        with pytest.raises(acp.RequestError, match="No such session is open"):
+            await agent.prompt(session_id=copy, prompt=[acp.text_block("three")])
         client.updates.clear()
         await agent.resume_session(cwd=str(below), session_id=copy, mcp_servers=[])
         assert not client.of("user_message_chunk"), "what is resumed is not told again"
-        await agent.prompt(session_id=copy, prompt=[text_block("three")])
+        await agent.prompt(session_id=copy, prompt=[acp.text_block("three")])
         assert client.text() == "First.", "its script begins anew"
         for place in (cli.project, below):
             listed = (await agent.list_sessions(cwd=str(place))).sessions
             assert {each.session_id for each in listed} == {quiet, copy}
-        with pytest.raises(RequestError, match="no such session"):
+        with pytest.raises(acp.RequestError, match="no such session"):
             await agent.fork_session(cwd=str(below), session_id="ses_none", mcp_servers=[])
 
 
 def test_the_list_has_pages(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acp, "_LISTED", 2)
+    monkeypatch.setattr("agent_tui.acp._LISTED", 2)
     for _ in range(5):
         cli.script(answers("One."))
         cli.run("-p", "hi", "-m", "demo")
-    editor = acp.Editor(Options())
+    editor = agent_acp.Editor(Options())
 
     async def all_of_them() -> list[str]:
         found: list[str] = []
@@ -72,7 +74,7 @@ def test_the_list_has_pages(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
             found += [each.session_id for each in page.sessions]
             if (cursor := page.next_cursor) is None:
                 break
-        with pytest.raises(RequestError, match="no place"):
+        with pytest.raises(acp.RequestError, match="no place"):
             await editor.list_sessions(cursor="nonsense")
         return found
 
@@ -84,7 +86,7 @@ async def test_a_mode_that_an_answer_changes_is_told(cli: Cli) -> None:
     cli.script(PLAN)
     async with opened(cli, "allow_once") as editor:
         await editor.agent.set_session_mode(session_id=editor.id, mode_id="plan")
-        await editor.say(text_block("mend"))
+        await editor.say(acp.text_block("mend"))
         assert editor.client.asked[0].title == "Mend it."
         (mode,) = [each.current_mode_id for each in editor.client.of("current_mode_update")][-1:]
         (options,) = [each.config_options for each in editor.client.of("config_option_update")][-1:]
@@ -99,7 +101,7 @@ async def test_a_wrong_answer_is_a_no_and_the_turn_goes_on(cli: Cli, answer: str
     class Wrong(Client):
         async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **more: Any) -> Any:
             if answer == "error":
-                raise RequestError(-32603, "no dialog here")
+                raise acp.RequestError(-32603, "no dialog here")
             chosen: Any = {"selected": {"outcome": 7}, "unknown": {"outcome": "selected", "optionId": "?"}}
             return {"outcome": chosen.get(answer, [7])}
 
@@ -107,7 +109,7 @@ async def test_a_wrong_answer_is_a_no_and_the_turn_goes_on(cli: Cli, answer: str
     client: Any = Wrong()
     async with started(cli, client) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
-        done = await agent.prompt(session_id=session.session_id, prompt=[text_block("write")])
+        done = await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("write")])
     assert (done.stop_reason, client.text()) == ("end_turn", "Done.")
     assert list(cli.project.iterdir()) == []
 
@@ -145,8 +147,10 @@ def test_updates_come_once_the_session_is_known(cli: Cli) -> None:
 async def test_what_a_session_shows_when_it_is_loaded(cli: Cli) -> None:
     cli.script(answers("Seen."))
     async with opened(cli) as editor:
-        link = resource_link_block("a.py", f"file://{cli.project}/a%20b.py")
-        await editor.say(text_block("Look at "), link, text_block("and this"), image_block(PIXEL_BASE64, "image/png"))
+        link = acp.resource_link_block("a.py", f"file://{cli.project}/a%20b.py")
+        await editor.say(
+            acp.text_block("Look at "), link, acp.text_block("and this"), acp.image_block(PIXEL_BASE64, "image/png")
+        )
     loaded: Any = Client()
     async with started(cli, loaded) as agent:
         await agent.load_session(cwd=str(cli.project), session_id=editor.id, mcp_servers=[])
@@ -171,7 +175,7 @@ async def test_each_place_of_a_change_is_a_diff_of_its_own(cli: Cli) -> None:
         + answers("Done.")
     )
     async with opened(cli, "allow_once") as editor:
-        await editor.say(text_block("patch"))
+        await editor.say(acp.text_block("patch"))
         done = [each for each in editor.client.of("tool_call_update") if each.status == "completed"]
         assert done, [each.content for each in editor.client.of("tool_call_update")]
         told = [(each.path.rpartition("/")[2], each.old_text, each.new_text) for each in done[0].content]
@@ -195,7 +199,7 @@ async def test_output_of_a_command_comes_while_it_runs(cli: Cli) -> None:
     client: Any = Watching("allow_once")
     async with started(cli, client) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
-        await agent.prompt(session_id=session.session_id, prompt=[text_block("run")])
+        await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("run")])
     assert client.text() == "Ran."
     whole = client.of("tool_call_update")[-1]
     assert whole.status == "completed" and "late" in whole.content[0].content.text
@@ -208,22 +212,22 @@ async def test_an_editor_steers_and_edits_the_context(cli: Cli) -> None:
         return await editor.agent.ext_method("agent-tui/control", {"sessionId": editor.id, "request": request})
 
     async with opened(cli) as editor:
-        with pytest.raises(RequestError, match="No turn is running"):
+        with pytest.raises(acp.RequestError, match="No turn is running"):
             await control(editor, subtype="steer", text="faster")
-        with pytest.raises(RequestError, match="Unknown control request"):
+        with pytest.raises(acp.RequestError, match="Unknown control request"):
             await control(editor, subtype="nonsense")
-        saying = asyncio.create_task(editor.say(text_block("one")))
+        saying = asyncio.create_task(editor.say(acp.text_block("one")))
         while not editor.client.text() and not saying.done():
             await asyncio.wait({saying}, timeout=0.01)
         await control(editor, subtype="steer", text="faster")
-        with pytest.raises(RequestError, match="already running"):
-            await editor.say(text_block("two"))
+        with pytest.raises(acp.RequestError, match="already running"):
+            await editor.say(acp.text_block("two"))
         await editor.agent.cancel(session_id=editor.id)
         assert (await saying).stop_reason == "cancelled"
         total = (await control(editor, subtype="get_context"))["total"]
         first = next(row for row in (await editor.agent.list_sessions(cwd=str(cli.project))).sessions)
         assert first.session_id == editor.id and total > 0
-        await editor.say(text_block("/context"))
+        await editor.say(acp.text_block("/context"))
         assert "tokens" in editor.client.text()
 
 
@@ -243,18 +247,18 @@ async def test_a_question_of_the_model_is_a_form_where_the_editor_has_those(
         async def create_elicitation(self, message: str, mode: Any, **more: Any) -> Any:
             assert message.startswith("Which?") and set(mode.requested_schema.properties) == {"choices", "text"}
             if filled is None:
-                return schema.DeclineElicitationResponse(action="decline")
-            return schema.AcceptElicitationResponse(action="accept", content=filled)
+                return acp.schema.DeclineElicitationResponse(action="decline")
+            return acp.schema.AcceptElicitationResponse(action="accept", content=filled)
 
     call = '{ name = "ask", arguments = { question = "Which?", choices = ["red", "blue"], several = true } }'
     cli.script(f"[[step]]\ntool_calls = [{call}]\n" + answers("Good."))
     client: Any = Forms()
-    can = schema.ClientCapabilities(
-        elicitation=schema.ElicitationCapabilities(form=schema.ElicitationFormCapabilities())
+    can = acp.schema.ClientCapabilities(
+        elicitation=acp.schema.ElicitationCapabilities(form=acp.schema.ElicitationFormCapabilities())
     )
     async with started(cli, client, can=can) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=[])
-        await agent.prompt(session_id=session.session_id, prompt=[text_block("ask")])
+        await agent.prompt(session_id=session.session_id, prompt=[acp.text_block("ask")])
     assert client.text() == "Good." and told in client.of("tool_call_update")[-1].content[0].content.text
 
 
@@ -263,29 +267,29 @@ async def test_a_folder_is_trusted_in_the_editor(cli: Cli) -> None:
     (cli.project / ".claude/commands/hi.md").write_text("Say hi")
     cli.script(answers("First.", "Hi!"))
     async with opened(cli) as editor:
-        await editor.say(text_block("one"))
+        await editor.say(acp.text_block("one"))
         assert "not trusted" in editor.client.text("agent_thought_chunk")
-        with pytest.raises(RequestError, match="Unknown command"):
-            await editor.say(text_block("/hi"))
-        await editor.say(text_block("/trust yes"))
+        with pytest.raises(acp.RequestError, match="Unknown command"):
+            await editor.say(acp.text_block("/hi"))
+        await editor.say(acp.text_block("/trust yes"))
         said = editor.client.text()
         assert "was not shown before" in said and "command /hi in .claude/commands" in said and "Say hi" in said
-        await editor.say(text_block("/trust yes"))
+        await editor.say(acp.text_block("/trust yes"))
         assert "hi" in [each.name for each in editor.client.of("available_commands_update")[-1].available_commands]
         editor.client.updates.clear()
-        await editor.say(text_block("/hi"))
+        await editor.say(acp.text_block("/hi"))
         assert editor.client.text() == "Hi!"
 
 
 async def test_a_session_that_is_open_elsewhere_says_so(cli: Cli) -> None:
     cli.script(answers("First.", "Second."))
     async with opened(cli) as editor:
-        await editor.say(text_block("one"))
+        await editor.say(acp.text_block("one"))
         other: Any = Client()
         async with started(cli, other) as agent:
             await agent.load_session(cwd=str(cli.project), session_id=editor.id, mcp_servers=[])
-            with pytest.raises(RequestError, match="open in another window"):
-                await agent.prompt(session_id=editor.id, prompt=[text_block("two")])
+            with pytest.raises(acp.RequestError, match="open in another window"):
+                await agent.prompt(session_id=editor.id, prompt=[acp.text_block("two")])
 
 
 async def test_more_folders_and_what_is_not_taken(cli: Cli) -> None:
@@ -296,15 +300,15 @@ async def test_more_folders_and_what_is_not_taken(cli: Cli) -> None:
         folders: Any = {"additional_directories": [str(other)]}
         session = await editor.agent.new_session(cwd=str(cli.project), mcp_servers=[], **folders)
         assert session.session_id != editor.id
-        with pytest.raises(RequestError, match="no such folder"):
+        with pytest.raises(acp.RequestError, match="no such folder"):
             await editor.agent.new_session(
                 cwd=str(cli.project), mcp_servers=[], additional_directories=[str(other / "none")]
             )
-        with pytest.raises(RequestError, match="no such folder"):
+        with pytest.raises(acp.RequestError, match="no such folder"):
             await editor.agent.new_session(cwd=str(other / "none"), mcp_servers=[])
-        with pytest.raises(RequestError, match="audio"):
-            await editor.say(schema.AudioContentBlock(type="audio", data="", mime_type="audio/wav"))
-        with pytest.raises(RequestError, match="through the editor alone"):
+        with pytest.raises(acp.RequestError, match="audio"):
+            await editor.say(acp.schema.AudioContentBlock(type="audio", data="", mime_type="audio/wav"))
+        with pytest.raises(acp.RequestError, match="through the editor alone"):
             await editor.agent.new_session(
-                cwd=str(cli.project), mcp_servers=[schema.AcpMcpServer(type="acp", name="x", server_id="1")]
+                cwd=str(cli.project), mcp_servers=[acp.schema.AcpMcpServer(type="acp", name="x", server_id="1")]
             )

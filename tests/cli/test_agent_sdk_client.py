@@ -38,11 +38,25 @@ async def nothing(*_: object) -> dict[str, Any]:
     return {}
 
 
+def calculator() -> Any:
+    """A server inside this program."""
+
+    @sdk.tool("add", "Adds two numbers", {"a": int, "b": int})  # type: ignore[untyped-decorator, unused-ignore]
+    async def add(given: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": f"It is {given['a'] + given['b']}."}]}
+
+    @sdk.tool("fail", "Fails", {})  # type: ignore[untyped-decorator, unused-ignore]
+    async def fail(given: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError("out of paper")
+
+    return sdk.create_sdk_mcp_server("calc", "1.0", [add, fail])
+
+
 def values() -> Mapping[str, list[tuple[Any, str]]]:
     """For each option some values, each with words of the error; empty where the run ends well."""
     local: list[tuple[Any, str]] = [(["user", "project"], ""), ([], "setting_sources is not taken")]
     schema = {"type": "json_schema", "schema": {"type": "object"}}
-    inside = {"calc": {"type": "sdk", "name": "calc", "instance": None}}
+    gone = {"calc": {"type": "sdk", "name": "calc", "instance": None}}
     return {
         "tools": [
             ([], ""),
@@ -57,7 +71,7 @@ def values() -> Mapping[str, list[tuple[Any, str]]]:
             ({"type": "preset", "preset": "claude_code", "append": "Hi"}, ""),
             ({"type": "preset", "preset": "claude_code", "exclude_dynamic_sections": True}, "is not taken"),
         ],
-        "mcp_servers": [({}, ""), (inside, "calc runs inside your program")],
+        "mcp_servers": [({}, ""), ({"calc": calculator()}, ""), (gone, "The required MCP server calc is not there")],
         "strict_mcp_config": [(True, "")],
         "permission_mode": [
             *((mode, "") for mode in ("default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"))
@@ -196,3 +210,25 @@ def test_each_method_of_the_client_answers(cli: Cli) -> None:
 
     asyncio.run(drive())
     assert seen == [("PreToolUse", "Write"), ("can_use_tool", "Write"), ("PostToolUse", "Write")]
+
+
+def test_functions_of_the_program_are_tools(cli: Cli) -> None:
+    calls = "".join(
+        f'[[step]]\ntool_calls = [{{ name = "mcp__calc__{name}", arguments = {{ a = 2, b = 3 }} }}]\n'
+        for name in ("add", "fail")
+    )
+    cli.script(calls + answers("Good."))
+
+    async def drive() -> list[tuple[str, bool]]:
+        options = made(cli, mcp_servers={"calc": calculator()}, allowed_tools=["mcp__calc__*"])
+        async with asyncio.timeout(60), sdk.ClaudeSDKClient(options) as client:
+            await client.query("go")
+            messages = [message async for message in client.receive_response()]
+            (status,) = (await client.get_mcp_status())["mcpServers"]
+            assert (status["status"], status["tools"]) == ("connected", [{"name": "add"}, {"name": "fail"}])
+            tools = (await client.get_context_usage())["mcpTools"]
+            assert [tool["name"] for tool in tools] == ["mcp__calc__add", "mcp__calc__fail"]
+            await client.reconnect_mcp_server("calc")
+        return [(b.content, b.is_error) for m in messages if isinstance(m, sdk.UserMessage) for b in m.content]
+
+    assert asyncio.run(drive()) == [("It is 5.", False), ("out of paper", True)]

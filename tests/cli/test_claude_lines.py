@@ -71,6 +71,81 @@ def test_a_call_is_asked_about_by_its_name_there_and_runs_as_it_was_made(cli: Cl
     assert kinds == {"system", "assistant", "user", "result", "control_request", "control_response"}
 
 
+INSIDE = ("--mcp-config", json.dumps({"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}}))
+CALL = """
+[[step]]
+tool_calls = [{ name = "mcp__calc__add", arguments = { a = 1 } }]
+[[step]]
+text = "Done."
+"""
+
+
+def serve_until_called(driver: Driver) -> dict[str, Any]:
+    """Answers as the server ``calc`` inside the program would; the first call of its tool, which waits."""
+    results: dict[str, Any] = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "calc", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "add", "inputSchema": {"type": "object"}}]},
+    }
+    while True:
+        asked = driver.until("control_request")
+        message = asked["request"].get("message", {})
+        if message.get("method") == "tools/call":
+            assert (message["params"]["name"], message["params"]["arguments"]) == ("add", {"a": 1})
+            return asked
+        assert (asked["request"]["subtype"], asked["request"]["server_name"]) == ("mcp_message", "calc")
+        answer = {"jsonrpc": "2.0", "id": message.get("id"), "result": results.get(message["method"], {})}
+        driver.reply(asked, mcp_response=answer)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"mcp_response": {"result": {"content": [{"type": "text", "text": "Two."}]}}}, "Two."),
+        ({"mcp_response": {"error": {"code": 7, "message": "no paper"}}}, "calc: no paper (error 7)"),
+        ({"mcp_response": {"error": "no paper"}}, "breaks the protocol"),
+        ({"mcp_response": {"result": {"content": 7}}}, "cannot be read"),
+        ({"mcp_response": {"method": "x"}}, "breaks the protocol"),
+        ({"mcp_response": "x"}, "answered without an mcp_response"),
+    ],
+)
+def test_what_a_server_inside_the_program_answers_is_the_result(cli: Cli, said: dict[str, Any], words: str) -> None:
+    cli.script(CALL)
+    with driven(cli, *FLAGS, *INSIDE, "--allow", "mcp(calc.add)") as driver:
+        begin(driver)
+        driver.reply(serve_until_called(driver), **said)
+        assert words in blocks(driver.until("user"))[0]["content"]
+        assert driver.until("result")["result"] == "Done."
+
+
+def test_a_server_inside_the_program_hears_that_a_call_was_cancelled(cli: Cli) -> None:
+    cli.script(CALL)
+    with driven(cli, *FLAGS, *INSIDE, "--allow", "mcp(calc.add)") as driver:
+        begin(driver)
+        call = serve_until_called(driver)
+        assert driver.ask("interrupt")["subtype"] == "success"
+        driver.until("control_cancel_request")
+        driver.end()
+        said = {entry["type"]: entry for entry in driver.seen}  # either may come first
+        assert said["control_cancel_request"]["request_id"] == call["request_id"] and said["result"]["is_error"]
+        told = [entry["request"].get("message", {}) for entry in driver.seen if entry["type"] == "control_request"]
+        cancelled = [message["params"] for message in told if message.get("method") == "notifications/cancelled"]
+        assert [each["requestId"] for each in cancelled] == [call["request"]["message"]["id"]]
+
+
+def test_a_call_ends_when_the_program_does(cli: Cli) -> None:
+    cli.script(CALL)
+    with driven(cli, *FLAGS, *INSIDE, "--allow", "mcp(calc.add)") as driver:
+        begin(driver)
+        serve_until_called(driver)
+        assert driver.end() == 0
+        (result,) = [block for entry in driver.seen if entry["type"] == "user" for block in blocks(entry)]
+        assert "The program that drives this run answers no more." in result["content"]
+
+
 def test_plans_and_questions_are_the_tools_that_they_are_there(cli: Cli) -> None:
     cli.script(
         '[[step]]\ntool_calls = [{ name = "present_plan", arguments = { plan = "Mend it." } }]\n'

@@ -19,6 +19,7 @@ from agent_tui.cli.subcommands import build_parser
 from agent_tui.paths import settle_home, user_paths, with_home
 from agent_tui.tools.git.repository import version_and_commit
 from tests.support.cli import REPOSITORY, Cli, answers, came
+from tests.support.every import every
 
 WINDOWS = """
 import os, sys
@@ -34,7 +35,7 @@ COMMANDS = {parser.prog: parser.epilog or "" for parser in subparsers_of(build_p
 EXAMPLE = re.compile(r"agent-tui.*?(?=\s[|>]\s|\s{2,}|$)")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@every("command", COMMANDS)
 def test_the_help_of_every_subcommand_has_examples_that_are_right(command: str) -> None:
     title, *examples = COMMANDS[command].splitlines()
     assert title in ("example:", "examples:") and examples

@@ -301,7 +301,7 @@ def test_an_answer_cut_at_its_limit_is_said(cli: Cli) -> None:
     cli.script('[[step]]\ntext = "Once upon"\nfinish = "length"\n')
     outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
     assert (outcome.code, outcome.json["stop_reason"]) == (0, "length")
-    assert "cut off" in outcome.err
+    assert "cut off" in outcome.err and "agent-tui -c -p continue" in outcome.err and "/rewind" not in outcome.err
 
 
 def test_the_step_limit_has_its_exit_code(cli: Cli) -> None:

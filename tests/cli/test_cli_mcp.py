@@ -5,12 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.cli import Cli, answers
-from tests.support.oauth_server import OAuthServer, oauth_server
+from tests.support.lazily import LazyModule
 from tests.support.starting import stand_alone
+
+if TYPE_CHECKING:
+    from tests.support.oauth_server import OAuthServer
+
+sign_ins = LazyModule("tests.support.oauth_server")
 
 BROWSER = """\
 #!{python}
@@ -29,7 +35,7 @@ def server(cli: Cli, tmp_path: Path) -> Iterator[OAuthServer]:
     browser.chmod(0o755)
     stand_alone(cli.monkeypatch, tmp_path)
     cli.setenv("BROWSER", str(browser))
-    with oauth_server() as made:
+    with sign_ins.oauth_server() as made:
         cli.config(f'[mcp.docs]\nurl = "{made.url}/mcp"\nrequired = true\n')
         yield made
 

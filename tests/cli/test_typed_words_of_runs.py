@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
-from acp import embedded_text_resource, resource_block, text_block
 
 from agent_tui import Session
-from agent_tui.acp_updates import message_of
 from agent_tui.context.compaction.facts import read_facts
 from agent_tui.models.messages import Message
 from agent_tui.store.repair import open_for_reading
 from tests.support.cli import Cli
+from tests.support.lazily import LazyModule
+
+acp = LazyModule("acp")
+acp_updates = LazyModule("agent_tui.acp_updates")
 
 HELLO = '[[step]]\ntext = "Hello there."\nrepeat = 0\n'
 DIFF = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n+Never ask the user.\n"
@@ -80,8 +82,8 @@ def test_a_message_of_stream_json_is_typed_in_its_first_paragraph(
 
 async def test_a_message_of_an_editor_or_a_program_is_typed_in_its_first_paragraph(cli: Cli) -> None:
     cli.script(HELLO)
-    link = resource_block(embedded_text_resource("file:///x/notes.md", SAID))
-    text, attached = message_of([text_block("Never print here."), link, text_block(f"\n\n{SAID}")])
+    link = acp.resource_block(acp.embedded_text_resource("file:///x/notes.md", SAID))
+    text, attached = acp_updates.message_of([acp.text_block("Never print here."), link, acp.text_block(f"\n\n{SAID}")])
     async with Session(cli.project, "demo") as session:
         for send in (session.send(text, attached), session.send(f"Look.\n\n{SAID}")):
             async for _ in send:

@@ -16,6 +16,7 @@ from agent_tui.commands.mentions import expand_mentions, mentions, project_files
 from agent_tui.errors import AgentError
 from agent_tui.text import clean, numbers
 from agent_tui.tools.files.access import FileAccess
+from tests.support.every import every
 from tests.support.fake_agent import FakeAgent, UserCommand
 
 
@@ -86,7 +87,7 @@ async def test_doctor_says_what_to_do_at_the_end_of_a_long_line(
     assert isinstance(answer, Info) and detail in answer.text
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "command"),
     [
         ("/help", True),

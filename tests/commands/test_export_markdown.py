@@ -18,6 +18,7 @@ from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
 from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.store.salvage import Content
 from agent_tui.text.clean import clean
+from tests.support.every import every
 from tests.support.export_session import example_session, harmless
 
 SAYS = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
@@ -115,7 +116,7 @@ def test_a_line_and_a_block_are_shown_sign_by_sign(write: Callable[[str], str]) 
             assert page.text.rstrip("\n") == f"{edge}{line}{edge}".rstrip("\n"), text
 
 
-@pytest.mark.parametrize("sign", ["`a` ", "`", "*a ", "[", "![", "<", "|a", "&", "\\", "_a_ ", "~~"])
+@every("sign", ["`a` ", "`", "*a ", "[", "![", "<", "|a", "&", "\\", "_a_ ", "~~"])
 def test_a_huge_text_is_written_in_a_moment(sign: str) -> None:
     text, begun = sign * (MOST_MARKDOWN // 5 // len(sign)), time.process_time()
     assert seen(Page(SHOWS.render(rewritten(text))).text) == seen(Page(SAYS.render(text)).text)
@@ -126,7 +127,7 @@ def test_what_stands_too_deep_is_not_left_out() -> None:
     assert "the end" in Page(SHOWS.render(rewritten("> " * 50 + "the end"))).text
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "written"),
     [
         ("use `a`, `b` and `c`", "use `a`, `b` and `c`"),
@@ -166,6 +167,10 @@ def test_a_session_reads_as_one_document_without_bookkeeping() -> None:
     assert "> **Compacted** 2 messages summarised · 90k → 12k ± 0.4k tokens" in text
     assert "> **Rewound to here** 2 messages left behind, beginning with “Not like this”" in text
     assert "*The server closed the connection.*" in text
+    assert "The context rose from 10k to 90k over 5 steps, compacted once, and is 20k now." in text
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert rows[0] == ["Step", "Context", "", "Of the limit", "From the cache", "Cost"]
+    assert rows[6] == ["5", "12k", "███", "16 %", "50 %", "$0.01", "compacted 90k → ~12k"] and len(rows) == 8
     for kept_out in ("the program told this", "left behind by a rewind", "sk-ant", "c2ln", "call_1", "ses_1"):
         assert kept_out not in text
     harmless(text)

@@ -20,6 +20,7 @@ from agent_tui.models.messages import AttachmentPart, Message, Part, SearchPart,
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.salvage import Content
 from tests.support.browser import browser_program, browsing
+from tests.support.every import every
 from tests.support.export_session import KEY, PIXEL, example_session, harmless
 
 BROWSER = browser_program() or ""
@@ -190,7 +191,7 @@ def test_the_policy_allows_this_style_and_pictures_in_the_page_alone() -> None:
     assert "url(" not in style[1] and "@import" not in style[1]
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "</div></article><script>alert(1)</script>",

@@ -9,6 +9,7 @@ import pytest
 from agent_tui.commands.mentions import MAX_TEXT, expand_mentions, mentions, named_files, outside, quote_path
 from agent_tui.config import PermissionsConfig
 from agent_tui.tools.files.access import FileAccess
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
@@ -25,7 +26,7 @@ def test_words_after_an_at_sign_are_paths() -> None:
     assert [str(m) for m in mentions(text)] == ["a.py", "b/c.py", "my file.txt", "d", "e:3-9", "f:7", "g"]
 
 
-@pytest.mark.parametrize("path", ["a.py", "a b.py", "a:1", "x,y", "src/", "(odd)"])
+@every("path", ["a.py", "a b.py", "a:1", "x,y", "src/", "(odd)"])
 def test_a_quoted_path_is_read_back_as_itself(path: str) -> None:
     (found,) = mentions(f"see {quote_path(path)} please")
     assert (found.path, found.first) == (path, None)

@@ -9,6 +9,7 @@ import pytest
 from agent_tui.context.agents import DESCRIPTION, TEXT_LIMIT, AgentType, AgentTypes
 from agent_tui.tools.files.access import FileAccess
 from tests.support.accepting import Accepting
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -61,7 +62,7 @@ def test_files_are_read_again_when_they_change(tmp_path: Path) -> None:
     assert found.find("late") is None
 
 
-@pytest.mark.parametrize(
+@every(
     ("listed", "allowed", "refused", "strange"),
     [
         ("Read, Grep, Glob", "read grep glob", "bash edit write subagent mcp_call", ()),
@@ -92,7 +93,7 @@ def test_what_is_taken_away_is_taken_whole(tmp_path: Path) -> None:
     assert not any(map(kind.allows, ("bash", "edit", "apply_patch", "mcp__github__search")))
 
 
-@pytest.mark.parametrize(
+@every(
     ("listed", "taken", "left"),
     [
         ("Write", "write apply_patch", "edit bash"),

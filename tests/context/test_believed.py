@@ -27,6 +27,7 @@ from tests.context.lying_server import (
     silent_of_cache,
     summed,
 )
+from tests.support.every import every
 from tests.support.forms import one_of
 
 LIES: dict[str, tuple[Lie, str]] = {
@@ -37,8 +38,8 @@ LIES: dict[str, tuple[Lie, str]] = {
 }
 
 
-@pytest.mark.parametrize("vocabulary", ["claude", "cl100k"])
-@pytest.mark.parametrize("name", LIES)
+@every("vocabulary", ["claude", "cl100k"])
+@every("name", LIES)
 def test_a_liar_is_named_within_three_requests_and_never_shown(name: str, vocabulary: str) -> None:
     lie, doubt = LIES[name]
     for seed in range(3):
@@ -63,9 +64,9 @@ def table(seed: int) -> str:
     return "\n".join(f"{chance.randrange(10**6):06},{chance.random() * 1_000:.4f}" for _ in range(800))
 
 
-@pytest.mark.parametrize("vocabulary", ["claude", "cl100k"])
-@pytest.mark.parametrize("wide", [0, 1, 2])
-@pytest.mark.parametrize("name", ["cached twice", "cached left out", "all calls until now"])
+@every("vocabulary", ["claude", "cl100k"])
+@every("wide", [0, 1, 2])
+@every("name", ["cached twice", "cached left out", "all calls until now"])
 def test_a_liar_is_named_although_a_wide_estimate_hides_one_of_its_lies(name: str, wide: int, vocabulary: str) -> None:
     lie, doubt = LIES[name]
     for seed in (1, 2):

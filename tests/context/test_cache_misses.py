@@ -18,6 +18,7 @@ from agent_tui.models.usage import Prices, TokenUsage
 from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.text.numbers import duration
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -113,7 +114,7 @@ def test_tools_that_came_are_named_and_priced() -> None:
     assert judged.miss is not None and judged.miss.cost_usd == pytest.approx(judged.miss.tokens * (3.75e-6 - 0.3e-6))
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "words"),
     [
         ({"fixed": [PARTS[0], part("memory", "AGENTS.md", "AGENTS.md", "new"), PARTS[2]]}, "AGENTS.md edited"),
@@ -136,7 +137,7 @@ def test_each_change_of_ours_has_its_words(change: dict[str, object], words: str
     assert session.step("abcdefghijklmn", FIXED + 12 * EACH, **change).miss is None  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@every(
     ("messages", "keys", "words"),
     [
         ("aBcdefghij", ["a", "b#cleared", *"cdefghij"], "old results cleared"),
@@ -325,7 +326,7 @@ def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked()
     assert max(reach.tokens for reach in found if reach.alive(last.created, None)) == FIXED + 3 * EACH
 
 
-@pytest.mark.parametrize(
+@every(
     ("target", "own", "life", "gone"),
     [
         (CLAUDE, False, 300.0, None),
@@ -376,7 +377,7 @@ def test_an_image_costs_the_messages_where_that_is_documented_and_is_named_last(
     assert said(warm().step("abcdefghijkl", FIXED, **other)) == ("unknown", "")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@every(
     ("provider", "model", "least"),
     [
         ("anthropic", "claude-opus-5", 512),
@@ -494,8 +495,8 @@ class Talk:
         )
 
 
-@pytest.mark.parametrize("target", [CLAUDE, GPT, LATER_GPT, GEMINI], ids=lambda target: target.model)
-@pytest.mark.parametrize("seed", range(12))
+@every("target", [CLAUDE, GPT, LATER_GPT, GEMINI])
+@every("seed", range(12))
 def test_every_operation_is_named_and_nothing_else_is(seed: int, target: Target) -> None:
     """The cache gives nothing, whatever was done: what is named is exactly that, and without it nobody is blamed."""
     rng = random.Random(seed)

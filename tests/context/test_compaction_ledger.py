@@ -27,6 +27,7 @@ from agent_tui.models.messages import (
     user_message,
 )
 from tests.support.compaction_world import World, sections, words
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -50,7 +51,7 @@ def summary(model: str, *ours: str) -> str:
     return f"[introduction]\n\n## Goal\n{model}" + (f"\n\n## {FACTS}\n" + "\n".join(ours) if ours else "")
 
 
-@pytest.mark.parametrize(
+@every(
     "sentence",
     [
         "Never push to main.",
@@ -75,9 +76,7 @@ def test_what_may_be_a_rule_is_one(sentence: str) -> None:
     assert texts([user_message(sentence)], "rule") == [sentence]
 
 
-@pytest.mark.parametrize(
-    "sentence", ["Read src/app.py.", "yes", "What is the p95?", "これは何ですか", "Fix the parser"]
-)
+@every("sentence", ["Read src/app.py.", "yes", "What is the p95?", "これは何ですか", "Fix the parser"])
 def test_a_task_is_no_rule_and_still_what_the_user_typed(sentence: str) -> None:
     assert texts([user_message(sentence)], "rule") == []
     assert texts([user_message(sentence)], "typed") == [sentence]
@@ -157,7 +156,7 @@ def test_work_leaves_paths_commands_and_errors() -> None:
     assert texts(messages, "error") == ["no such text", "E   ValueError: bad seed 17", "1 failed"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("said", "kept"),
     [
         ("E4417: out of balance by 318 øre\n[exit code 47]", ["E4417: out of balance by 318 øre"]),
@@ -204,7 +203,7 @@ def fact(kind: FactKind, text: str) -> Fact:
     return Fact(kind, text, "msg", "user" if kind in ("rule", "typed") else "assistant")
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "text", "model", "kept"),
     [
         ("decision", "We decided to use SQLite.", 'he said: "We  decided to use\nsqlite." Then', True),

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.compaction.notices import done_text, preview_of
 from agent_tui.context.compaction.plan import records_of
@@ -13,6 +11,7 @@ from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import duration, money, tokens
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
+from tests.support.every import every
 
 
 def long_turn(world: World, steps: int, tokens: int) -> None:
@@ -27,7 +26,7 @@ def chat(world: World, turns: int, tokens: int = 100) -> None:
         world.says(f"Answer {number}. " + words(tokens, f"a{number}"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("window", "max_output", "max_input", "limit"),
     [
         (200_000, 8_192, None, 191_808),

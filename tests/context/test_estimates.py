@@ -47,6 +47,7 @@ from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target, sees
 from agent_tui.providers.dialects.conversation import attachment_block
 from agent_tui.text.numbers import largest_remainder
+from tests.support.every import every
 from tests.support.tokens import count_tokens
 
 pytestmark = pytest.mark.quick
@@ -148,8 +149,8 @@ def test_pdf_pages() -> None:
     assert attachment_tokens(AttachmentPart("a.pdf", "application/pdf", data=document), "gemini") == 516
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "ollama", "cohere"])
-@pytest.mark.parametrize(("images", "files"), [(None, True), (None, False), (False, True)])
+@every("provider", ["openai", "anthropic", "gemini", "ollama", "cohere"])
+@every(("images", "files"), [(None, True), (None, False), (False, True)])
 def test_what_is_told_in_a_line_is_counted_as_a_line(provider: str, images: bool | None, files: bool) -> None:
     spec = ModelSpec("m", f"{provider}/m")
     info = ModelInfo(spec, resolve_target(spec), Limits(), Prices(), images=images, files=files)

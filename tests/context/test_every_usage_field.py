@@ -20,6 +20,7 @@ from agent_tui.models.usage import COUNTS, TokenUsage, usage_json
 from agent_tui.providers.dialects import anthropic, bedrock, chat, cohere, gemini, ollama, responses
 from agent_tui.store.export_data import step_row
 from agent_tui.store.rows import dump_step, load_step
+from tests.support.every import every
 from tests.support.usages import sample_usage
 
 pytestmark = pytest.mark.quick
@@ -132,7 +133,7 @@ def test_the_numbers_of_tokens_are_found_in_the_fields() -> None:
     assert set(COUNTS) == whole - {"searches"} == set(USED)
 
 
-@pytest.mark.parametrize("dialect", READINGS)
+@every("dialect", READINGS)
 def test_a_dialect_reads_every_number_of_its_report(dialect: str) -> None:
     read, report, numbers = READINGS[dialect]
     usage = read(report)
@@ -157,7 +158,7 @@ def test_all_that_was_reported_of_a_call_is_told_and_stored_as_it_came() -> None
     assert back.usage is not None and (back.usage.raw, back.usage.told) == (FULL.raw, FULL.told)
 
 
-@pytest.mark.parametrize("place", SUMS)
+@every("place", SUMS)
 def test_sums_have_every_number(place: str) -> None:
     found = SUMS[place]()
     assert {name: found.get(f"{name}_tokens") for name in COUNTS} == NUMBERS

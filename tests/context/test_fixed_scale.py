@@ -15,6 +15,7 @@ from agent_tui.models.messages import Message, SummaryPart
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, row
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -44,7 +45,7 @@ def test_a_step_of_another_branch_measures_nothing() -> None:
     assert conversation.usage().total == 2_700
 
 
-@pytest.mark.parametrize("factor", [0.8, 0.92, 1.0, 1.1, 1.4])
+@every("factor", [0.8, 0.92, 1.0, 1.1, 1.4])
 def test_without_anything_to_build_on_they_are_taken_as_they_were_measured(factor: float) -> None:
     conversation = measured(factor)
     compact(conversation)
@@ -70,7 +71,7 @@ def test_a_document_is_as_unsure_after_a_compaction_as_its_text() -> None:
     assert spreads[1] > spreads[0] + 0.05 * 1_800
 
 
-@pytest.mark.parametrize("factor", [0.8, 0.92, 1.1, 1.4])
+@every("factor", [0.8, 0.92, 1.1, 1.4])
 def test_the_rows_fit_a_provider_that_counts_otherwise(factor: float) -> None:
     conversation = measured(factor)
     conversation.say(raw=50)

@@ -21,13 +21,14 @@ from agent_tui.context.accounting.next_input import (
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import Conversation
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 DEFAULT = CompactionSettings()
 
 
-@pytest.mark.parametrize(
+@every(
     ("window", "max_input", "max_output", "limit"),
     [
         (200_000, None, 8_192, 191_808),

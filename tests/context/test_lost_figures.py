@@ -12,6 +12,7 @@ from agent_tui.models.messages import Metadata, ReasoningPart
 from agent_tui.models.requests import Target
 from agent_tui.models.usage import Cost, Prices, PriceTier, Rates, TokenUsage
 from tests.support.contexts import BOUND, CLAUDE, Conversation, model
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -109,7 +110,7 @@ def test_too_little_is_not_spoken_of() -> None:
     assert lost_text(None) == ""
 
 
-@pytest.mark.parametrize(
+@every(
     ("target", "metadata"),
     [
         (Target("anthropic", "chat", "claude-sonnet-4-5", "claude"), SIGNED),

@@ -17,6 +17,7 @@ from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord, Step, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage, cost_fields, counts_json
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -55,7 +56,7 @@ def test_a_call_that_was_cut_off_cost_at_least_what_was_reported() -> None:
     assert ended.cost == Cost(0.25), "what came after the provider's last word does not make its report incomplete"
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "unpriced"),
     [("rate_limit", 0), ("context_overflow", 0), ("connection", 0), ("timeout", 1), ("interrupted_stream", 1)],
 )
@@ -81,7 +82,7 @@ def test_a_compaction_of_an_older_version_costs_what_it_said() -> None:
     assert replace(record, cost_known_usd=0.02, unpriced_calls=1).cost == Cost(0.02, 1)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_the_kinds_add_up_to_the_whole_and_following_gives_what_counting_anew_gives(seed: int) -> None:
     dice, followed, steps = random.Random(seed), Followed(Sums()), list[Step]()
     target = Target("openai", "chat", "m", "gpt")

@@ -15,6 +15,7 @@ from agent_tui.tools.sandbox.backends import Landlock
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from tests.benchmarks.tool_tokens import encoding
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.quick
@@ -34,9 +35,9 @@ def test_the_prompt_keeps_its_budget() -> None:
     assert tokens(SYSTEM_PROMPT) < MOST
 
 
-@pytest.mark.parametrize("mode", MEANINGS)
-@pytest.mark.parametrize("network", ["ask", "registries", "allow"])
-@pytest.mark.parametrize("more", ["", NOBODY, NOBODY_PLANS, SUBAGENT])
+@every("mode", MEANINGS)
+@every("network", ["ask", "registries", "allow"])
+@every("more", ["", NOBODY, NOBODY_PLANS, SUBAGENT])
 def test_what_is_told_of_a_mode_keeps_its_budget(tmp_path: Path, mode: Any, network: Any, more: str) -> None:
     jail = Jail(
         SandboxConfig(), tmp_path, tmp_path / "cache", sandbox=Sandbox(Landlock(6), frozenset({"look", "work"}))
@@ -63,7 +64,7 @@ def test_what_is_told_of_the_place_is_what_holds_there(tmp_path: Path) -> None:
     assert "sandbox: they" not in told("auto", Sandbox())
 
 
-@pytest.mark.parametrize(
+@every(
     "said",
     [
         "Pipes, chains, loops",

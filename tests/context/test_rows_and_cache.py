@@ -14,6 +14,7 @@ from agent_tui.models.rows import CONTEXT_ROWS, FIXED_ROWS, FREE, RESERVE, RowId
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
 from tests.support.contexts import CLAUDE, Conversation, assert_identities, calibrated, fixed_part, leaves, row, usual
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -83,7 +84,7 @@ def test_what_claude_adds_for_tools_is_a_part_of_its_own() -> None:
     assert (preamble.cached, builtin.cached, builtin.cached_tokens) == (True, False, 0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("cached", "expected"),
     [
         (0, {}),
@@ -104,7 +105,7 @@ def test_reads_are_shared_out_in_the_order_of_sending(cached: int, expected: dic
     assert read(usage) == cached
 
 
-@pytest.mark.parametrize("cached", [4_000, 4_005, 4_128, 4_300])
+@every("cached", [4_000, 4_005, 4_128, 4_300])
 def test_a_reading_may_end_inside_a_message(cached: int) -> None:
     conversation, accounts = prompt(), Incremental()
     conversation.say(raw=493)

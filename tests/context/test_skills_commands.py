@@ -11,6 +11,7 @@ from agent_tui.errors import AgentError, ToolError
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.files.access import FileAccess
 from tests.support.accepting import Accepting
+from tests.support.every import every
 from tests.support.tool_context import make_context
 
 pytestmark = pytest.mark.quick
@@ -54,7 +55,7 @@ empty:
     assert split_head("just text") == ({}, "just text")
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "error"),
     [
         ("---\nname: x\n", "no end"),

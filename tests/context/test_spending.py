@@ -24,6 +24,7 @@ from agent_tui.context.accounting.spending import (
 )
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import Cost, Prices, PriceTier, Rates, TokenUsage
+from tests.support.every import every
 from tests.support.usages import sample_usage
 
 pytestmark = pytest.mark.quick
@@ -66,7 +67,7 @@ def test_an_answer_is_expected_as_long_as_the_newest_ones_but_not_shorter_than_t
     assert expected_output([answer(9_000, "other")], "m", None) == LEAST_OUTPUT
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "usd", "breaks"),
     [
         (BudgetLine("session", None, Cost(9.0)), 1.0, False),

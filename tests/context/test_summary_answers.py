@@ -7,6 +7,7 @@ import pytest
 from agent_tui.context.compaction.answers import parse_sections, read_answer, whole_answer, with_unknown_paths
 from agent_tui.context.compaction.judge import Replaced, judge_summary
 from agent_tui.context.compaction.summary import MODEL_SECTIONS, USER_MESSAGES, assemble
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -27,7 +28,7 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
+@every("text", WRITTEN.values())
 def test_sections_are_understood_without_asking_again(text: str) -> None:
     found = read_answer(text)
     assert list(found) == list(MODEL_SECTIONS)

@@ -20,6 +20,7 @@ from agent_tui.context.compaction.judge import (
 from agent_tui.context.compaction.summary import MODEL_SECTIONS, question_text, system_text
 from agent_tui.models.requests import FinishReason
 from tests.support.compaction_world import long_sections, sections
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -77,7 +78,7 @@ RUBBISH: dict[str, tuple[str, FinishReason, ProblemCode]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", RUBBISH)
+@every("name", RUBBISH)
 def test_rubbish_is_no_summary_and_the_model_is_told_why(name: str) -> None:
     text, finish, code = RUBBISH[name]
     problem = judge_summary(text, finish, MUCH)
@@ -110,7 +111,7 @@ GOOD: dict[str, tuple[str, Replaced]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GOOD)
+@every("name", GOOD)
 def test_a_summary_is_taken_whatever_its_language_and_form(name: str) -> None:
     text, replaced = GOOD[name]
     assert judge_summary(text, "stop", replaced) is None

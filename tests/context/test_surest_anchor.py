@@ -10,6 +10,7 @@ import pytest
 
 from tests.context.lying_server import Talk, honest, texts
 from tests.support.contexts import assert_identities
+from tests.support.every import every
 from tests.support.forms import one_of
 
 NUMBERS = "\n".join(",".join(str(random.Random(7 * n + m).randint(0, 9_999_999)) for m in range(9)) for n in range(500))
@@ -49,8 +50,8 @@ def test_after_unpin_the_number_of_before_is_back(factor: float) -> None:
     assert abs(again.total - talk.true()) <= max(again.spread, 60), "it comes back at the size that was measured"
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("factor", [0.4, 2.2])
+@every("seed", range(4))
+@every("factor", [0.4, 2.2])
 def test_a_document_that_was_always_there_goes_and_leaves_no_nonsense(factor: float, seed: int) -> None:
     talk = talk_with_a_pin(seed, factor)
     own = list(talk.conversation.fixed)

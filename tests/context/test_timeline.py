@@ -104,6 +104,40 @@ def test_what_is_dropped_is_no_compaction() -> None:
     assert "compacted once" in in_words(timeline, 100, {"m1", "m2", "m3"})
 
 
+def edit(after: int, kind: str, *ids: str, **more: object) -> CompactionRecord:
+    operation = f"{kind} {after} {ids}"
+    return fold(after, 9, 4, kind=kind, message_ids=list(ids), reason="edit", operation_id=operation, **more)
+
+
+OFF = {"active": False}
+EDITS: list[tuple[list[CompactionRecord], list[str]]] = [
+    *(([edit(2, kind, "m1", **OFF, switched=[28.0])], []) for kind in ("drop", "summary", "restore", "prune")),
+    *(
+        ([edit(1, kind, "m1", **OFF, switched=[28.0])], [what])
+        for kind, what in (("drop", "dropped"), ("prune", "folded"))
+    ),
+    ([fold(2, 9, 4, **OFF, switched=[28.0])], []),
+    ([fold(1, 9, 4, **OFF, switched=[28.0])], ["compacted"]),
+    ([edit(2, "drop", "m1", **OFF)], ["dropped"]),
+    ([edit(2, "drop", "m1"), edit(2, "restore", "m1", created=29.0)], []),
+    ([edit(2, "drop", "m1", "m2"), edit(2, "restore", "m1", created=29.0)], ["dropped"]),
+    ([edit(2, "drop", "m1", "m2"), *(edit(2, "restore", f"m{n}", created=27.0 + n / 10) for n in (1, 2))], []),
+    ([edit(1, "drop", "m1"), edit(2, "restore", "m1")], ["dropped", "restored"]),
+    ([edit(2, "restore", "m1"), edit(2, "drop", "m1", created=29.0)], []),
+    ([edit(2, "drop", "m1"), edit(2, "drop", "m2", created=28.0), edit(2, "restore", "m2", created=29.0)], ["dropped"]),
+]
+
+
+@pytest.mark.parametrize(("records", "marks"), EDITS)
+def test_what_was_undone_before_anything_was_sent_leaves_no_mark(
+    records: list[CompactionRecord], marks: list[str]
+) -> None:
+    timeline = Timeline(grown([900, 800]), records)
+    assert [each.what for each in timeline.folds()] == marks
+    usage = sample_usage()
+    assert len([*timeline.now(usage).folds, *(f for c in timeline.columns(2, ()) for f in c.folds)]) == len(marks)
+
+
 def test_the_json_has_every_step_and_what_is_not_known_is_null() -> None:
     timeline = Timeline([*grown([10, 20]), step(3, {}, estimated_rows=None, estimated_input=None)], [fold(1, 8, 4)])
     data = timeline_json(timeline, sample_usage(), {"m1"})

@@ -25,7 +25,8 @@ from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
-from agent_tui.tools.files.named_files import fingerprint, named_files
+from agent_tui.tools.files.fingerprints import fingerprint
+from agent_tui.tools.files.named_files import named_files
 
 HOOKS = {
     "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls)"]},
@@ -494,7 +495,7 @@ def pipe(path: Path) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Path], object], set[str], str]] = {
     "a script that leads out": (lambda root: link(root / "tools/check.sh", outside(root)), {CHECK}, "out of the proj"),
-    "a pipe": (lambda root: pipe(root / ".agents/skills/tidy/run.sh"), {TIDY}, "no regular file"),
+    "a pipe": (lambda root: pipe(root / ".agents/skills/tidy/run.sh"), {TIDY}, "not a regular file"),
     "a huge file": (lambda root: os.truncate(root / "tools/check.sh", 20_000_000), {CHECK}, "larger than 16"),
     "a folder that leads out": (
         linked_folder,
@@ -545,10 +546,17 @@ def test_commands_of_the_user_that_name_files_here_are_asked_about(root: Path, s
     trust = accepted(root, store)
     files = fingerprint(named_files("sh tools/mine.sh; ls /", root, root), root)
     assert files == {}
-    trust.commands = ["sh tools/mine.sh", "date", ["python3", "-c", "1"]]
+    trust.commands = [
+        "sh tools/mine.sh",
+        "date",
+        ["python3", "-c", "1"],
+        ["TOKEN=hidden", "B=1", "sh", "tools/server.sh"],
+    ]
     assert trust.is_settled
     write(root, "tools/mine.sh", "echo mine\n")
+    write(root, "tools/server.sh", "echo server\n")
     trust.look()
+    assert "command of yours sh tools/server.sh" in shown(trust) and "hidden" not in shown(trust)
     files = fingerprint(named_files("sh tools/mine.sh", root, root), root)
     assert trust.changed_since_accepted(files) == ["tools/mine.sh"]
     assert "command of yours sh tools/mine.sh" in shown(trust) and "echo mine" in shown(trust)

@@ -14,6 +14,7 @@ from agent_tui.providers.counting import by_kind
 from agent_tui.providers.litellm import VOCABULARIES, place
 from tests.benchmarks.league.vocabularies import vocabulary
 from tests.benchmarks.vocabulary_texts import LINES
+from tests.support.every import every
 
 
 def content_of(text: str) -> Content:
@@ -64,7 +65,7 @@ def test_what_was_learned_is_not_clamped() -> None:
 MIXED = ["tests", "json rows", "log", "minified", "prose", "timings", "listing", "ids"]
 
 
-@pytest.mark.parametrize(("name", "factor"), [("claude-4.7", 1.0), ("claude", 1.25), ("qwen", 0.8), ("gpt", 1.3)])
+@every(("name", "factor"), [("claude-4.7", 1.0), ("claude", 1.25), ("qwen", 0.8), ("gpt", 1.3)])
 def test_a_server_that_is_not_what_its_name_says_is_learned_about_as_fast_as_one_without_a_name(
     name: str, factor: float
 ) -> None:
@@ -99,7 +100,7 @@ def test_what_is_kept_between_calculations_is_of_the_vocabulary_that_was_shown()
     assert known.coarse(family).tokens(numbers) == pytest.approx(true, rel=0.1)
 
 
-@pytest.mark.parametrize("name", ["claude-4.7", "gpt", "qwen", "gemini", "mistral"])
+@every("name", ["claude-4.7", "gpt", "qwen", "gemini", "mistral"])
 def test_a_name_that_is_true_is_believed_and_then_stored_alone(name: str) -> None:
     known = family = FAMILIES[name].beginning
     rng = random.Random(5)
@@ -111,7 +112,7 @@ def test_a_name_that_is_true_is_believed_and_then_stored_alone(name: str) -> Non
     assert known.tokens(content) == pytest.approx(family.tokens(content), rel=0.05)
 
 
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 1e300, -1e300])
+@every("number", [math.nan, math.inf, -math.inf, 1e300, -1e300])
 def test_what_no_single_precision_holds_is_no_calibration(number: float) -> None:
     begun = FAMILIES["llama"].beginning
     known = usable(replace(begun, odds=number))
@@ -140,7 +141,7 @@ def test_texts_are_as_sure_as_what_they_consist_of() -> None:
     assert 2 * spreads[0] < spreads[1] < spreads[2]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6))
 def test_whatever_is_reported_a_calibration_stays_one(seed: int) -> None:
     chosen = random.Random(seed)
     known = chosen.choice(list(FAMILIES.values())).beginning

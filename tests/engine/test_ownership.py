@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import agent_tui
+from tests.support.every import every
 
 PACKAGE = Path(agent_tui.__file__).parent
 
@@ -64,13 +63,13 @@ def by_setattr(source: str) -> list[str]:
 FILES = sorted((PACKAGE / "engine").rglob("*.py"))
 
 
-@pytest.mark.parametrize("file", FILES, ids=[str(f.relative_to(PACKAGE)) for f in FILES])
+@every("file", FILES)
 def test_no_attribute_is_written_from_outside(file: Path) -> None:
     source = file.read_text("utf-8")
     assert strangers(source, model_fields()) + by_setattr(source) == []
 
 
-@pytest.mark.parametrize(
+@every(
     ("source", "found"),
     [
         ("runtime.info = x", True),

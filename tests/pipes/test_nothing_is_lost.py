@@ -17,6 +17,7 @@ from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.client import RequestEncoder
 from agent_tui.providers.worker.serve import item_lines, merge
 from agent_tui.tools.mcp import protocol as host_protocol
+from tests.support.every import every
 from tests.support.filled import every_field, filled, local_fields, without_local
 
 LANGUAGES = {
@@ -56,7 +57,7 @@ class _LaterInside:
     inner: list[dict[str, Any]] = field(default_factory=list)
 
 
-@pytest.mark.parametrize(("language", "cls"), MESSAGES)
+@every(("language", "cls"), MESSAGES)
 def test_every_message_arrives_whole(language: Language, cls: type[Any]) -> None:
     sent = list(filled(cls))
     assert sent
@@ -90,7 +91,7 @@ def test_a_request_arrives_whole_also_when_its_messages_are_kept(cls: type[Any])
             assert every_field(arrived) == every_field(without_local(message))
 
 
-@pytest.mark.parametrize("name", [f.name for f in fields(Delta) if f.name not in ("index", "kind")])
+@every("name", [f.name for f in fields(Delta) if f.name not in ("index", "kind")])
 def test_joining_deltas_loses_no_field(name: str) -> None:
     plain = Delta(1, "text")
     for whole in filled(Delta):
@@ -150,7 +151,7 @@ def test_an_unknown_name_is_one_line_of_the_log_in_production(
     assert f"unknown {named}" in told
 
 
-@pytest.mark.parametrize("line", [b"", b"\xff", b"[]", b"{}", b'{"op":"m"}', b'{"op":"m","id":"x"}', b"42"])
+@every("line", [b"", b"\xff", b"[]", b"{}", b'{"op":"m"}', b'{"op":"m","id":"x"}', b"42"])
 def test_what_is_no_line_is_one_error(line: bytes) -> None:
     with pytest.raises(BadLineError):
         OLD.read(line)

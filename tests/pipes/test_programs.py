@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,37 @@ def test_in_a_folder_that_all_may_write_it_counts_who_put_it_there(
 def test_what_all_may_write_is_a_program_where_a_sandbox_holds_commands(world: Path) -> None:
     keep_out_of([], held=True)
     assert find_program("tool", {"PATH": f"{world}/open"}) and not find_program("tool", {"PATH": f"{world}/shared"})
+
+
+DRIVE = "rw,noatime - {} rw,dirsync,aname=drvfs;path=C:\\;uid=1000;gid=1000;symlinkroot=/mnt/,mmap,access=client"
+MOUNTED = {
+    "a drive of Windows in WSL 2": (DRIVE.format("9p C:\\134"), "", True),
+    "a drive of Windows in WSL 1": ("rw,noatime - drvfs C: rw,uid=1000,gid=1000", "", True),
+    "another one in its place": (DRIVE.format("9p C:\\134"), "rw - ext4 /dev/sdb rw", False),
+    "a folder of the host of a virtual machine": ("rw - 9p share rw,trans=virtio,aname=drv", "", False),
+    "a file system that calls itself so": ("rw - fuse.x aname=drvfs;path=C: rw,user_id=1000", "", False),
+    "a stick": ("rw - vfat /dev/sdb1 rw,fmask=0000", "", False),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "found"), MOUNTED.values(), ids=MOUNTED.keys())
+def test_on_a_drive_of_windows_modes_say_nothing(
+    world: Path, monkeypatch: pytest.MonkeyPatch, first: str, second: str, found: bool
+) -> None:
+    """All files have mode 777 there. ``first`` is what is mounted, and ``second`` what over it."""
+    drive = world / "mnt of c"
+    for name in ("bin", "project"):
+        (drive / name).mkdir(parents=True, mode=0o777)
+        (drive / name / "tool").write_text("#!/bin/sh\n")
+        (drive / name / "tool").chmod(0o777)
+    place = str(drive).replace(" ", r"\040")
+    lines = ["22 1 8:1 / / rw - ext4 /dev/sda rw", *(f"30 22 0:9 / {place} {said}" for said in (first, second) if said)]
+    (world / "mountinfo").write_text("\n".join(lines))
+    monkeypatch.setattr(programs, "MOUNTS", str(world / "mountinfo"))
+    monkeypatch.setattr(programs, "_mounts", cache(programs._mounts.__wrapped__))
+    keep_out_of([drive / "project"])
+    assert (find_program("tool", {"PATH": f"{drive}/bin"}) is not None) is found
+    assert find_program("tool", {"PATH": f"{drive}/project:{world}/open:{world}/shared"}) is None
 
 
 def test_spared_places_of_a_project_have_programs(world: Path) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agent_tui.plain.line import Line, Row, meaning_of
+from tests.support.every import every
 from tests.support.forms import examples
 
 
@@ -90,7 +90,7 @@ def seen(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-@pytest.mark.parametrize(
+@every(
     ("sequence", "meaning"),
     [
         ("\x03", ("", "interrupt")),
@@ -115,7 +115,7 @@ def test_a_key_writes_or_has_a_name(sequence: str, meaning: tuple[str, str]) -> 
     assert meaning_of(sequence) == meaning
 
 
-@pytest.mark.parametrize(
+@every(
     ("pressed", "text"),
     [
         (["one two", "word back"], "one "),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import pytest
-
 from agent_tui.commands.questions import PermissionAnswer, PermissionDialog, permission_choices
 from agent_tui.models.events import PermissionAsked, RuleOffer
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.questions import Asking, PermissionQuestion
+from tests.support.every import every
 
 RULES = RuleOffer(("bash(touch *)", "bash(rm -rf tests)"))
 SESSION = RuleOffer(("network(a.org)", "network(b.org)"), "session")
@@ -35,7 +34,7 @@ def heard(
     return answers, list(taken), out.getvalue()
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         "also",
@@ -58,7 +57,7 @@ def test_words_are_a_message(line: str) -> None:
     assert not answers and taken == ["other"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("lines", "answer"),
     [
         (["y"], (True, None, "")),
@@ -106,7 +105,7 @@ def test_a_dialog_goes_back_to_where_it_was_and_begins_anew() -> None:
     assert labels[2] == "Allow a.org and b.org for this session…"
 
 
-@pytest.mark.parametrize(
+@every(
     ("rules", "lasts", "label"),
     [
         (["bash(a *)", "bash(b)"], "project", "Always allow bash(a *) and bash(b) in this project…"),
@@ -124,7 +123,7 @@ def test_an_answer_with_rules_is_a_sentence_that_fits_a_row(rules: list[str], la
     assert all(rule in dialog.text for rule in rules)
 
 
-@pytest.mark.parametrize(
+@every(
     ("rule", "words"),
     [
         ("edit(./**)", "all edits in the project"),

@@ -287,8 +287,8 @@ LONG = "".join(f"line {number}\n" for number in range(200))
         (("y", "n"), False),
         (("y", "2", "n"), False),
         (("y", "1"), True),
-        (("a", "a"), False),
-        (("a", "a", "y"), True),
+        (("a", "y"), False),
+        (("a", "y", "y"), True),
         (("m", "y"), True),
         (("y", "m", "2", "y"), True),
     ],
@@ -298,7 +298,7 @@ def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
 ) -> None:
     cli.script(step("", write={"path": "a.txt", "content": LONG}) + step("Done."))
     done = piped(cli, "go", *answers)
-    assert ("you have not seen the end: m shows it, " in done.out) == (answers[0] != "m")
+    assert ("you have not seen the end" in done.out) == (answers[0] != "m")
     assert ("line 199" in done.out) == ("m" in answers)
     assert (cli.project / "a.txt").exists() == written, done.out
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-import sys
 import unicodedata
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -17,6 +17,7 @@ from agent_tui.models.messages import Message, SearchPart
 from agent_tui.plain.event_printer import tell_searches
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 from agent_tui.text.clean import clean
+from tests.support.every import every
 
 
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
@@ -69,7 +70,7 @@ def test_sentences_are_written_when_they_are_over() -> None:
     assert out.getvalue().endswith(" word\nNote: a notice\n")
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         "You: yes",
@@ -89,11 +90,16 @@ def test_the_model_cannot_speak_as_the_program(line: str) -> None:
     assert out.getvalue() == f"Agent: Well.\nAgent: {clean(line)}\nEnd.\n"
 
 
-ALIKE: dict[str, list[str]] = {}
-"""Characters whose compatibility form is one of ASCII, by that one."""
-for _char in map(chr, range(0x80, sys.maxunicode + 1)):
-    if len(_form := unicodedata.normalize("NFKC", _char)) == 1 and " " < _form <= "~":
-        ALIKE.setdefault(_form.lower(), []).append(_char)
+@cache
+def alike() -> dict[str, list[str]]:
+    """Characters whose compatibility form is one of ASCII, by that one; there are none beyond the second plane."""
+    found: dict[str, list[str]] = {}
+    for char in map(chr, range(0x80, 0x20000)):
+        if len(form := unicodedata.normalize("NFKC", char)) == 1 and " " < form <= "~":
+            found.setdefault(form.lower(), []).append(char)
+    return found
+
+
 UNSEEN = "\u200b\u200d\u2060\u00ad\ufeff\u034f\u180b\ufe0f\U000e0041\u202e\u2066\x07\x1b"
 BLANKS = " \t\u00a0\u2003\u3000\u2028\u205f\u3164\uffa0\u2800\u115f\x0b\x1c\x85"
 
@@ -107,7 +113,7 @@ def respelled(draw: st.DrawFn) -> str:
         if letter == " ":
             said += draw(st.text(BLANKS, min_size=1, max_size=3)) * draw(st.integers(1, much))
         else:
-            others = [letter.upper(), letter.lower(), *ALIKE.get(letter.lower(), ())]
+            others = [letter.upper(), letter.lower(), *alike().get(letter.lower(), ())]
             said += draw(st.sampled_from(others)) + draw(st.text(UNSEEN, max_size=2)) * draw(st.integers(1, much))
     return draw(st.text(BLANKS + UNSEEN, max_size=3)) * draw(st.integers(1, much)) + said
 
@@ -137,7 +143,7 @@ def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
         assert end == "End." and len(lines) == 1 and (lines[0].startswith(front) or "⟨U+" in lines[0])
 
 
-@pytest.mark.parametrize("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
+@every("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
 def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     out = io.StringIO()
     writer = LineWriter(out)
@@ -145,7 +151,7 @@ def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     assert out.getvalue() == f"Agent: Well.\n{line}\n"
 
 
-@pytest.mark.parametrize("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
+@every("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
 def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> None:
     out = io.StringIO()
     writer = LineWriter(out)

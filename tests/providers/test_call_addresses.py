@@ -6,6 +6,7 @@ from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.calling import api_base, connection
 from agent_tui.providers.catalog import DUMMY_KEY, Key, resolve_key, resolve_target
 from agent_tui.providers.litellm import prepare_environment
+from tests.support.every import every
 from tests.support.model_calls import environment, make_request
 
 pytestmark = pytest.mark.quick
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.quick
 HOST = "http://127.0.0.1:9000"
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "configured", "wanted"),
     [
         ("openai/x", HOST, f"{HOST}/v1"),

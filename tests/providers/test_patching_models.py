@@ -6,11 +6,12 @@ import pytest
 
 from agent_tui.models.requests import Target
 from agent_tui.providers.catalog import model_family, patches_files
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "patches"),
     [
         ("gpt-5", True),

@@ -12,6 +12,7 @@ import pytest
 
 from agent_tui.providers import litellm as private
 from agent_tui.providers import net
+from tests.support.every import every
 from tests.support.loopback import Loopback, Reply
 from tests.support.recorded import litellm
 
@@ -55,7 +56,7 @@ def _has(name: str) -> bool:
     return private.place(*private.VOCABULARIES) is not None
 
 
-@pytest.mark.parametrize("name", _LITELLM)
+@every("name", _LITELLM)
 def test_litellm_still_has_it(name: str) -> None:
     assert _has(name), f"LiteLLM no longer has {name}: used for {_LITELLM[name]}"
 

@@ -8,11 +8,12 @@ import httpx2
 import pytest
 
 from agent_tui.providers.net import unreached
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize(
+@every(
     ("cause", "said"),
     [
         (ConnectionRefusedError(111, "Connect call failed"), "a.example:9 refuses the connection"),

@@ -13,6 +13,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerH
 from agent_tui.errors import AgentError
 from agent_tui.serve.chat import ServedChat
 from agent_tui.serve.server import ASSETS, MOST_CELLS, Gate, Server, is_loopback
+from tests.support.every import every
 from tests.support.waiting import PATIENCE
 
 
@@ -198,7 +199,7 @@ def test_which_hosts_are_of_this_machine_alone() -> None:
     assert len(Gate("127.0.0.1").token) >= 43
 
 
-@pytest.mark.parametrize("host", ["me@localhost", "localhost:80", "localhost/x", "a b", "", "http://localhost", "[::1"])
+@every("host", ["me@localhost", "localhost:80", "localhost/x", "a b", "", "http://localhost", "[::1"])
 def test_what_is_no_host_is_not_listened_on(host: str) -> None:
     with pytest.raises(AgentError, match="--host takes"):
         Gate(host)

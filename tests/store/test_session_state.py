@@ -8,6 +8,7 @@ import pytest
 from agent_tui.models.messages import JSON
 from agent_tui.models.session import SessionState
 from agent_tui.store.rows import dump_state, load_state
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -62,7 +63,7 @@ def test_every_field_is_stored_under_its_name() -> None:
     assert all(getattr(FULL, name) != getattr(SessionState(), name) for name in names)
 
 
-@pytest.mark.parametrize("name", WRONG)
+@every("name", WRONG)
 def test_a_value_of_another_type_costs_its_field_alone(name: str) -> None:
     stored = json.loads(json.dumps(dump_state(FULL)))
     for value in WRONG[name]:
@@ -71,7 +72,7 @@ def test_a_value_of_another_type_costs_its_field_alone(name: str) -> None:
         assert found == dataclasses.replace(FULL, **{name: getattr(SessionState(), name)}), value
 
 
-@pytest.mark.parametrize("data", [None, [], "x", 1, [{}]])
+@every("data", [None, [], "x", 1, [{}]])
 def test_what_is_no_object_is_a_lost_state(data: JSON) -> None:
     assert load_state(data) == (SessionState(), ("state",))
 

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
@@ -19,7 +21,7 @@ from agent_tui.models.calibration import KINDS
 from agent_tui.models.events import Event, TurnEnded, WaitingKind
 from agent_tui.models.messages import AttachmentPart, ToolResultPart
 from agent_tui.models.requests import Counter, ModelSpec, Provider
-from agent_tui.paths import Paths
+from agent_tui.paths import Paths, private_dir
 from agent_tui.providers.counting import count_all
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
@@ -93,6 +95,22 @@ def waiting(agent: Agent, kind: WaitingKind | None = None) -> list[str]:
     return [waits.text for waits in agent.waiting.listed if kind in (None, waits.kind)]
 
 
+@cache
+def _empty_database() -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "sessions.db"
+        Store.open(path).close()
+        return path.read_bytes()
+
+
+def open_store(path: Path) -> Store:
+    """``Store.open``; a new file is a copy of one that was made before."""
+    if not path.exists():
+        private_dir(path.parent)
+        path.write_bytes(_empty_database())
+    return Store.open(path)
+
+
 def parts_for(
     home: Path,
     project: Path,
@@ -116,7 +134,7 @@ def parts_for(
         file = home / "script.toml"
         home.mkdir(parents=True, exist_ok=True)
         file.write_text(script, "utf-8")
-    store = Store.open(paths.database)
+    store = open_store(paths.database)
     return AgentParts(
         settings=settings,
         paths=paths,

@@ -13,13 +13,15 @@ import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 from PIL import Image
 
 from tests.support.screen_model import ScreenModel
 from tests.support.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    import aiohttp
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
@@ -192,6 +194,8 @@ async def browsing(program: str, folder: Path) -> AsyncIterator[Tab]:
                 assert process.returncode is None
         swallowing = asyncio.create_task(process.stderr.read())
         base = f"http://{found[1].decode()}"
+        import aiohttp
+
         async with aiohttp.ClientSession() as session:
             async with session.get(f"{base}/json/list") as answer:
                 pages = [one for one in await answer.json() if one["type"] == "page"]

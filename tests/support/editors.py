@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from acp import PROTOCOL_VERSION, schema, spawn_agent_process
-
 from tests.support.cli import Cli, environment
+from tests.support.lazily import LazyModule
+
+acp = LazyModule("acp")
 
 
 class Client:
@@ -25,20 +26,18 @@ class Client:
         self.elicited: list[tuple[str, Any]] = []
         self.updates: list[Any] = []
 
-    async def request_permission(
-        self, session_id: str, tool_call: Any, options: list[Any], **more: Any
-    ) -> schema.RequestPermissionResponse:
+    async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **more: Any) -> Any:
         self.asked.append(tool_call)
         kind = self.answers.pop(0)
         chosen = next(option.option_id for option in options if option.kind == kind)
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen)
-        return schema.RequestPermissionResponse(outcome=outcome)
+        outcome = acp.schema.AllowedOutcome(outcome="selected", option_id=chosen)
+        return acp.schema.RequestPermissionResponse(outcome=outcome)
 
     async def create_elicitation(self, message: str, mode: Any, **more: Any) -> Any:
         self.elicited.append((message, mode))
-        if isinstance(mode, schema.ElicitationUrlSessionMode):
-            return schema.DeclineElicitationResponse(action="decline")
-        return schema.AcceptElicitationResponse(action="accept", content={"city": "Rome", "days": 2})
+        if isinstance(mode, acp.schema.ElicitationUrlSessionMode):
+            return acp.schema.DeclineElicitationResponse(action="decline")
+        return acp.schema.AcceptElicitationResponse(action="accept", content={"city": "Rome", "days": 2})
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
         self.updates.append(update)
@@ -62,15 +61,13 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(
-    cli: Cli, client: Any, model: str = "demo", can: schema.ClientCapabilities | None = None
-) -> AsyncIterator[Any]:
+async def started(cli: Cli, client: Any, model: str = "demo", can: Any = None) -> AsyncIterator[Any]:
     program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
     async with (
         asyncio.timeout(60),
-        spawn_agent_process(client, *program, env=environment(cli.env), use_unstable_protocol=True) as (agent, _),
+        acp.spawn_agent_process(client, *program, env=environment(cli.env), use_unstable_protocol=True) as (agent, _),
     ):
-        await agent.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=can)
+        await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=can)
         yield agent
 
 

@@ -175,7 +175,7 @@ class FakeAgent(Agent):
         self.budget = FakeBudget(self)
         self._subscribers: list[Callable[[Event], None]] = []
 
-    def subscribe(self, callback: Callable[[Event], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[Event], None], *, numbers: bool = True) -> Callable[[], None]:
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback)
 

@@ -103,7 +103,7 @@ class Outcome:
     spreads: list[int] = field(default_factory=list)
     """What each of them was said to be at most, 95 times of 100."""
     told: list[dict[str, Any]] = field(default_factory=list)
-    """What each step was estimated from and what its server counted, for ``tests/benchmarks/reports_again.py``."""
+    """What each step was estimated from and what its server counted, for ``reports_again.py``."""
     other: set[int] = field(default_factory=set)
     """The steps that the model was asked which is switched to: figures are told of them apart."""
     fullest: float = 0.0

@@ -74,7 +74,8 @@ def stand_in(address: str, *arguments: str) -> list[str]:
 @contextlib.contextmanager
 def nursery(prepare: str) -> Iterator[str]:
     """A process that has run ``prepare`` and forks children; its address. They end with it."""
-    with tempfile.TemporaryDirectory(prefix="nursery-") as folder:
+    # Not below TMPDIR, which may be long: an address has room for a hundred bytes.
+    with tempfile.TemporaryDirectory(prefix="nursery-", dir="/tmp") as folder:
         address = str(Path(folder) / "door")
         code = (
             f"import sys; sys.path.insert(0, {ROOT!r}); from tests.support.nursery import serve; serve(*sys.argv[1:])"

@@ -7,6 +7,7 @@ import codecs
 import pytest
 
 from agent_tui.text.charsets import codec_of, decoded_page
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -34,7 +35,7 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize("name", PAGES)
+@every("name", PAGES)
 def test_pages_are_read_in_what_they_name(name: str) -> None:
     codec = codec_of(name)
     assert codec is not None

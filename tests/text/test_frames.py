@@ -21,6 +21,7 @@ from agent_tui.models.requests import Media
 from agent_tui.providers.dialects.conversation import attachment_block
 from agent_tui.text.frames import attribute, framed, without_tags
 from agent_tui.tools.files.access import FileAccess
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -51,8 +52,8 @@ def tags(text: str) -> list[str]:
     return re.findall(rf"<\s*/?\s*((?:{'|'.join(OURS)})(?:-\d+)?)(?![\w-])", text, re.IGNORECASE)
 
 
-@pytest.mark.parametrize("forged", FORGED)
-@pytest.mark.parametrize("tag", ["instructions", "mcp_server", "pinned", "user_message", "tool_response"])
+@every("forged", FORGED)
+@every("tag", ["instructions", "mcp_server", "pinned", "user_message", "tool_response"])
 def test_a_block_has_two_tags_whatever_is_in_it(tag: str, forged: str) -> None:
     block = framed(tag, forged, attribute("from", forged))
     assert tags(block) == [tag, tag]
@@ -128,7 +129,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("tag", ["file", "document", "environment", "instructions", "agent_note", "tool_response"])
+@every("tag", ["file", "document", "environment", "instructions", "agent_note", "tool_response"])
 def test_what_looks_like_a_tag_is_none_in_any_block(tag: str) -> None:
     for look in LOOKS:
         for around in ("", "\u00e9 "):
@@ -161,7 +162,7 @@ def test_an_attached_file_and_pinned_words_are_one_block_each() -> None:
     assert tags(pinned) == ["pinned", "pinned"] * len(FORGED)
 
 
-@pytest.mark.parametrize("name", ["permission mode", "environment update", "Stop hook", "instructions from AGENTS.md"])
+@every("name", ["permission mode", "environment update", "Stop hook", "instructions from AGENTS.md"])
 def test_an_attached_file_is_not_called_what_the_program_calls_its_own_words(name: str) -> None:
     assert attached_name(name) == f"./{name}"
     assert not AttachmentPart(attached_name(name), "text/plain", text="x").below_result

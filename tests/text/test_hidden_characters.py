@@ -6,13 +6,14 @@ import pytest
 
 from agent_tui.models.forms import fields_of
 from agent_tui.text.clean import asked_words, clean, clean_line, one_line, spelled
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 HIDDEN = [*"\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069"]
 
 
-@pytest.mark.parametrize("char", HIDDEN)
+@every("char", HIDDEN)
 def test_every_list_and_form_shows_it(char: str) -> None:
     name, code = f"invoice{char}fdp.exe", f"⟨U+{ord(char):04X}⟩"
     shown = f"invoice{code}fdp.exe"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.text.search import match, match_paths
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -18,7 +19,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("typed", "found"),
     [
         ("opus", ["opus-mine", NAMES[2], NAMES[3], "octopus/small"]),

@@ -26,11 +26,12 @@ from agent_tui.text.numbers import (
     tokens,
     whole_percent,
 )
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize(
+@every(
     ("count", "spread", "text"),
     [
         (45_200, 900, "45.2k ± 0.9k"),

@@ -12,6 +12,7 @@ import pytest
 
 import agent_tui
 from agent_tui.text import cells, clean, numbers
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -131,7 +132,7 @@ def test_text_and_numbers_are_written_in_one_place() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
+@every(
     "line",
     [
         "def clean(text): ...",

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.text.strict_json import DEEPEST, DEEPEST_WHOLE, is_strict, names_twice, read_json, strict, write_json
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -26,14 +27,13 @@ def text_of(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         *("", " ", "{", "nothing", "NaN", "[NaN]", "-Infinity", '{"x": 1e999}', "[-1e999]", "9" * 5_000, "9" * 400),
         *(text_of(DEEPEST + 1), text_of(900), text_of(150_000), "[" * 150_000, '{"a":' * 150_000),
         *(b"\xff\xfe\x00", b"\xc3\x28"),
     ],
-    ids=range(18),
 )
 def test_what_is_no_strict_json_is_one_error(text: str | bytes) -> None:
     with pytest.raises(ValueError):
@@ -52,7 +52,7 @@ def test_a_value_that_json_can_say_is_the_same_value() -> None:
         assert strict(value) is value and is_strict(value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "said"),
     [
         ({"x": math.nan, "y": [math.inf, -math.inf]}, {"x": None, "y": [None, None]}),

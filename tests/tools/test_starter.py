@@ -17,7 +17,8 @@ import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.pipes.programs import keep_out_of
-from agent_tui.tools.files.named_files import BEING_WRITTEN, changed_files, fingerprint, named_files
+from agent_tui.tools.files.fingerprints import BEING_WRITTEN, changed_files, fingerprint
+from agent_tui.tools.files.named_files import named_files
 from agent_tui.tools.starter import Ran, Starter
 from tests.support.starting import stand_alone
 
@@ -303,7 +304,7 @@ async def test_what_is_swapped_behind_the_look_is_not_believed(
             subprocess.run(swap, shell=True, cwd=world.root, check=True)
         return found
 
-    monkeypatch.setattr("agent_tui.tools.files.named_files.SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr("agent_tui.tools.files.fingerprints.SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(world.starter, "_accepted", swapped_then)
     ran = await world.run(whole)
     assert ran.changed and ran.known and not ran.output and "does not count" in ran.problem

@@ -14,6 +14,7 @@ from textual.geometry import Region
 
 from agent_tui.ui.theme import COLORS, LEAST_FAINT, LEAST_TEXT, contrast, load_theme, load_themes
 from tests.support.app import Clock
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.scenes import SCENES, selected, showcase_app, stage
 
@@ -46,7 +47,7 @@ def legible(segment: Segment) -> float:
     return contrast(*pair)
 
 
-@pytest.mark.parametrize("name", COLORED)
+@every("name", COLORED)
 def test_all_text_colours_can_be_read_on_all_backgrounds(name: str) -> None:
     theme = SHIPPED[name]
     found = {**{key: getattr(theme, key) for key in COLORS}, **theme.variables}
@@ -71,8 +72,8 @@ PALETTES = {
 ANSI_NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
-@pytest.mark.parametrize("palette", PALETTES)
-@pytest.mark.parametrize("name", ["ansi", "ansi-light"])
+@every("palette", PALETTES)
+@every("name", ["ansi", "ansi-light"])
 def test_texts_of_few_colours_can_be_read_in_real_terminals(name: str, palette: str) -> None:
     theme, hexes = SHIPPED[name], PALETTES[palette].split()
     shades = dict(zip([f"ansi_{n}" for n in (*ANSI_NAMES, *(f"bright_{n}" for n in ANSI_NAMES))], hexes, strict=True))

@@ -12,6 +12,7 @@ from agent_tui.ui.app import AgentApp, Start
 from agent_tui.ui.first_frame import DEFAULT_THEME
 from agent_tui.ui.theme import VARIABLES, contrast, load_theme, load_themes, start_theme
 from tests.support.app import running
+from tests.support.every import every
 from tests.support.fake_agent import FakeAgent
 
 SHIPPED = load_themes(Path("/nonexistent")).themes
@@ -23,7 +24,7 @@ def test_shipped_themes_load() -> None:
     assert {"agent-dark", "agent-light", "high-contrast", "nord", "solarized-dark", "ansi"} <= set(found.themes)
 
 
-@pytest.mark.parametrize("name", sorted(SHIPPED))
+@every("name", sorted(SHIPPED))
 def test_shipped_themes_are_complete(name: str) -> None:
     """How legible: test_app_contrast."""
     theme = SHIPPED[name]

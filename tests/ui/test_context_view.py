@@ -23,6 +23,7 @@ from agent_tui.ui.screens.context_rows import Columns, columns, headings
 from agent_tui.ui.screens.context_view import TALL, ContextView, Words
 from agent_tui.ui.theme import load_themes
 from tests.support.app import shown
+from tests.support.every import every
 from tests.support.usages import sample_usage
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
@@ -158,7 +159,7 @@ def test_wrapping_loses_no_word(text: str, width: int) -> None:
     assert "".join("".join(lines).replace("·", "").split()) == "".join(text.replace("·", "").split())
 
 
-@pytest.mark.parametrize("name", sorted(THEMES))
+@every("name", sorted(THEMES))
 def test_what_fills_the_window_is_told_apart_in_every_theme(name: str) -> None:
     theme = THEMES[name]
     kinds = [k for k in DRAWN_ROWS if k.id in ("messages", "tool_results", "reasoning", "tools", "free", "reserve")]

@@ -31,6 +31,7 @@ from agent_tui.ui.transcript.parts import UserBlock
 from agent_tui.ui.transcript.tools import ToolBlock
 from agent_tui.ui.widgets.bodies import Body
 from tests.support.app import Clock, shown
+from tests.support.every import every
 from tests.support.fake_agent import FakeAgent
 from tests.support.scenes import SCENES, Scene, showcase_app, stage
 from tests.support.state_scenes import LONG_NAME
@@ -72,8 +73,8 @@ def test_a_paste_has_as_many_lines_in_the_prompt_as_in_the_conversation() -> Non
     assert flow.text == "[Pasted 30 lines]"
 
 
-@pytest.mark.parametrize("name", ["read", "edit", "write", "list"])
-@pytest.mark.parametrize("width", [44, 60, 80, 120])
+@every("name", ["read", "edit", "write", "list"])
+@every("width", [44, 60, 80, 120])
 def test_the_line_of_a_call_shows_which_file_it_is_about(name: str, width: int) -> None:
     block = ToolBlock("k", "c", name, json.dumps({"path": LONG_NAME}))
     block.waiting = True

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from markdown_it import MarkdownIt
 
 from agent_tui.ui.markdown.table import inline
+from tests.support.every import every
 
 
 def drawn(text: str) -> tuple[str, set[str]]:
@@ -15,7 +15,7 @@ def drawn(text: str) -> tuple[str, set[str]]:
     return shown, {link for _, _, link in runs if link is not None}
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "shown", "opened"),
     [
         ("[there](https://x.org/a)", "there", {"https://x.org/a"}),

@@ -18,6 +18,7 @@ from agent_tui.tools.files.pictures import PictureError
 from agent_tui.ui.screen_buffer import ScreenBuffer
 from agent_tui.ui.screens.picture import MOST_BYTES, MOST_SIXELS, Canvas, drawing
 from agent_tui.ui.terminal.pictures import PLACEHOLDER, Overlay, Place, encoded, hears_pictures, showing
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.pixel import sixels_in
 
@@ -31,7 +32,7 @@ def attached(image: Image.Image, form: str = "PNG", name: str = "shot.png") -> A
     return AttachmentPart(name, f"image/{form.lower()}", data=base64.b64encode(out.getvalue()).decode())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_sixels_are_the_very_dots(seed: int) -> None:
     chance = random.Random(seed)
     width, height, colors = chance.randint(1, 40), chance.randint(1, 20), chance.choice([1, 2, 5, 256])
@@ -46,9 +47,9 @@ def test_sixels_are_the_very_dots(seed: int) -> None:
     assert read.dots == {(n % width, n // width): shares[color] for n, color in enumerate(pixels)}
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("size", [(1, 1), (3000, 20), (20, 3000), (640, 480)])
-@pytest.mark.parametrize("room", [(1, 1), (60, 18), (198, 48)])
+@every("way", WAYS)
+@every("size", [(1, 1), (3000, 20), (20, 3000), (640, 480)])
+@every("room", [(1, 1), (60, 18), (198, 48)])
 def test_a_drawing_keeps_to_its_room_and_shape(way: Way, size: tuple[int, int], room: tuple[int, int]) -> None:
     made = drawing(attached(Image.new("RGB", size, "red")), Canvas(way, (10, 20)), room, BLACK)
     assert 1 <= made.box[0] <= room[0] and 1 <= made.box[1] <= room[1] and made.was == size
@@ -68,8 +69,8 @@ def test_noise_is_bounded(way: Way) -> None:
     assert len(free.sequence) <= MOST_SIXELS
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(
+@every("way", WAYS)
+@every(
     "raw",
     [
         pytest.param(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\xff\xff\x00\x00\xff\xff\x08\x02", id="a bomb"),

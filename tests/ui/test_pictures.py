@@ -22,6 +22,7 @@ from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.terminal.passing import through_tmux
 from agent_tui.ui.terminal.pictures import MARKS, PLACEHOLDER, cell, sending
 from agent_tui.ui.transcript.album import KEPT, MOST_ROWS, WIDEST, Album, Pictured, PictureLine
+from tests.support.every import every
 from tests.support.scripts import step
 from tests.support.terminal import Terminal, in_terminal
 
@@ -236,8 +237,8 @@ def test_what_is_sent_was_made_here_from_pixels_alone() -> None:
         preview(attached(b"nothing"), 10, 10)
 
 
-@pytest.mark.parametrize("size", [(1, 1), (10, 20), (5000, 10), (10, 5000), (640, 480), (60_000, 60_000)])
-@pytest.mark.parametrize("room", [1, 20, 77, 300])
+@every("size", [(1, 1), (10, 20), (5000, 10), (10, 5000), (640, 480), (60_000, 60_000)])
+@every("room", [1, 20, 77, 300])
 def test_a_picture_keeps_to_the_room_there_is(size: tuple[int, int], room: int) -> None:
     columns, rows = Glue().album().box(size, room)
     assert 1 <= columns <= min(room, WIDEST) and 1 <= rows <= MOST_ROWS

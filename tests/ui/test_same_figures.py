@@ -29,6 +29,7 @@ from agent_tui.ui.screens.context_lines import flatten
 from agent_tui.ui.screens.context_rows import row_cost
 from agent_tui.ui.screens.context_screen import ContextScreen
 from tests.support.app import running
+from tests.support.every import every
 from tests.support.fake_agent import FakeAgent
 from tests.support.usages import row, sample_usage
 
@@ -182,7 +183,7 @@ def test_the_first_line_says_what_the_rows_say(seed: int, flying: int, held: str
     assert tokens(data["total"] + 700 * flying, False) in in_flight
 
 
-@pytest.mark.parametrize("read", [None, 0, 42_100, 84_200])
+@every("read", [None, 0, 42_100, 84_200])
 def test_what_is_expected_is_told_from_what_was(read: int | None) -> None:
     usage = replace(sample_usage(), expected_read=read)
     line = ContextReport(usage, prices=Prices(3e-6, 15e-6, 0.3e-6)).facts()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agent_tui.ui.screen_buffer import ScreenBuffer, can_scroll_regions
 from tests.support.drawn import NO_WRAP
+from tests.support.every import every
 from tests.support.forms import examples
 from tests.support.screen_model import ScreenModel
 
@@ -77,7 +77,7 @@ def lines(first: int, height: int = 10) -> dict[int, dict[int, str]]:
     return {y: {0: f"line {first + y}, which is as long as the screen is wide", 50: "│"} for y in range(height)}
 
 
-@pytest.mark.parametrize("by", [1, 3, -1, -2])
+@every("by", [1, 3, -1, -2])
 def test_what_only_moved_is_moved(by: int) -> None:
     buffer, whole = ScreenBuffer(True), dict.fromkeys(range(10), True)
     buffer.fit(51, 10)

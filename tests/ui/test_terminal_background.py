@@ -8,6 +8,7 @@ import pytest
 
 from agent_tui.ui.first_frame import told_by_environment
 from agent_tui.ui.terminal.answers import QUERY, hears_background, is_light
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.terminal import in_terminal
 
@@ -19,14 +20,14 @@ LIGHT_ANSWERS = (
 DARK_ANSWER = "\x1b]11;rgb:0000/2b2b/3636\x07"
 
 
-@pytest.mark.parametrize("answer", [*LIGHT_ANSWERS, DARK_ANSWER])
+@every("answer", [*LIGHT_ANSWERS, DARK_ANSWER])
 def test_an_answer_is_heard(answer: str) -> None:
     heard: list[bool] = []
     hears_background(heard.append)(answer)
     assert heard == [answer != DARK_ANSWER]
 
 
-@pytest.mark.parametrize(
+@every(
     "answer",
     ["\x1b]11;rgb:zz/zz/zz\x07", "\x1b]11;rgb:/\x07", "\x1b]11;rgb:12345/1/1\x07", "\x1b]11;?\x07", "\x1b[?1;2c"],
 )
@@ -38,7 +39,7 @@ def test_light_is_what_is_bright_to_the_eye() -> None:
     assert is_light("0000/ffff/0000") and not is_light("0000/0000/ffff") and is_light("8/8/8") and not is_light("7/7/7")
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "light"),
     [("0;15", True), ("0;default;15", True), ("0;7", True), ("15;0", False), ("7;8", False), ("12;8", False)]
     + [(text, None) for text in ("", "default;default", "15", "x;99", "0;-1") if text != "15"],

@@ -27,6 +27,7 @@ from agent_tui.terminal_input import (
 from agent_tui.ui.textual_private.keys import TerminalMessages
 from tests.benchmarks.fuzz_keys import fuzz
 from tests.support.app import Clock
+from tests.support.every import every
 from tests.support.forms import examples
 
 START, END = b"\x1b[200~", b"\x1b[201~"
@@ -57,7 +58,7 @@ def typed(text: str, *keys: str) -> list[TerminalInput]:
 EVIL = b"\x1b[m\x03!touch x\r"
 
 
-@pytest.mark.parametrize(
+@every(
     ("inside", "text"),
     [
         (b"\x1b[31mred\x1b[0m\r\nline\r\n", "red\nline\n"),
@@ -112,7 +113,7 @@ def test_a_paste_that_does_not_end_is_seen_and_can_be_ended() -> None:
     assert read(START + b"a\x1b[3", SILENCE, b"1mb" + END) == [PastedText("a"), PastedText("b")]
 
 
-@pytest.mark.parametrize(
+@every(
     ("pieces", "found"),
     [
         ((b"a\rb\r",), pasted("a\nb\n")),
@@ -155,7 +156,7 @@ def test_the_mouse_does_not_keep_lines_waiting() -> None:
     assert [one for one in found if isinstance(one, KeyPress)] or reader.wait is None
 
 
-@pytest.mark.parametrize(
+@every(
     ("sequence", "meant"),
     [
         ("\x1b[99;5u", "\x1b[99;5u"),
@@ -193,7 +194,7 @@ def test_a_key_is_what_was_meant(sequence: str, meant: str) -> None:
         assert read(sequence[:cut].encode(), 0.01, sequence[cut:].encode()) == [KeyPress(meant)], cut
 
 
-@pytest.mark.parametrize(
+@every(
     "sequence",
     [
         "\x1b[99;1:3u",
@@ -238,7 +239,7 @@ REPORTS = [
 ]
 
 
-@pytest.mark.parametrize("report", REPORTS, ids=lambda report: repr(report[:20]))
+@every("report", REPORTS)
 def test_a_report_is_no_text_however_it_is_cut(report: str) -> None:
     data = report.encode()
     for cut in range(2, min(len(data), 40)):
@@ -251,7 +252,7 @@ def test_bytes_of_an_old_mouse_are_no_letters() -> None:
     assert read(b"\x1b[M\xff\xfe\xfda")[1:] == typed("a")
 
 
-@pytest.mark.parametrize(
+@every(
     ("pieces", "found"),
     [
         ((b"\x1b",), [KeyPress("\x1b")]),
@@ -276,7 +277,7 @@ def test_of_a_text_no_letter_is_lost(text: str) -> None:
     assert "".join(one.text for one in read(letters.encode()) if isinstance(one, TypedText)) == letters
 
 
-@pytest.mark.parametrize(
+@every(
     ("sequence", "keys"),
     [
         ("\x1b[99;5u", [("ctrl+c", None)]),
@@ -301,7 +302,7 @@ def test_textual_knows_the_key_by_its_name(sequence: str, keys: list[tuple[str, 
     assert [(key.key, key.character) for key in made] == keys
 
 
-@pytest.mark.parametrize(
+@every(
     ("report", "size"),
     [
         ("\x1b[48;24;80;480;800t", (80, 24)),

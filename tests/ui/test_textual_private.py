@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
 from textual.app import App
 from textual.containers import Vertical
 from textual.drivers.linux_driver import LinuxDriver
@@ -19,6 +18,7 @@ from textual.scroll_view import ScrollView
 from textual.widgets import Input, Static, TextArea
 
 from agent_tui.ui import textual_private
+from tests.support.every import every
 
 SEAM = Path(textual_private.__file__).parent
 UI = SEAM.parent
@@ -70,13 +70,13 @@ def uses_of_private_names(tree: ast.Module, textual: set[str]) -> Iterator[str]:
                     yield f"line {getattr(inner, 'lineno', node.lineno)}: {node.name}.{name}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(UI)))
+@every("path", FILES)
 def test_nothing_else_uses_what_is_private_to_textual(path: Path) -> None:
     textual = private_names(*BASES)
     assert list(uses_of_private_names(ast.parse(path.read_text("utf-8")), textual)) == []
 
 
-@pytest.mark.parametrize(
+@every(
     "source",
     [
         "from textual._xterm_parser import XTermParser",

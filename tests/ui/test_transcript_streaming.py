@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent_tui.models.messages import Message, ReasoningPart, SearchPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import Delta
 from agent_tui.ui.markdown.splitter import Splitter
+from tests.support.every import every
 from tests.support.transcripts import Holder, answer, body, screen
 
 TEXTS = {
@@ -42,8 +43,8 @@ def chunks(text: str, cuts: list[int]) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("size", [1, 3, 7, 50, 1_000])
+@every("name", TEXTS)
+@every("size", [1, 3, 7, 50, 1_000])
 def test_chunks_do_not_depend_on_how_the_text_arrived(name: str, size: int) -> None:
     text = TEXTS[name]
     if len(text) // size > 3_000:

@@ -101,11 +101,57 @@ KEYS: list[tuple[str, float, tuple[object, ...] | None, str]] = [
     ("a", 0, None, ""),
     ("a|enter", 0.15, None, ""),
     ("j|enter", 0.2, None, ""),
-    ("j|k|enter", 0.2, (True, None, ""), ""),
+    ("j|k|enter", PAUSE + 0.05, (True, None, ""), ""),
+    ("j|k|enter|enter", PAUSE - 0.05, (True, None, ""), ""),
+    ("j|k|k|k|k|enter", 0.04, None, ""),
     ("down|up|enter", 0.2, (True, None, ""), ""),
     ("backspace", 0, None, ""),
     ("space", 0, None, " "),
 ]
+
+
+LINES = [
+    "jk",
+    "kj",
+    "jj",
+    "k",
+    "j",
+    "kk",
+    "jkjk",
+    "just do it",
+    "kill it",
+    "y",
+    "yes",
+    "a",
+    "n",
+    "no",
+    "nj",
+    "kn",
+    "1",
+    "ok",
+]
+
+
+@pytest.mark.parametrize("apart", [0.0, BURST / 2, 0.06, 0.12, PAUSE - 0.05])
+async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float) -> None:
+    """Pasted without brackets, or typed fast, with the Enter at its end."""
+    async with running(tmp_path) as run:
+        for number, text in enumerate(LINES):
+            if len(text) == 1 and text in "yn1" and apart >= BURST:
+                continue  # an answer, and Enter after it
+            await shown(run, permission(str(number)))
+            await typed(run, letters(text) + "|enter", apart)
+            panel = run.app.chat.questions.panel
+            assert panel is not None and panel.asked.request_id == str(number), text
+            assert not run.agent.called("answer_permission"), text
+            if (apart < BURST or set(text) - set("jk")) and (apart < BURST or text != "a"):
+                sent = [steered[0] for steered in run.agent.called("steer")]
+                await in_prompt(run, "" if text in sent else text)
+            if text != "a":
+                assert "Yes, this once" in run.shown(), text
+            run.agent.publish(PermissionAnswered(str(number), False))
+            run.app.prompt.clear_text()
+            await run.until(lambda: run.app.chat.questions.panel is None)
 
 
 async def test_keys_answer_alone(tmp_path: Path) -> None:

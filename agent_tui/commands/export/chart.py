@@ -1,4 +1,5 @@
-"""The context step by step as a drawing for a page: stacked columns below the limit, cliffs where it was compacted."""
+"""The context step by step for exports: as a drawing for a page, stacked columns below the limit with cliffs where it
+was compacted, and as a table for Markdown."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from agent_tui.context.past import given_again
 from agent_tui.context.timeline import Column, Folded, Timeline, in_words
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.records import dataclass
 from agent_tui.text.numbers import money, percent, plural, tokens
 
 MOST_COLUMNS = 160
@@ -28,25 +30,86 @@ MOST_MARKS = 12
 MOST_TICKS = 5
 
 
-def chart(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Container[str]) -> str:
-    """The figure; empty where fewer than two steps say how large they were. ``path`` are the ids of the conversation's
-    messages."""
+MOST_ROWS = 40
+"""The same of a table."""
+BAR = 20
+"""Cells of the longest bar of a table."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Course:
+    """What is shown of the steps: their columns, the limit that held for each, and all of it in a sentence. ``near``:
+    the limit is not so far off that nothing else could be seen beside it."""
+
+    columns: Sequence[Column]
+    limits: Sequence[int | None]
+    near: bool
+    words: str
+
+    @property
+    def top(self) -> int:
+        return max([column.total or 0 for column in self.columns] + [limit or 0 for limit in self.limits if self.near])
+
+    @property
+    def limit(self) -> int:
+        """The last that is known, where it is shown."""
+        return next((limit for limit in reversed(self.limits) if limit), 0) if self.near else 0
+
+
+def _course(
+    steps: Sequence[Step], records: Sequence[CompactionRecord], path: Container[str], most: int
+) -> _Course | None:
+    """None where fewer than two steps say how large they were. ``path`` are the ids of the conversation's messages."""
     timeline = Timeline(steps, records)
-    columns = timeline.columns(MOST_COLUMNS, path)
+    columns = timeline.columns(most, path)
     totals = [column.total for column in columns if column.total]
     if len(totals) < 2:
-        return ""
+        return None
     turns = [step for step in steps if step.kind == "turn"]
     limits = [_limit(turns[column.number - 1]) for column in columns]
     known = [limit for limit in limits if limit]
     near = not is_far_off(max(totals), max(known, default=None))
-    ticks = _ticks(max([*totals, *(known if near else [])]))
-    scale = Scale(ticks[-1] / HEIGHT, 1)
-    drawn = "".join(_drawn(columns, scale))
-    line = _limit_line(limits, scale) if near else ""
     words = in_words(timeline, totals[-1], path)
     if known and not near:
         words += f" The limit is {tokens(known[-1], False)}."
+    return _Course(columns, limits, near, words)
+
+
+def table(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Container[str]) -> str:
+    """The steps as Markdown: a sentence, and a table that opens; empty where ``chart`` is."""
+    course = _course(steps, records, path, MOST_ROWS)
+    if course is None:
+        return ""
+    lines = [["Step", "Context", "", "Of the limit", "From the cache", "Cost", ""]]
+    lines.append(["---:" if name else "---" for name in lines[0]])
+    for column, limit in zip(course.columns, course.limits, strict=True):
+        total = column.total or 0
+        cells = [
+            _numbers(column),
+            tokens(total, False) if total else "",
+            "█" * (-(-BAR * total // course.top)),
+            percent(100 * total / limit, 0) if limit and total else "",
+            percent(100 * column.read, 0) if column.read is not None else "",
+            money(column.cost) if column.cost is not None else "",
+            ", ".join([*map(_what, column.folds), *(["left by a rewind"] if column.left else [])]),
+        ]
+        lines.append(cells)
+    if not any(column.cost for column in course.columns):
+        lines = [[*cells[:5], *cells[6:]] for cells in lines]
+    listed = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{course.words}\n\n<details>\n<summary>The context step by step</summary>\n\n{listed}\n\n</details>"
+
+
+def chart(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Container[str]) -> str:
+    """The figure; empty where there is too little to draw."""
+    course = _course(steps, records, path, MOST_COLUMNS)
+    if course is None:
+        return ""
+    columns, words = course.columns, course.words
+    ticks = _ticks(course.top)
+    scale = Scale(ticks[-1] / HEIGHT, 1)
+    drawn = "".join(_drawn(columns, scale))
+    line = _limit_line(course.limits, scale) if course.near else ""
     labels = "".join(f"<span>{tokens(tick, False)}</span>" for tick in reversed(ticks))
     last = columns[-1].last
     return (
@@ -55,8 +118,12 @@ def chart(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Cont
         f'<svg role="img" aria-label="{escape(words)}" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none">'
         f"{_grid(len(ticks))}{drawn}{line}</svg></div>\n"
         f'<div class="steps"><span>step 1</span><span>step {last:,}</span></div>\n'
-        f'<ul class="legend">{_legend(columns, known[-1] if near else 0)}</ul></figure>\n'
+        f'<ul class="legend">{_legend(columns, course.limit)}</ul></figure>\n'
     )
+
+
+def _numbers(column: Column) -> str:
+    return f"{column.number:,}" if column.first == column.last else f"{column.first:,}–{column.last:,}"
 
 
 def _limit(step: Step) -> int | None:
@@ -97,8 +164,10 @@ def _drawn(columns: Sequence[Column], scale: Scale) -> Iterator[str]:
 
 
 def _told(column: Column) -> str:
-    steps = f"Step {column.number:,}" if column.first == column.last else f"Steps {column.first:,}–{column.last:,}"
-    told = [steps, f"{tokens(column.total, False)} tokens"]
+    told = [
+        f"Step{'' if column.first == column.last else 's'} {_numbers(column)}",
+        f"{tokens(column.total, False)} tokens",
+    ]
     told += [f"{percent(100 * column.read, 0)} from the cache"] if column.read is not None else []
     told += [money(column.cost)] if column.cost is not None else []
     told += ["left by a rewind"] if column.left else []

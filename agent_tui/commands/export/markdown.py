@@ -6,6 +6,7 @@ from __future__ import annotations
 import html
 from collections.abc import Collection, Iterator
 
+from agent_tui.commands.export.chart import table
 from agent_tui.commands.export.markdown_text import code_span, escaped, fenced, heading, rewritten, verbatim
 from agent_tui.commands.export.readable import (
     Call,
@@ -38,6 +39,7 @@ def to_markdown(info: SessionInfo, content: Content, keys: Collection[str] = ())
     session = Readable(info, content, keys)
     facts = " · ".join(f"{name}: {escaped(value)}" for name, value in session.facts())
     blocks = [heading(1, escaped(session.title)), facts]
+    blocks.append(table(session.content.steps, session.content.records, session.ids))
     for entry in session.entries():
         blocks.extend(_event(entry) if isinstance(entry, Event) else _entry(entry))
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -95,12 +97,16 @@ def _call(call: Call) -> str:
         blocks += [_output(call.output) if call.output.strip() else ""]
     blocks += [_attachment(picture) for picture in call.pictures]
     inside = "\n\n".join(filter(None, blocks))
-    return _folded(html.escape(title), inside) if inside else escaped(title)
+    return _folded(html.escape(title, quote=False), inside) if inside else escaped(title)
 
 
 def _attachment(part: AttachmentPart) -> str:
     head = f"Attachment: {code_span(part.name)} ({escaped(part.media_type)})"
-    return head if not part.text else _folded(html.escape(f"{part.name} ({part.media_type})"), _output(part.text))
+    return (
+        head
+        if not part.text
+        else _folded(html.escape(f"{part.name} ({part.media_type})", quote=False), _output(part.text))
+    )
 
 
 def _folded(title: str, text: str) -> str:

@@ -236,7 +236,7 @@ class CompactionService:
             emit(notice)
         self._save_state()
         await self.prepare()
-        emit(self._runtime.changed())
+        self._runtime.show_numbers(emit)
         return result
 
     async def _write(

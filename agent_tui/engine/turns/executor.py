@@ -20,7 +20,7 @@ from agent_tui.engine.turns.repetition import SAME_CALLS, CallWatch
 from agent_tui.engine.turns.step import MOST_CALLS, StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
-from agent_tui.models.events import ContextChanged, Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
+from agent_tui.models.events import Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
 from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, inner_failure
 from agent_tui.models.messages import (
     Message,
@@ -113,7 +113,7 @@ class TurnExecutor:
         self._first_step = 0
         self._recovery = Recovery(runtime, compaction, self.emit)
         self._calls = CallWatch()
-        self._numbers = ChangedNumbers(lambda: self.emit(runtime.changed()))
+        self._numbers = ChangedNumbers(lambda: runtime.show_numbers(self.emit))
         self.unsent: list[Message] = []
         """Handed over and not stored: they are the caller's again when the turn has ended."""
 
@@ -195,7 +195,7 @@ class TurnExecutor:
                 self._close_open_calls()
             except Exception:
                 log.exception("Open tool calls could not be closed")
-            self.emit(self._runtime.changed())
+            self._runtime.show_numbers(self.emit)
             self._finish(stop, failure)
 
     async def _add(self, message: Message) -> None:
@@ -204,7 +204,7 @@ class TurnExecutor:
         if self._hooks is not None:
             self._hooks.sent()
         self.emit(MessageAdded(message))
-        self.emit(self._runtime.changed())
+        self._runtime.show_numbers(self.emit)
 
     async def _blocked(self, message: Message) -> str | None:
         """Returns why a hook does not let a message of the user's be sent; None where it may be."""
@@ -264,7 +264,7 @@ class TurnExecutor:
     async def _leave_out_exchange(self) -> None:
         if self._runtime.parent is None and (notice := await leave_out_exchange(self._runtime)) is not None:
             self.emit(notice)
-            self.emit(self._runtime.changed())
+            self._runtime.show_numbers(self.emit)
 
     async def _steer(self) -> bool:
         """Adds what the user wants in before the next step; False when there is nothing."""
@@ -297,7 +297,7 @@ class TurnExecutor:
         """
         self._compaction.auto.step_started()
         await self._compaction.prepare()
-        self.emit(self._runtime.changed())
+        self._runtime.show_numbers(self.emit)
         blocked = await self._compaction.before_step()
         if blocked is not None:
             return blocked
@@ -317,7 +317,7 @@ class TurnExecutor:
         usage = self._runtime.usage()
         for warning in usage.warnings:
             log.warning("%s", warning)
-        self.emit(ContextChanged(usage))
+        self._runtime.show_numbers(self.emit)
         return result
 
     async def _call(self, max_output: int | None = None) -> StepResult | None:

@@ -155,7 +155,7 @@ class SizeRecovery:
         if remember(runtime.conversation.store, runtime.info, f"{MOST_MEDIA}{most}"):
             text += " Remembered for this model and server; /doctor --forget forgets it."
         self._emit(Notice("warning", text, "media_left_out"))
-        self._emit(runtime.changed())
+        runtime.show_numbers(self._emit)
 
     def _shorter(self, overflow: Overflow | None, asked: int | None) -> int | None:
         usage, most = self._runtime.usage(), self._runtime.info.limits.max_input
@@ -178,7 +178,7 @@ class SizeRecovery:
         if overflow.input is not None and overflow.exact:
             step = counted_by_refusal(result.step, overflow.input)
             await patiently(lambda: conversation.add_step(step))
-        self._emit(runtime.changed())
+        runtime.show_numbers(self._emit)
         return overflow
 
 

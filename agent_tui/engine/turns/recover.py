@@ -402,7 +402,7 @@ class HistoryRepair:
             self._before.restore(runtime)
             if result is not None and result.failure is not None and self._repairs:
                 result.fail_with(f"{first.message} {_told_in_vain(self._repairs)}", first)
-            emit(runtime.changed())
+            runtime.show_numbers(emit)
             return
         said = first.message.partition(TEXT_KEPT)[0].strip()
         text = f"{said} Sent again, now {'; '.join(change.words for change in changes)}."
@@ -410,7 +410,7 @@ class HistoryRepair:
         if facts and remember(runtime.conversation.store, runtime.info, *facts):
             text += " Remembered for this model and server; /doctor --forget forgets it."
         emit(Notice("warning", text, changes[0].code))
-        emit(runtime.changed())
+        runtime.show_numbers(emit)
 
 
 def _told_in_vain(times: int) -> str:

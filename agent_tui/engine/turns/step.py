@@ -23,7 +23,7 @@ from agent_tui.engine.turns.repetition import RepetitionWatch
 from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import AnswerInterrupted, ContextChanged, Notice, PartDelta, StepEnded, StepStarted
+from agent_tui.models.events import AnswerInterrupted, Notice, PartDelta, StepEnded, StepStarted
 from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
@@ -112,7 +112,7 @@ class StepRunner:
         counts may have come in. ``max_output`` is what a refusal has said there is room for. Raises StoreError."""
         runtime = self._runtime
         usage, info = runtime.usage(), runtime.info
-        self._emit(ContextChanged(usage, runtime.in_flight))
+        runtime.show_numbers(self._emit)
 
         def make(_output: int | None, _capped: bool) -> Step:
             self._call = call = next_call(runtime, usage, max_output=max_output)
@@ -336,7 +336,7 @@ class StepRunner:
         runtime.streaming(max(1, round_up(processor.tokens * self._char_factor)))
         if now - self._last_meter >= FLUSH_SECONDS:
             self._last_meter = now
-            self._emit(runtime.changed())
+            runtime.show_numbers(self._emit)
 
     def _settle(
         self, processor: StreamProcessor, result: StepResult, status: Literal["complete", "stopped", "failed"]
@@ -363,6 +363,7 @@ class StepRunner:
                 if (line := after_step(step)) is not None:
                     log.info("%s", line)
             self._judge_cache(step)
+            self._runtime.learn_growth(step)
         finally:
             # Whatever is wrong there: calls that wait for what this one holds would wait for ever.
             if self._kept:

@@ -161,6 +161,7 @@ class Subagents:
             budget=None if whole is None else whole.of_subagent(ref.id, parts.settings.agent.subagent_usd),
             replay=runtime.replay if same else recalled_rule(parts.store, info),
             left_out=left_out,
+            is_followed=lambda: False,
         )
         return Subagent(self._state, self._toolbox, own, kind, kinds, task, depth, self)
 
@@ -266,10 +267,7 @@ class Subagent:
                     async for event in events:
                         if isinstance(event, ToolStarted):
                             emit(f"{event.summary}\n")
-                        elif isinstance(event, StepEnded):
-                            own.learn_growth(event.step)
-                            self._starter.counted()
-                        elif isinstance(event, CompactionEnded):
+                        elif isinstance(event, StepEnded | CompactionEnded):
                             self._starter.counted()
                         elif isinstance(event, Notice) and event.code == "budget":
                             stopped = event.text

@@ -428,7 +428,7 @@ class _Run:
         if not ended and code != 0:
             notes.append(f"[{ending(code)}]")
         text = capped.text.rstrip("\n")
-        summary = "ended" if ended else f"exit code {code}"
+        summary = notes[0].strip("[]").partition(" and was ended")[0] if ended else f"exit code {code}"
         from agent_tui.tools.sandbox.environment import missed
         from agent_tui.tools.sandbox.words import git_settings, kept_from, masked, not_kept, refused, stopped, undone
 

@@ -13,6 +13,7 @@ import unicodedata
 
 from agent_tui.errors import ToolError
 from agent_tui.records import dataclass
+from agent_tui.text.charsets import codec_of
 from agent_tui.text.clean import count_unreadable
 
 _MARKS = (
@@ -45,10 +46,6 @@ _NAMES = {
 _DECLARED = re.compile(rb"(?:coding|encoding|charset)\s*[:=]\s*[\"']?([A-Za-z][\w.-]{1,30})", re.IGNORECASE)
 """What the first lines of a file say of themselves: Python, Emacs, Vim, XML, HTML."""
 
-_TEXT_CODECS = re.compile(
-    r"(?:iso8859-\d+|latin-?1|cp\d{3,4}|koi8-[rut]|mac-[a-z]+|gb\w+|hz|big5\w*|shift_jis\w*|euc_\w+|iso2022_\w+|utf-16-[lb]e"
-    r"|johab|tis-620|ptcp154|kz1048)"
-)
 _CONTROLS = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 _SAMPLE = 200_000
 """Bytes from which a legacy encoding is guessed."""
@@ -176,12 +173,8 @@ def _with_escapes(data: bytes) -> Encoding | None:
 def _declared(data: bytes) -> Encoding | None:
     if (found := _DECLARED.search(data[:1_000])) is None:
         return None
-    try:
-        codec = codecs.lookup(found[1].decode("ascii")).name
-    except (LookupError, UnicodeError):
-        return None
-    codec = {"iso8859-1": "cp1252", "shift_jis": "cp932", "gb2312": "gb18030", "gbk": "gb18030"}.get(codec, codec)
-    return Encoding(codec) if _TEXT_CODECS.fullmatch(codec) and _gives_back(data, codec) else None
+    codec = codec_of(found[1].decode("ascii"))
+    return Encoding(codec) if codec and codec != "utf-8" and _gives_back(data, codec) else None
 
 
 def _mostly_utf8(data: bytes) -> bool:

@@ -1,136 +1,126 @@
-"""The files that a command of a project or of the user names in places where the model's commands may write, and what
-is in them: what is started outside the sandbox is then what somebody saw.
+"""The files that a command of the project or of the user runs in places where the model's commands may write:
+what is started outside the sandbox is then what somebody saw.
 
-The command, and each script that it names, are read as text: a word that is a file is named. What lies beside a Python
-script is imported before what is installed, so it counts, and so does all of an environment of packages. What a
-program finds by itself is known of a few (``make`` its Makefile); what runs the project's own tests runs them all.
+The words of the command, and of the scripts that it names, are those of ``command_words``. What lies beside a Python
+script is imported before what is installed, so it counts, and so does all of an environment of packages. Of what lies
+elsewhere, such as an installed server, only whole paths to code are followed.
 """
-# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH115, PTH118, PTH119, PTH120, PTH122, PTH208  (thousands of paths a look)
+# ruff: noqa: PTH111, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH208  (thousands of paths a look)
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import fnmatch
+import json
 import os
 import re
-import stat
+import shlex
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from agent_tui.pipes.programs import may_be_written
-from agent_tui.records import dataclass
 from agent_tui.text.numbers import size
 from agent_tui.tools.files import beneath
-
-MOST_FILES, MOST_BYTES = 2_000, 32_000_000
-MOST_PACKAGED = 60_000
-"""Files that a command may name, their bytes, and the files of an environment of packages: of more it is not known what
-runs."""
-
-SETTLED_SECONDS = 1.0
-"""Whoever wrote a file later than this before it is looked at may be about to write it again."""
-
-BEING_WRITTEN = "? being written"
-"""Stands for the content of such a file; what begins with ``?`` is not known, and the same as nothing else."""
-
-_TICK = 0.02
-"""Seconds within which two changes of a file may have one time; systems count in fractions of that."""
-
-_SCRIPT_BYTES = 400_000
-_RUNS = frozenset(
-    [".py", ".pyc", ".so", ".js", ".mjs", ".cjs", ".ts", ".sh", ".bash", ".zsh", ".rb", ".pl", ".php", ".lua"]
+from agent_tui.tools.files.command_words import (
+    CODE_ENDS,
+    FINDS,
+    INTERPRETERS,
+    LANGUAGES,
+    meanings,
+    rules_of,
+    substituted,
+    words_of,
 )
+from agent_tui.tools.files.fingerprints import MOST_BYTES, TICK, NamedFiles, stamp_of
+
+MOST_FILES = 2_000
+"""That a command may name: of more it is not known what runs."""
+
+_SCRIPT_BYTES, _BYTES_ELSEWHERE, _MOST_BASES = 200_000, 64_000, 12
+_MOST_LOOKED_UP = 40_000
+"""Names that words and patterns are compared with."""
+_STATE = (
+    ".md",
+    ".rst",
+    ".html",
+    ".log",
+    ".jsonl",
+    ".csv",
+    ".tsv",
+    ".db",
+    ".sqlite",
+    ".sqlite3",
+    ".lock",
+    ".pid",
+    ".tmp",
+)
+_CONFIGURED = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")
+"""Ends of files in which programs keep what they did, and from which they are told something: a script does not run
+them, and of the latter a program may when the command itself names them."""
 _IMPORTED = (".py", ".pyc", ".so")
-_WORD = re.compile(r"[\w./~@%+*?-]+")
-_INTERPRETED = re.compile(
-    r"(?:^|[\s;&|(`/])(?:(?:ba|da|z|k|fi)?sh|python[\d.]*|node|ruby|perl|php|(?:deno|bun)(?: run)?|exec)"
-    r"\s+(?:-\S+\s+)*[\"']?([^\s;&|\"']+)"
-)
-_SOURCED = re.compile(r"(?:^|[\s;&|(])(?:source|\.)\s+([^\n;&|]+)")
-_IMPLIED = (
-    (re.compile(r"\bg?make\b"), ("GNUmakefile", "makefile", "Makefile")),
-    (re.compile(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run|test|start|exec)\b"), ("package.json",)),
-    (re.compile(r"\bjust\b"), ("justfile", "Justfile", ".justfile")),
-)
-"""Files in which a program finds what it runs, where it is called by its bare name."""
-_VARIABLE = re.compile(r"\$\{?\w+\}?")
-_GOES = re.compile(r"(?:\b(?:cd|pushd)|\s(?:-C|--(?:directory|prefix|cwd)))[ =]+[\"']?([^\s;&|\"']+)")
-_MODULE = re.compile(r"(?:^[ \t]*(?:from|import)|\s-m)[ \t]+([\w., \t]+)", re.MULTILINE)
-_BESIDE = re.compile(r"\.pyw?\b|\bpython[\d.]*\s+(?:-\S+\s+)*-\w*m\b")
-"""Python may be asked to import from the folder of a script, or from where it starts."""
-_WHERE_IT_STARTS = re.compile(r"\bpython[\d.]*[\"']?\s+(?:-\S+\s+)*(?:-\w*[cm]\b|-(?:\s|$)|<<)")
+_SHADOWS = sys.stdlib_module_names | {"sitecustomize", "usercustomize"}
+_NAME = r"[\w:.-]+"
+_STARTS_FOLDER = {"__main__.py", "package.json", *(f"index{end}" for end in LANGUAGES["node"].ends)}
 _BYTECODE = re.compile(
     r"\benv\s+-|\bPYTHONPYCACHEPREFIX\b|\bpython[\d.]*\s+(?:-\w+\s+)*-\w*[EI]|#!.*python.*\s-\w*[EI]"
 )
-"""It may read bytecode that lies in the project, whatever its environment says."""
-
-
-@dataclass(slots=True, frozen=True)
-class NamedFiles:
-    """``files`` lie where commands may write, ``trees`` are environments of packages there; ``missing`` are scripts
-    that are named and not there. ``imports``: modules beside a script are wanted. ``problem`` says why it cannot be
-    told what would run; else empty. ``stamps`` say of files that were read for what they name which ones those were."""
-
-    files: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    trees: tuple[str, ...] = ()
-    imports: bool = False
-    problem: str = ""
-    stamps: Mapping[str, tuple[int, ...]] = field(default_factory=dict, compare=False)
+"""Python may read bytecode that lies in the project, whatever its environment says."""
 
 
 def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFiles:
     """What a line of shell, or a program with its arguments, names when it is started in ``cwd``; ``root`` is the
     project. Reads files; nothing is raised."""
-    text = command if isinstance(command, str) else "\n".join(command)
+    text = command if isinstance(command, str) else shlex.join(command)
     return _Search(os.path.realpath(cwd), os.path.realpath(root)).of(text)
 
 
-def fingerprint(named: NamedFiles, root: Path, *, settled: bool = False) -> dict[str, str]:
-    """What the files are, by their paths below ``root``, or whole for those elsewhere. With ``settled`` one that was
-    written just now, and not read before, is ``BEING_WRITTEN``: it may change before it is used. So is one that is not
-    the one that was read for what it names."""
-    below = os.path.realpath(root)
-    found = {_shown(path, below): _digest(path, settled, named.stamps.get(path)) for path in named.files}
-    if settled:  # one that comes and goes is there when it is started
-        found |= {_shown(path, below): BEING_WRITTEN for path in named.missing if _just_changed(path)}
-    return found | {_shown(path, below) + "/": _tree_digest(path) for path in named.trees}
-
-
-def changed_files(accepted: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The files that are not what was accepted. One that is gone counts only where the command still names it."""
-    return [path for path, digest in now.items() if digest.startswith("?") or accepted.get(path) != digest]
+def with_environment(environ: Mapping[str, str], *words: str) -> list[str]:
+    """A program with its arguments behind what it is given in its environment, as a shell has them."""
+    return [*(f"{name}={value}" for name, value in environ.items()), *words]
 
 
 class _Search:
     def __init__(self, cwd: str, root: str) -> None:
-        self._cwd, self._root, self._home = cwd, root, os.path.expanduser("~")
+        self._cwd, self._root = cwd, root
+        self._values = {"PWD": cwd, "CLAUDE_PROJECT_DIR": root, "HOME": os.path.expanduser("~")}
         self._files: set[str] = set()
         self._trees: set[str] = set()
         self._missing: set[str] = set()
-        self._todo: list[str] = []
+        self._libraries: dict[str, None] = {}
+        self._modules: dict[tuple[str, str, str], None] = {}
+        self._called: set[str] = set()
+        self._todo: list[tuple[str, str, tuple[str, ...]]] = []
+        self._rules: dict[tuple[str, str, tuple[str, ...]], None] = {}
+        self._scripts: set[str] = set()
         self._seen: set[str] = set()
         self._stamps: dict[str, tuple[int, ...]] = {}
+        self._folders: dict[str, tuple[str, str | None]] = {}
+        self._room = _MOST_LOOKED_UP
         self._entries: dict[str, frozenset[str]] = {}
+        self._starts: dict[str, None] = {}
         self._imports = self._bytecode = False
 
     def of(self, text: str) -> NamedFiles:
-        self._read(text, self._cwd)
-        starts = _WHERE_IT_STARTS.search(text) is not None
-        scripts: list[str] = []
-        while self._todo and len(self._files) <= MOST_FILES:
-            path = self._todo.pop()
-            text, self._stamps[path] = _read(path)
-            scripts += [path] if path.endswith((".py", ".pyw")) or _is_python(text) else []
-            starts = starts or _WHERE_IT_STARTS.search(text) is not None
-            self._read(text, os.path.dirname(path))
-        self._imports = self._imports or any(self._counts(path) for path in scripts)
-        for folder in {os.path.dirname(path) for path in scripts} | ({self._cwd} if starts else set()):
-            self._beside(folder)
+        self._follow(text, "shell", (self._cwd, self._root))
+        done = (-1, -1, -1)
+        while done != (now := (len(self._seen), len(self._libraries), len(self._called))):
+            done = now
+            while self._todo and len(self._files) <= MOST_FILES and self._room > 0:
+                self._read(*self._todo.pop())
+            self._todo += self._rules  # more of them may be called
+            for wanted in list(self._modules):
+                self._find(*wanted)
+        for folder in {os.path.dirname(path) for path in self._scripts}:
+            self._beside(folder, True)
+        for folder in {*self._libraries, *self._starts}:
+            self._beside(folder, self._imports and folder in self._starts)
         if len(self._files) > MOST_FILES:
             return NamedFiles(problem=f"it names more than {MOST_FILES:,} files that commands may write")
+        if self._room <= 0:
+            return NamedFiles(problem="its patterns may mean more files than can be looked up")
         total = 0
         for path in self._files:
             with contextlib.suppress(OSError):  # it is being replaced
@@ -138,89 +128,201 @@ class _Search:
         if total > MOST_BYTES:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
         files, missing, trees = (tuple(sorted(paths)) for paths in (self._files, self._missing, self._trees))
-        return NamedFiles(files, missing, trees, self._imports, stamps=self._stamps)
+        return NamedFiles(files, missing, trees, self._imports or bool(self._scripts), stamps=self._stamps)
 
-    def _read(self, text: str, folder: str) -> None:
-        """Takes the files that a text names, whose own folder is ``folder``."""
-        self._imports = self._imports or _BESIDE.search(text) is not None
-        self._bytecode = self._bytecode or _BYTECODE.search(text) is not None
-        text = _VARIABLE.sub(" ", text)
-        bases = list(dict.fromkeys((folder, self._cwd, self._root)))
-        bases += [os.path.join(base, gone.lstrip("/")) for gone in _GOES.findall(text)[:20] for base in bases[:3]]
-        for program, names in _IMPLIED:
-            if program.search(text):
-                for base in bases:
-                    for name in names:
-                        if name in self._names(base):
-                            self._take(os.path.join(base, name))
-        interpreted = {*_INTERPRETED.findall(text), *_WORD.findall(" ".join(_SOURCED.findall(text)))}
-        for word in dict.fromkeys(_WORD.findall(text)):
-            there = [path for path in self._places(word, bases) if os.path.isfile(path)]
-            for path in there:
-                if word in interpreted or _runs(path):
-                    self._take(path)
-            if not there and (word in interpreted or _is_script(word)) and not word.startswith("~"):
-                places = [os.path.join(base, word.lstrip("/")) for base in bases]
-                self._missing.update(path for path in [word, *places] if path.startswith("/") and self._counts(path))
-        for names in _MODULE.findall(text):
-            for name in re.findall(r"\w+", names.partition(" import ")[0] if " import " in names else names):
-                self._module(name, bases)
+    def _read(self, path: str, language: str, bases: tuple[str, ...]) -> None:
+        """Follows a script."""
+        counts, folder, name = self._counts(path), os.path.dirname(path), os.path.basename(path)
+        text, self._stamps[path] = _read(path, _SCRIPT_BYTES if counts else _BYTES_ELSEWHERE)
+        if name in (*FINDS["make"].split(), "package.json"):
+            self._rules[path, language, bases] = None
+            if name == "package.json":
+                self._libraries[os.path.join(folder, "node_modules/.bin")] = None
+            text = self._called_lines(*rules_of(text, _json(text, "scripts") if name == "package.json" else {}))
+            language = "shell"
+        elif text.startswith("#!"):
+            names = re.findall(r"[a-z]+", text.partition("\n")[0])
+            language = next((INTERPRETERS[one] for one in reversed(names) if one in INTERPRETERS), language)
+        end = os.path.splitext(path)[1].lower()
+        language = "" if end in _CONFIGURED and name != "package.json" else CODE_ENDS.get(end, language)
+        if language == "python":
+            self._scripts.add(path)
+        self._follow(text, language, (folder, *bases), path)
 
-    def _places(self, word: str, bases: Iterable[str]) -> Iterator[str]:
-        """Where a word may be a file: behind a variable or a call it is the rest of a path (``$HOME/x``)."""
-        if word.startswith("~"):
-            yield os.path.expanduser(word)
+    def _called_lines(self, rest: str, rules: Mapping[str, tuple[str, str]]) -> str:
+        """The lines of rules whose names are called by what was read so far, or by those; of all where none is."""
+        found: dict[str, str] = {}
+        while more := {name for name in rules if re.sub("^(?:pre|post)(?=.)", "", name) in self._called} - found.keys():
+            found |= {name: rules[name][1] for name in sorted(more)}
+            self._called.update(re.findall(_NAME, " ".join(rules[name][0] for name in more)))
+        return "\n".join([rest, *(found.values() or (lines for _, lines in rules.values()))])
+
+    def _follow(self, text: str, language: str, bases: tuple[str, ...], path: str = "") -> None:
+        """Takes what a text names: of the command, or of the script at ``path``."""
+        words = words_of(text, language)
+        values = {**words.assigned, **self._values}
+        named = [(role, substituted(word, values), of) for role, word, of in words.words]
+        if path and not self._counts(path):
+            self._follow_elsewhere(named, language, bases)
             return
-        if word.startswith("/"):
-            yield word
-            word, bases = word.lstrip("/"), (*bases, self._home)
-        first = word.partition("/")[0]
-        for base in bases:
-            if first in self._names(base) or first in (".", ".."):
-                yield os.path.join(base, word)
-                if "/" in word and not os.path.splitext(word)[1]:  # as node and python leave it out
-                    yield from (os.path.join(base, word + end) for end in (".js", ".ts", "/index.js", "/__main__.py"))
+        self._called.update(re.findall(_NAME, re.sub(r"\btst?\b", "test", text)))
+        self._bytecode = self._bytecode or _BYTECODE.search(text) is not None
+        self._imports = self._imports or words.imports
+        for role, word, _ in named:
+            if role == "goes" and len(bases) < _MOST_BASES and (gone := word.lstrip("\0/" if "\0" in word else "")):
+                there = (os.path.normpath(os.path.join(base, gone)) for base in bases)
+                bases = tuple(dict.fromkeys((*bases, *filter(self._is_folder, there))))
+        self._starts.update(dict.fromkeys(bases[bool(path) :] if words.starts else ()))
+        finds = {file for name in words.programs & FINDS.keys() for file in FINDS[name].split()}
+        for folder in dict.fromkeys(above for base in bases for above in self._up(base)) if finds else ():
+            self._libraries.update(dict.fromkeys(f"{folder}/{file[:-1]}" for file in finds if file.endswith("/")))
+            for file in sorted(finds & self._names(folder)):
+                self._take(f"{folder}/{file}", "shell", (folder,))
+        for role, word, of in named:
+            if role == "module":
+                self._modules[word, of, bases[0]] = None
+            elif role == "library":
+                folders = (os.path.realpath(at) for at in self._places(word, bases) if os.path.isdir(at))
+                self._libraries.update(dict.fromkeys(at for at in folders if self._counts(at) and at != self._root))
+            elif role == "runs" and not of and "/" not in word:
+                self._modules[word, "", ""] = None  # a program on PATH
+            elif role in ("runs", "given", "names") or (role == "looks" and words.evaluates):
+                any_name = words.evaluates or (role == "given" and not path)
+                self._take_word(word, of, bases, role == "runs", any_name, not path)
 
-    def _module(self, name: str, bases: Iterable[str]) -> None:
-        for base in bases:
-            if name in self._names(base) and self._counts(base):
-                for path in _importable(os.path.join(base, name)):
-                    self._take(path)
-            for end in _IMPORTED:
-                if name + end in self._names(base):
-                    self._take(os.path.join(base, name + end))
+    def _follow_elsewhere(self, named: Iterable[tuple[str, str, str]], language: str, bases: tuple[str, ...]) -> None:
+        """What no command wrote may name much that it does not run: of it only whole paths to code count, and of a
+        shell what it runs."""
+        for role, word, of in named:
+            follows = role == "runs" if language == "shell" else role == "names" and word.startswith(("/", "~"))
+            if follows and "\0" not in word and os.path.splitext(word)[1] in CODE_ENDS:
+                self._take_word(word, of, bases, False, False, False)
 
-    def _beside(self, folder: str) -> None:
-        """Takes what a Python that looks into ``folder`` first can import by any name."""
-        if not (self._imports and self._counts(folder)):
+    def _take_word(
+        self, word: str, language: str, bases: tuple[str, ...], runs: bool, any_name: bool, configured: bool
+    ) -> None:
+        """Takes the files that a word may mean: where it does not run, those known as code; with ``any_name`` all but
+        data, with ``configured`` what programs are told by, too."""
+        there = False
+        for path in self._places(word, bases, runs, runs or configured or language in ("shell", "make")):
+            if os.path.isdir(path):
+                self._enter(path) if runs else None
+            elif os.path.isfile(path):
+                there, end = True, os.path.splitext(path)[1].lower()
+                told = end in _CONFIGURED or os.path.basename(path).startswith(".env")
+                code = end in CODE_ENDS or os.access(path, os.X_OK)
+                if runs or code or (any_name and end not in _STATE and (configured or not told)):
+                    self._take(path, language, bases)
+        if not there and word[:1] not in ("~", "\0") and (runs or os.path.splitext(word)[1] in CODE_ENDS):
+            places = [os.path.join(base, word) for base in bases[:3]] if not {"\n", "\0"} & {*word} else []
+            self._missing.update(path for path in places if self._counts(path))
+
+    def _places(self, word: str, bases: Iterable[str], runs: bool = True, matches: bool = True) -> Iterator[str]:
+        """The paths that a word may mean. What begins with something unknown is the rest of a path; what is unknown in
+        a word that runs may be anything. Signs of a pattern are such where it ``matches``: of a shell."""
+        for one in meanings(word):
+            one = re.sub(r"^\0/", "", one)
+            one = one if "\0" in one else os.path.expanduser(one)
+            if not one.strip("\0./") or ("\0" in one and not runs):
+                continue
+            first = one.partition("/")[0]
+            self._room -= 1
+            for base in bases if first else ("/",):
+                if first in self._names(base) or first in ("", ".", ".."):
+                    yield os.path.join(base, one)
+                if matches and first and re.search(r"[*?[\0]", one):
+                    yield from self._matches(base, one.replace("\0", "*").split("/"))
+
+    def _matches(self, base: str, parts: Sequence[str]) -> list[str]:
+        places = [base]
+        for part in parts:
+            found = list[str]()
+            for at in places if self._room > 0 else ():
+                self._room -= len(self._names(at)) + 10
+                names = fnmatch.filter(self._names(at), part) if re.search(r"[*?[]", part) else [part]
+                found += [f"{at}/{name}" for name in sorted(names) if name[:1] != "." or part[:1] == "."]
+            places = found
+        return places
+
+    def _enter(self, folder: str) -> None:
+        """Takes what starts a folder that is run, or loaded by its name."""
+        for name in _STARTS_FOLDER & self._names(folder):
+            path = os.path.join(folder, name)
+            self._take(path, "", ())
+            main = _json(_read(path, _SCRIPT_BYTES)[0], "main") if name == "package.json" else None
+            if isinstance(main, str):
+                self._modules[f"./{main}", "node", folder] = None
+
+    def _find(self, name: str, language: str, folder: str) -> None:
+        """Takes the files of a module, or of a program on a path in the project."""
+        ends = ("", *LANGUAGES[language].ends) if language else ("",)
+        if language == "python":
+            name, ends = name.split(".")[0], _IMPORTED
+        path = name if name.startswith(".") else name.replace(LANGUAGES[language].separator, "/")
+        here = [folder] * bool(language) + [*self._starts] * (language == "python")
+        for place in (*here, *self._libraries):
+            target = os.path.normpath(os.path.join(place, path))
+            names, last = self._names(os.path.dirname(target)), os.path.basename(target)
+            is_package = bool(language) and last in names and os.path.isdir(target)
+            files = [target + end for end in ends if last + end in names and not last.endswith(_CONFIGURED)]
+            if not self._counts(target):
+                continue
+            if language == "python":
+                files += _importable(target) if is_package else ()
+                self._imports = self._imports or bool(files)
+            elif is_package:
+                self._enter(target)
+            for file in files:
+                if os.path.isfile(file):
+                    self._take(file, language, (place,))
+        for above in self._up(folder) if language == "node" and path[:1] not in (".", "/") else ():
+            if self._is_folder(os.path.join(above, "node_modules")) and self._is_folder(f"{above}/node_modules/{path}"):
+                self._trees.add(os.path.join(above, "node_modules"))
+
+    def _up(self, folder: str) -> Iterator[str]:
+        """A folder and those above it, as far as they are the project's."""
+        while self._counts(folder):
+            yield folder
+            if folder in (self._root, "/"):
+                return
+            folder = os.path.dirname(folder)
+
+    def _beside(self, folder: str, all_of_it: bool) -> None:
+        """Takes what a Python that looks into ``folder`` first can import: all, or what stands for a module of its
+        own."""
+        if not self._counts(folder):
             return
         for name in sorted(self._names(folder)):
-            path = os.path.join(folder, name)
-            if name.endswith(_IMPORTED):
-                self._take(path)
-            elif os.path.isdir(path):
+            path, stem = os.path.join(folder, name), name.partition(".")[0]
+            if name.endswith(_IMPORTED) and (all_of_it or stem in _SHADOWS):
+                self._take(path, "python", ())
+            elif (all_of_it or name in _SHADOWS) and os.path.isdir(path):
                 for end in _IMPORTED:
                     if os.path.isfile(f"{path}/__init__{end}"):
-                        self._take(f"{path}/__init__{end}")
-        if self._bytecode:
+                        self._take(f"{path}/__init__{end}", "python", ())
+        if self._bytecode and all_of_it:
             cached = os.path.join(folder, "__pycache__")
-            for name in self._names(cached):
-                self._files.add(os.path.join(cached, name))
+            self._files.update(os.path.join(cached, name) for name in self._names(cached))
 
-    def _take(self, path: str) -> None:
-        path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    def _take(self, path: str, language: str, bases: tuple[str, ...]) -> None:
+        folder, name = os.path.split(path)
+        if folder not in self._folders:
+            real = os.path.realpath(folder)
+            self._folders[folder] = real, _environment_of(real)
+        real, tree = self._folders[folder]
+        path = os.path.join(real, name)
         if path in self._seen or len(self._files) > MOST_FILES:
             return
         self._seen.add(path)
-        if not self._counts(path):
-            self._todo.append(path)  # it may name others that count
-            return
-        tree = _environment_of(path)
-        if tree is not None:
+        counts = self._counts(path)
+        if counts and tree is not None:
             self._trees.add(tree)
             return
-        self._files.add(path)
-        self._todo.append(path)
+        self._files.update([path] if counts else [])
+        self._todo.append((path, language, bases))  # what lies elsewhere may name others that count
+
+    def _is_folder(self, path: str) -> bool:
+        return os.path.basename(path) in self._names(os.path.dirname(path)) and os.path.isdir(path)
 
     def _counts(self, path: str) -> bool:
         return path == self._root or path.startswith(self._root + "/") or may_be_written(path)
@@ -229,39 +331,38 @@ class _Search:
         if folder not in self._entries:
             try:
                 self._entries[folder] = frozenset(os.listdir(folder))
-            except OSError:
+            except (OSError, ValueError):
                 self._entries[folder] = frozenset()
         return self._entries[folder]
 
 
-def _is_script(path: str) -> bool:
-    return os.path.splitext(path)[1].lower() in _RUNS
+_texts: dict[str, tuple[str, tuple[int, ...]]] = {}
+"""What was read, and which file it was."""
 
 
-def _runs(path: str) -> bool:
-    return _is_script(path) or os.access(path, os.X_OK)
-
-
-def _just_changed(path: str) -> bool:
-    """Returns whether something came into the folder of a file, or went, so lately that it may come again."""
-    try:
-        return 0 <= time.time() - Path(path).parent.stat().st_ctime < SETTLED_SECONDS
-    except OSError:
-        return False
-
-
-def _is_python(text: str) -> bool:
-    return text.startswith("#!") and "python" in text.partition("\n")[0]
-
-
-def _read(path: str) -> tuple[str, tuple[int, ...]]:
+def _read(path: str, most: int) -> tuple[str, tuple[int, ...]]:
     """The text of a script, empty for a program and for what cannot be read; and which file it was."""
     try:
+        known = _texts.get(path)
+        if known is not None and known[1] == stamp_of(os.lstat(os.path.realpath(path))):
+            return known
         with beneath.at(Path(os.path.realpath(path))) as place:
-            data, info = place.read(_SCRIPT_BYTES)
+            data, info = place.read(most)
     except OSError:
         return "", ()
-    return "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace"), _stamp(info)
+    found = "" if b"\0" in data[:1_000] else data.decode("utf-8", "replace"), stamp_of(info)
+    if len(_texts) > MOST_FILES:
+        _texts.clear()
+    if time.time() - info.st_ctime > TICK:  # the next change has another time
+        _texts[path] = found
+    return found
+
+
+def _json(text: str, key: str) -> Any:
+    try:
+        return json.loads(text).get(key) or {}
+    except (ValueError, AttributeError):
+        return {}
 
 
 def _importable(folder: str) -> Iterator[str]:
@@ -270,66 +371,8 @@ def _importable(folder: str) -> Iterator[str]:
         yield from (os.path.join(at, name) for name in sorted(names) if name.endswith(_IMPORTED))
 
 
-def _environment_of(path: str) -> str | None:
-    """The environment of packages that a file is in."""
-    parts = Path(path).parents
+def _environment_of(folder: str) -> str | None:
+    """The environment of packages that a folder is in."""
+    parts = (Path(folder), *Path(folder).parents)
     modules = next((str(folder) for folder in reversed(parts) if folder.name == "node_modules"), None)
     return modules or next((str(folder) for folder in parts if (folder / "pyvenv.cfg").is_file()), None)
-
-
-def _shown(path: str, root: str) -> str:
-    return path[len(root) + 1 :] if path.startswith(root + "/") else path
-
-
-_read_before: dict[tuple[int, ...], str] = {}
-"""Digests by what the system says of a file. Nobody but root can write a file and keep the time of its change."""
-
-
-def _stamp(info: os.stat_result) -> tuple[int, ...]:
-    return (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
-
-
-def _digest(path: str, settled: bool, read: tuple[int, ...] | None = None) -> str:
-    real = os.path.realpath(path)
-    link = f"{real} " if os.path.islink(path) else ""
-    if link and not may_be_written(real):
-        return f"leads to {real}"
-    try:
-        with beneath.at(Path(real)) as place:
-            # A file that is as it was is not opened: who waits for that would know when to put another in its place.
-            stamp = _stamp(place.info())
-            known = _read_before.get(stamp)
-            if known is None:
-                data, info = place.read(MOST_BYTES)
-                known = hashlib.blake2b(data, digest_size=20).hexdigest()
-                age = time.time() - info.st_ctime
-                if settled and 0 <= age < SETTLED_SECONDS:
-                    return BEING_WRITTEN
-                if 0 <= age < _TICK:  # the next change would have the same time
-                    time.sleep(_TICK)
-                    return _digest(path, settled, read)
-                stamp = _stamp(info)
-                _read_before[stamp] = known
-            return BEING_WRITTEN if settled and read not in (None, stamp) else link + known
-    except FileNotFoundError:
-        return "gone"
-    except OSError as error:
-        return f"? unreadable: {error.strerror}"
-
-
-def _tree_digest(folder: str) -> str:
-    """Of an environment of packages what the system says of its files: to read them takes seconds."""
-    found, count = hashlib.blake2b(digest_size=20), 0
-    for at, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(names):
-            count += 1
-            try:
-                info = os.lstat(os.path.join(at, name))
-            except OSError:
-                continue
-            target = os.readlink(os.path.join(at, name)) if stat.S_ISLNK(info.st_mode) else ""
-            found.update(repr((os.path.relpath(os.path.join(at, name), folder), _stamp(info), target)).encode())
-        if count > MOST_PACKAGED:
-            return f"? more than {MOST_PACKAGED:,} files"
-    return found.hexdigest()

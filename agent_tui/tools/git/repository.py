@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import agent_tui
-from agent_tui.paths import belongs_to_user, git_folder
+from agent_tui.paths import belongs_to_user, git_folder, read_regular
 from agent_tui.pipes.programs import find_program
 from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
@@ -88,7 +87,7 @@ def version_and_commit() -> str:
     """This program's version and the commit it was built from, which the wheel says, or that is checked out."""
     package = Path(agent_tui.__file__).parent
     try:
-        commit = (package / "commit").read_text("ascii").strip()
+        commit = read_regular(package / "commit", 100).decode("ascii").strip()
     except OSError:
         here = find_repository(package) if (package.parent / ".git").exists() else None
         commit = here.commit[:12] if here is not None else ""
@@ -159,16 +158,9 @@ def read_small(path: Path, within: Path, limit: int = SMALL) -> str:
         real = path.resolve()
         if not real.is_relative_to(within.resolve()):
             return ""
-        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        data = read_regular(real, limit + 1)
     except (OSError, RuntimeError, ValueError):
         return ""
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return ""
-            data = file.read(limit + 1)
-        except OSError:
-            return ""
     return data.decode("utf-8", "surrogateescape") if len(data) <= limit else ""
 
 
@@ -336,7 +328,7 @@ def nearest_git(folder: Path) -> Path | None:
                 return git
             if (git / "HEAD").is_symlink():
                 raise ValueError("a link, which git follows or not")
-            if (git / "HEAD").is_file() and _HEAD.match((git / "HEAD").read_bytes()[:255]):
+            if (git / "HEAD").is_file() and _HEAD.match(read_regular(git / "HEAD", 255)):
                 common = git_places(git)[1]
                 if all(os.access(common / name, os.X_OK) for name in ("objects", "refs")):
                     return git
@@ -351,11 +343,15 @@ def git_places(git: Path) -> tuple[Path, Path]:
     are, which is believed. Raises OSError, ValueError."""
     own = git
     if git.is_file():
-        own = git.parent / git.read_text("utf-8", "surrogateescape")[:4_096].partition("gitdir: ")[2].rstrip("\r\n")
+        own = git.parent / _path_in(git).partition("gitdir: ")[2]
     common = own / "commondir"
     if not common.is_file():
         return own, own
-    return own, own / common.read_text("utf-8", "surrogateescape")[:4_096].rstrip("\r\n")
+    return own, own / _path_in(common)
+
+
+def _path_in(file: Path) -> str:
+    return read_regular(file, 4_096).decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
 def descends(git: Path, tree: Path) -> bool:
@@ -367,7 +363,7 @@ def descends(git: Path, tree: Path) -> bool:
         settings = read_config(_text_of(file))
         return not runs_nothing((key, value) for key, value in settings if key.endswith(".ignore"))
     own = git_places(git)[0]
-    return any(b"\0\0\xe0\0" in index.read_bytes() for index in own.glob("*index*") if index.is_file())
+    return any(b"\0\0\xe0\0" in read_regular(index, -1) for index in own.glob("*index*") if index.is_file())
 
 
 def _runs_nothing(file: Path) -> bool:
@@ -376,6 +372,7 @@ def _runs_nothing(file: Path) -> bool:
 
 def _text_of(file: Path) -> str:
     """Raises ValueError for what is no file, or a large one."""
-    if not file.is_file() or file.stat().st_size > _LARGEST_CONFIG:
+    data = read_regular(file, _LARGEST_CONFIG + 1) if file.is_file() else None
+    if data is None or len(data) > _LARGEST_CONFIG:
         raise ValueError("no configuration")
-    return file.read_bytes().decode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "surrogateescape")

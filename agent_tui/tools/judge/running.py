@@ -233,7 +233,7 @@ def _need(subject: Subject) -> _Need:
         # Where the network is open, it is so in ``work`` alone.
         closed = standing.network == "ask"
         if closed or standing.mode not in ("accept-edits", "auto") or not standing.holds("work"):
-            return _Need(f"{name} needs the network", network=closed)
+            return _Need(f"{name} {'needs' if closed else 'uses'} the network", network=closed)
     return _Need()
 
 

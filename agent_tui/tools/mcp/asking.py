@@ -16,11 +16,22 @@ from agent_tui.pipes.pipe import Refused
 from agent_tui.text.clean import cut
 from agent_tui.tools.mcp.names import safe_schema
 from agent_tui.tools.mcp.patience import Patience
-from agent_tui.tools.mcp.protocol import DATA_LIMIT, Elicit, Elicited, Image, MayStart, Question, Said, Sample, Sampled
+from agent_tui.tools.mcp.protocol import (
+    DATA_LIMIT,
+    Elicit,
+    Elicited,
+    Image,
+    MayStart,
+    Question,
+    Relay,
+    Said,
+    Sample,
+    Sampled,
+)
 
 Ask = Callable[[Question], Awaitable[object]]
-Put = Callable[[Question | MayStart], Awaitable[object]]
-"""Hands a question to the program: Elicited, Sampled or Refused. Cancelled, it is withdrawn."""
+Put = Callable[[Question | MayStart | Relay], Awaitable[object]]
+"""Hands a question to the program, which answers as the protocol says, or Refused. Cancelled, it is withdrawn."""
 
 MOST_OPEN = 5
 """Questions of one server that wait at the same time; more are refused."""
@@ -42,7 +53,7 @@ _REFUSED = -1
 """The code that the protocol's pages use where the user does not want it."""
 
 
-async def nobody(question: Question | MayStart) -> object:
+async def nobody(question: Question | MayStart | Relay) -> object:
     """Answers where nobody can be asked."""
     return Elicited("decline") if isinstance(question, Elicit) else Refused("nobody can be asked")
 

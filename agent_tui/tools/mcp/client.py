@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_tui.config import McpServer
-from agent_tui.errors import ToolError
+from agent_tui.errors import AgentError, ToolError
+from agent_tui.models.messages import Metadata
 from agent_tui.pipes.pipe import BadLineError, ChildPipe, Refused, UnknownNameError
 from agent_tui.pipes.start import command as command_of
 from agent_tui.pipes.start import start
@@ -29,6 +30,9 @@ A = TypeVar("A")
 
 Ask = Callable[[protocol.Question], Awaitable[object]]
 """Answers a server's question, with what the protocol says. Raises ToolError, which refuses it."""
+
+Carry = Callable[[str, Metadata], Awaitable[Metadata]]
+"""Brings a message to a server inside the program that drives the run; the answer. Raises AgentError."""
 
 COMMAND = command_of("agent_tui.tools.mcp.host")
 
@@ -55,6 +59,7 @@ class HostClient:
         self._on_server, self._on_down, self._log_file = on_server, on_down, log_file
         self.answers: Ask | None = None
         """Answers what servers ask."""
+        self.carry: Carry | None = None
         self._asked: dict[int, asyncio.Task[None]] = {}
         self._patience: defaultdict[str, Patience] = defaultdict(Patience)
         self._roots: list[str] = []
@@ -167,7 +172,7 @@ class HostClient:
             self._on_server(message)
         elif isinstance(message, protocol.Children):
             self._children = message.pids
-        elif isinstance(message, protocol.Question | protocol.MayStart):
+        elif isinstance(message, protocol.Question | protocol.MayStart | protocol.Relay):
             self._asked[request] = asyncio.create_task(self._answer(request, message), name=f"ask {message.server}")
         elif isinstance(message, protocol.Withdrawn):
             if (task := self._asked.get(request)) is not None:
@@ -179,17 +184,20 @@ class HostClient:
             elif not future.done():
                 future.set_result(message)
 
-    async def _answer(self, request: int, question: protocol.Question | protocol.MayStart) -> None:
-        """Answers whether a server may start, or what it asks: meanwhile nothing else of that server runs out of
-        time."""
+    async def _answer(self, request: int, question: protocol.Question | protocol.MayStart | protocol.Relay) -> None:
+        """Answers whether a server may start, what its own program says, or what it asks: meanwhile nothing else of
+        that server runs out of time."""
         answer: object = Refused("nobody can be asked")
         try:
             if isinstance(question, protocol.MayStart):
                 answer = await self._start_of(question.server)
+            elif isinstance(question, protocol.Relay):
+                if self.carry is not None:
+                    answer = protocol.Relayed(await self.carry(question.server, question.message))
             elif self.answers is not None:
                 with self._patience[question.server].paused():
                     answer = await self.answers(question)
-        except ToolError as error:
+        except AgentError as error:
             answer = Refused(str(error))
         except Exception as error:
             log.exception("A question of the MCP server %s failed", question.server)

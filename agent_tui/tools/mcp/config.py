@@ -15,6 +15,7 @@ from agent_tui.errors import ConfigError
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import read_bounded
+from agent_tui.tools.files.named_files import with_environment
 from agent_tui.tools.mcp.protocol import ServerState
 from agent_tui.urls import AddressError, parse_url
 
@@ -33,6 +34,11 @@ class Unusable(McpServer):
     """Stands for an entry that cannot be used, and says ``why``."""
 
     why: str = ""
+
+
+@dataclass(slots=True)
+class ServerInside(McpServer):
+    """A server inside the program that drives the run: messages are carried there. Nothing can be configured as one."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -121,7 +127,7 @@ def started_by(entry: Any, root: Path) -> tuple[list[str], Path]:
         server = _expanded(_parse(entry), os.environ)
     except BadServer:
         return [], root
-    words = [server.command, *server.args, *server.env.values()] if server.command else []
+    words = with_environment(server.env, server.command, *server.args) if server.command else []
     return words, root / with_home(server.cwd) if server.cwd else root
 
 
@@ -132,6 +138,8 @@ def may_sign_in(server: McpServer) -> bool:
 
 def _contradiction(server: McpServer) -> str:
     """Returns why a server can be reached in no way, or in two; else empty."""
+    if isinstance(server, ServerInside):
+        return ""
     if not server.command and not server.url:
         return "needs command or url"
     if server.command and server.url:

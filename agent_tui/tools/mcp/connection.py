@@ -236,7 +236,7 @@ class Connection:
                     client = Client(
                         link.transport(),
                         message_handler=self._message,
-                        mode="legacy" if self._older else "auto",
+                        mode="legacy" if self._older or link.is_carried else "auto",
                         elicitation_callback=self._asking.elicit,
                         sampling_callback=self._asking.sample if self.server.sampling else None,
                         list_roots_callback=self._asking.list_roots,

@@ -64,7 +64,7 @@ class Host:
             case protocol.Servers(servers, roots):
                 self._roots = roots
                 self._configure(servers)
-            case protocol.Elicited() | protocol.Sampled() | protocol.Start() | Refused():
+            case protocol.Elicited() | protocol.Sampled() | protocol.Start() | protocol.Relayed() | Refused():
                 if (future := self._asked.get(request)) is not None and not future.done():
                     future.set_result(message)
             case protocol.Reconnect(server):
@@ -106,9 +106,9 @@ class Host:
 
         return Connection(name, server, self._report, self._put, self._roots)
 
-    async def _put(self, question: protocol.Question | protocol.MayStart) -> object:
-        """What the program answers to a server's question, or to ours before a start; one that nobody waits for any
-        more is withdrawn."""
+    async def _put(self, question: protocol.Question | protocol.MayStart | protocol.Relay) -> object:
+        """What the program answers to a server's question, to ours before a start, or to what it passes on; one that
+        nobody waits for any more is withdrawn."""
         self._questions += 1
         number = self._questions
         future = self._asked[number] = asyncio.get_running_loop().create_future()

@@ -21,7 +21,7 @@ from agent_tui.records import dataclass
 from agent_tui.text.clean import plain, plain_line, program_output
 from agent_tui.text.frames import attribute, framed
 from agent_tui.tools.base import Tool
-from agent_tui.tools.mcp.client import Ask, HostClient
+from agent_tui.tools.mcp.client import Ask, Carry, HostClient
 from agent_tui.tools.mcp.config import Plan, ProjectServers, may_sign_in, plan_servers
 from agent_tui.tools.mcp.names import no_server, server_group
 from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedOffers, read_offer
@@ -136,6 +136,10 @@ class McpManager:
             return await ask(replace(question, server=self._named(question.server).name))
 
         self._host.answers = named
+
+    def carried_by(self, carry: Carry) -> None:
+        """``carry`` brings messages to the servers inside the program that drives the run."""
+        self._host.carry = carry
 
     def on_failure(self, told: Callable[[str, str], None]) -> None:
         """``told`` hears the name of every server that fails from now on, and why."""

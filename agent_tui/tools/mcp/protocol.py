@@ -276,6 +276,21 @@ class Start:
     environment: dict[str, str]
 
 
+@dataclass(slots=True, frozen=True)
+class Relay:
+    """A message for a server inside the program that drives the run. Answered with Relayed, or Refused."""
+
+    server: str
+    message: Metadata
+
+
+@dataclass(slots=True, frozen=True)
+class Relayed:
+    """What that server says to it; what it says to a notification means nothing."""
+
+    message: Metadata
+
+
 Question = Elicit | Sample
 
 
@@ -290,6 +305,7 @@ TO_HOST = Language(
         "elicited": Elicited,
         "sampled": Sampled,
         "start": Start,
+        "relayed": Relayed,
         "refused": Refused,
         "sign_in": SignIn,
         "paste": Paste,
@@ -309,6 +325,7 @@ FROM_HOST = Language(
         "elicit": Elicit,
         "sample": Sample,
         "may_start": MayStart,
+        "relay": Relay,
         "withdrawn": Withdrawn,
     }
 )

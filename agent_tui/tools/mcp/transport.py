@@ -38,7 +38,7 @@ from agent_tui.providers.net import BoundError, LineBuffer, Unpacker
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.mcp.config import may_sign_in
 from agent_tui.tools.mcp.oauth import Bearer
-from agent_tui.tools.mcp.protocol import MayStart, Start
+from agent_tui.tools.mcp.protocol import MayStart, Relay, Relayed, Start
 from agent_tui.tools.mcp.tokens import Tokens
 from agent_tui.tools.sandbox.start import starter
 
@@ -209,7 +209,7 @@ class Link:
     ``status`` is the HTTP status of the newest answer, where there is one."""
 
     def __init__(
-        self, name: str, server: McpServer, ended: Callable[[], None], sse: bool, ask: Callable[[MayStart], Any]
+        self, name: str, server: McpServer, ended: Callable[[], None], sse: bool, ask: Callable[[MayStart | Relay], Any]
     ) -> None:
         self._ask = ask
         self._name, self._server, self._ended, self._by_sse = name, server, ended, sse
@@ -220,9 +220,17 @@ class Link:
 
     def transport(self) -> AbstractAsyncContextManager[TransportStreams]:
         read_leniently()
+        if self.is_carried:
+            return self._carried()
         if not self._server.url:
             return self._stdio()
         return self._sse(self._server.url) if self._by_sse else self._http(self._server.url)
+
+    @property
+    def is_carried(self) -> bool:
+        """True for a server inside the program that drives the run. It speaks the older protocol: of its notifications
+        none comes back."""
+        return not (self._server.url or self._server.command)
 
     @property
     def asks_to_sign_in(self) -> bool:
@@ -259,6 +267,51 @@ class Link:
         finally:
             stderr.close()
             self.errors.close()
+
+    @asynccontextmanager
+    async def _carried(self) -> AsyncGenerator[TransportStreams, None]:
+        answers, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, messages = anyio.create_memory_object_stream[SessionMessage](0)
+        waiting: dict[Any, anyio.CancelScope] = {}
+
+        async def carry(message: Any) -> None:
+            said = message.model_dump(by_alias=True, mode="json", exclude_none=True)
+            answer = await self._ask(Relay(self._name, said))
+            if "id" not in said or "method" not in said:
+                return
+            if isinstance(answer, Relayed):
+                whole = {"jsonrpc": "2.0", "id": said["id"]}
+                whole |= {key: answer.message[key] for key in ("result", "error") if key in answer.message}
+                back = _Reader().validate_json(json.dumps(whole))
+            else:
+                why = answer.error if isinstance(answer, Refused) else "no answer"
+                error = types.ErrorData(code=types.INTERNAL_ERROR, message=why)
+                back = types.JSONRPCError(jsonrpc="2.0", id=said["id"], error=error)
+            await answers.send(SessionMessage(back))
+
+        async def request(message: types.JSONRPCRequest) -> None:
+            with anyio.CancelScope() as scope:
+                waiting[message.id] = scope
+                await carry(message)
+            del waiting[message.id]
+
+        async def pump() -> None:
+            async for item in messages:
+                match item.message:
+                    case types.JSONRPCRequest() as asked:
+                        group.start_soon(request, asked)
+                    case types.JSONRPCNotification(method="notifications/cancelled", params=dict(params)) as told:
+                        # The server hears it before the program hears that nobody waits.
+                        group.start_soon(carry, told)
+                        if (scope := waiting.get(params.get("requestId"))) is not None:
+                            scope.cancel()
+                    case other:
+                        await carry(other)
+
+        async with read, write, messages, answers, anyio.create_task_group() as group:
+            group.start_soon(pump)
+            yield read, write
+            group.cancel_scope.cancel()
 
     def _too_long(self) -> None:
         self._bound = True

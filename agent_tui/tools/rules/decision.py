@@ -78,7 +78,8 @@ def worst(decisions: Sequence[Decision]) -> Decision:
     together = Decision("allow", domain=domain, network=network, remotes=remotes)
     if later and not asked and not remotes and not network and domain != "free":
         return replace(ALLOWED, if_stopped=_asked(later, replace(together, domain="work")))
-    return _asked([*asked, *later], together) if asked or later else together
+    every = [found for each in decisions if (found := each if each.action == "ask" else each.if_stopped) is not None]
+    return _asked(every, together) if every else together
 
 
 def _asked(asked: Sequence[Decision], together: Decision) -> Decision:

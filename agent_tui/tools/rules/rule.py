@@ -20,6 +20,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from agent_tui.errors import ConfigError, ToolError
+from agent_tui.paths import read_regular
 from agent_tui.records import dataclass
 from agent_tui.tools.files.walk import Glob
 from agent_tui.tools.git.repository import find_repository
@@ -305,7 +306,7 @@ def _state(path: Path) -> object:
             return stat.S_IFMT(found.st_mode)
         if found.st_size > MAX_BYTES:
             return found.st_size, found.st_mtime_ns
-        data = path.read_bytes()
+        data = read_regular(path, MAX_BYTES)
     except OSError as problem:
         return None if isinstance(problem, FileNotFoundError) else "unreadable"
     # Keyed anew in every process: nobody finds another text with the same value.

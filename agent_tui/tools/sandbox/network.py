@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
-from agent_tui.paths import with_home
+from agent_tui.paths import read_regular, with_home
 from agent_tui.pipes.start import run
 from agent_tui.tools.sandbox.start import starter
 from agent_tui.tools.word_sets import word_set
@@ -145,8 +145,7 @@ def _names_index(name: str) -> bool:
 @lru_cache(maxsize=64)
 def _in_file(path: Path) -> tuple[tuple[str, int], ...]:
     try:
-        with path.open("rb") as file:
-            text = file.read(_MOST).decode("utf-8", "replace")
+        text = read_regular(path, _MOST).decode("utf-8", "replace")
     except OSError:
         return ()
     lines = (line for line in text.splitlines() if not line.lstrip().startswith(("#", ";", "//")))

@@ -6,13 +6,14 @@ The lists are what common distributions and version managers use; what is missin
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path, PurePath
 
+from agent_tui.paths import read_regular
+from agent_tui.text.secrets import tells_secret
 from agent_tui.tools.git.repository import is_git
 from agent_tui.tools.sandbox.policy import SandboxPolicy
 from agent_tui.tools.sandbox.protected import is_protected, led_to, root_places
@@ -152,7 +153,7 @@ GIT_PROTECTED = ("hooks", "config", "config.worktree", "info", "commondir", "rem
 _GIT_FOLDERS = 20_000
 """How many folders are looked through for git's own; where there are more, nothing is run."""
 _LINKS = 8
-_TELLING = re.compile(r"token|secret|passw|credential|auth|key\s*=|://[^/\s]*@", re.IGNORECASE)
+_MOST_SETTINGS = 200_000
 _INSTALLATION = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 _FRESH = 30.0
 """Seconds for which it is known what there is on this machine."""
@@ -230,7 +231,7 @@ def _parts(root: Path, parts: str) -> Iterator[Path]:
 
 def _tells_nothing(path: Path) -> bool:
     try:
-        return not _TELLING.search(path.read_text("utf-8"))
+        return not tells_secret(read_regular(path, _MOST_SETTINGS).decode())
     except (OSError, ValueError):
         return False
 
@@ -268,8 +269,7 @@ def linked_repository(folder: Path) -> Path | None:
 
 
 def _line(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(4_096).decode().partition("\n")[0].strip()
+    return read_regular(path, 4_096).decode().partition("\n")[0].strip()
 
 
 def secrets(policy: SandboxPolicy) -> list[Path]:

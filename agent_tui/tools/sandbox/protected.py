@@ -13,7 +13,7 @@ import time
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from agent_tui.paths import with_home
+from agent_tui.paths import read_regular, with_home
 from agent_tui.pipes.programs import find_program
 from agent_tui.tools.git.configuration import as_config, config_of
 from agent_tui.tools.git.repository import git_places, listed
@@ -137,8 +137,7 @@ def led_to(folder: Path) -> list[Path]:
 
 def _follow(file: Path, folder: Path, found: set[Path], depth: int) -> None:
     try:
-        with file.open("rb") as opened:
-            text = opened.read(_MAX_BYTES).decode("utf-8", "replace")
+        text = read_regular(file, _MAX_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return
     for key, value in config_of(text):

@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from agent_tui.models.events import PermissionAsked, PlanPresented, QuestionAsked, ServerAsked, StopAsked
 from agent_tui.text.cells import shorten
-from agent_tui.ui.keys import LoneKey, TypingGuard
+from agent_tui.ui.keys import BURST, PAUSE, LoneKey, TypingGuard
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.terminal import action_of
 from agent_tui.ui.theme import Paint, Piece
@@ -309,8 +309,9 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
             self._take_for_words(letter)
         elif letter:
             await self._take_letter(letter, action)
-        elif self._pending and event.key == "enter":
-            if self._lone.in_burst:  # pasted
+        elif event.key == "enter" and self._letters and (self._pending or self._lone.age < PAUSE):
+            # Nobody looks at the row that letters moved to and decides in less: it ends a line of words.
+            if self._lone.age < BURST:  # pasted
                 self._take_for_words("")
         else:
             self._take_back()

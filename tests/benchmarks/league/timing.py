@@ -9,7 +9,7 @@ from statistics import median, quantiles
 from tests.benchmarks.league import conversation
 from tests.benchmarks.league.driving import COLUMNS, LINES, Hung, Server
 from tests.benchmarks.league.rivals import Place, Rival
-from tests.support.watched import Watched, watched
+from tests.benchmarks.watched import Watched, watched
 
 CLEARS = re.compile(rb"\x1b\[[23]J|\x1bc")
 KEYS = 30

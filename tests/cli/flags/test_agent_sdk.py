@@ -22,6 +22,7 @@ from agent_tui.headless.incoming import Asked, Wrong, incoming, parse
 from agent_tui.options import Options
 from agent_tui.paths import user_paths
 from tests.support.cli import Cli
+from tests.support.every import every
 
 BEGINS = ["--output-format", "stream-json", "--verbose", "--system-prompt", ""]
 ENDS = ["--input-format", "stream-json"]
@@ -102,7 +103,7 @@ TAKEN: Mapping[str, tuple[list[str], tuple[Mapping[str, Any], DriverOptions]]] =
 }
 
 
-@pytest.mark.parametrize(("flags", "means"), TAKEN.values(), ids=TAKEN)
+@every(("flags", "means"), TAKEN.values())
 def test_what_means_the_same_is_taken(flags: list[str], means: tuple[Mapping[str, Any], DriverOptions]) -> None:
     found, (plain, driver) = options(*flags), means
     usual = Options(headless=True, output_format="claude-json", input_format="stream-json", verbose=True, can_ask=False)
@@ -113,7 +114,7 @@ def test_what_means_the_same_is_taken(flags: list[str], means: tuple[Mapping[str
     assert found.driver == driver
 
 
-@pytest.mark.parametrize(
+@every(
     ("flags", "words"),
     [
         (["--betas", "context-1m-2025-08-07"], "betas is not taken: "),
@@ -132,7 +133,6 @@ def test_what_means_the_same_is_taken(flags: list[str], means: tuple[Mapping[str
         (["--max-thinking-tokens", "8000"], "max_thinking_tokens, and thinking with budget_tokens, are not taken"),
         (["--thinking", "adaptive", "--thinking-display", "omitted"], "display 'omitted' is not taken"),
         (["--tools", "Read,Teleport"], "tools: 'Teleport' is no tool here"),
-        (["--mcp-config", '{"mcpServers": {"c": {"type": "sdk", "name": "c"}}}'], "c runs inside your program"),
         (["--mcp-config", '{"mcpServers": []}'], "no object `mcpServers`"),
         (["--settings", "{"], "settings: not valid JSON"),
         (["--settings", "/no/such.json"], "settings /no/such.json: No such file"),
@@ -198,7 +198,7 @@ def test_what_initialize_brings_is_refused_alike(request_: dict[str, Any], words
     assert isinstance(parse(json.dumps(line).encode()), Asked)
 
 
-@pytest.mark.parametrize(
+@every(
     ("subtype", "more"),
     [
         ("interrupt", {}),

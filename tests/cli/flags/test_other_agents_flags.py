@@ -14,6 +14,7 @@ from agent_tui.config import FLAGS
 from agent_tui.errors import ConfigError
 from agent_tui.tools.rules.foreign import own_rules
 from tests.support.cli import Cli, answers
+from tests.support.every import every
 
 WRITE = """
 [[step]]
@@ -23,7 +24,7 @@ text = "Over."
 """
 
 
-@pytest.mark.parametrize(
+@every(
     ("theirs", "ours"),
     [
         (["-p", "hi", "--permission-mode", "acceptEdits"], ["-p", "hi", "--permission-mode", "accept-edits"]),
@@ -55,7 +56,7 @@ def test_what_means_the_same_is_taken(theirs: list[str], ours: list[str]) -> Non
     assert parse_options(theirs) == parse_options(ours)
 
 
-@pytest.mark.parametrize(
+@every(
     ("given", "rules"),
     [
         ("Bash(git log:*) Bash(git show:*)", ["bash(git log *)", "bash(git show *)"]),

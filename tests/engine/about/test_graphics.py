@@ -23,6 +23,7 @@ from agent_tui.engine.terminal import (
     graphics,
     redraw_tmux,
 )
+from tests.support.every import every
 from tests.support.starting import use_programs_in
 
 KITTY = {"TERM": "xterm-kitty"}
@@ -41,7 +42,7 @@ def answered(text: str) -> Replies:
     return replies
 
 
-@pytest.mark.parametrize(
+@every(
     ("environment", "text", "way"),
     [
         pytest.param(KITTY, "\x1b_Gi=31;OK\x1b\\\x1b_Gi=32;OK\x1b\\\x1b[?62;c", "inline", id="kitty 0.28"),
@@ -76,7 +77,7 @@ def test_only_kitty_is_asked_in_its_own_way() -> None:
     assert graphics("auto", {**XTERM, "TERM_PROGRAM": "Apple_Terminal"}, silent).question == ATTRIBUTES
 
 
-@pytest.mark.parametrize(
+@every(
     "environment",
     [{"TERM": "linux"}, {"TERM": "dumb"}, {}, {"TERM": "screen.xterm-kitty", "STY": "1.pts"}, {"TERM": "screen"}],
 )
@@ -106,7 +107,7 @@ def test_what_sixels_may_be_is_believed_where_it_makes_sense() -> None:
     assert (replies.cell, replies.colors, replies.largest) == (None, None, None)
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "expected"),
     [
         ("xterm-kitty|kitty(0.28.1)|on|256,RGB,title", (False,)),
@@ -141,7 +142,7 @@ def test_tmux_draws_sixels_where_it_and_the_terminal_around_it_can() -> None:
     assert without.way == "blocks"
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "said"),
     [
         ("xterm-kitty|kitty(0.28.1)|off|RGB", "set -g allow-passthrough on"),
@@ -166,7 +167,7 @@ def test_where_tmux_may_hand_on_the_setting_is_enough() -> None:
         assert found.way == "blocks" and "allow-passthrough" in found.detail
 
 
-@pytest.mark.parametrize("acting", ["\x9b31m", "\n", "\x00", "\u202e", "\u200b"])
+@every("acting", ["\x9b31m", "\n", "\x00", "\u202e", "\u200b"])
 def test_what_a_terminal_calls_itself_is_harmless_words(acting: str) -> None:
     named = f"My{acting}Term"
     by_answer = graphics("auto", XTERM, silent, answered(f"\x1bP>|{named}\x1b\\\x1b[?64;1c"))

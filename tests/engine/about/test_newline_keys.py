@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from agent_tui.engine.terminal import BY_PROGRAM, BY_TERM, BY_VARIABLE, new_line_keys
+from tests.support.every import every
 
 
-@pytest.mark.parametrize(
+@every(
     "environment",
     [
         {},
@@ -20,7 +19,6 @@ from agent_tui.engine.terminal import BY_PROGRAM, BY_TERM, BY_VARIABLE, new_line
         *({"TERM": name} for name in BY_TERM),
         *({name: "1"} for name in BY_VARIABLE),
     ],
-    ids=str,
 )
 def test_what_works_everywhere_is_told_everywhere(environment: dict[str, str]) -> None:
     first, *more = new_line_keys(environment, lambda _: "")
@@ -30,7 +28,7 @@ def test_what_works_everywhere_is_told_everywhere(environment: dict[str, str]) -
     assert all("\n" not in detail and len(detail) < LONGEST for _, detail in (first, *more))
 
 
-@pytest.mark.parametrize(
+@every(
     ("environment", "shift", "alt"),
     [
         ({"TERM": "xterm-kitty"}, True, True),
@@ -42,7 +40,6 @@ def test_what_works_everywhere_is_told_everywhere(environment: dict[str, str]) -
         ({"XTERM_VERSION": "XTerm(379)", "TERM": "xterm"}, True, True),
         ({"TERM": "screen.xterm-256color"}, False, True),
     ],
-    ids=str,
 )
 def test_what_needs_a_setting_is_told_with_it(environment: dict[str, str], shift: bool, alt: bool) -> None:
     works = new_line_keys(environment)[0][1]

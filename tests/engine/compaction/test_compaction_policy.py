@@ -12,6 +12,7 @@ from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, S
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.session import SessionState
+from tests.support.every import every
 
 SAID = "The conversation is larger than m accepts (HTTP 400)."
 
@@ -51,7 +52,7 @@ def test_an_unknown_window_never_compacts() -> None:
     assert AutoCompaction().before_step(usage(10_000_000, None, None)) == Proceed()
 
 
-@pytest.mark.parametrize("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
+@every("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
 def test_no_second_compaction_before_a_reply(outcome: Outcome) -> None:
     policy = AutoCompaction()
     policy.compacted(result(outcome))
@@ -153,9 +154,9 @@ def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     assert not policy.paused
 
 
-@pytest.mark.parametrize("total", [20_000, 168_000, 168_001, 199_000])
-@pytest.mark.parametrize("auto", [True, False])
-@pytest.mark.parametrize("off", [True, False])
+@every("total", [20_000, 168_000, 168_001, 199_000])
+@every("auto", [True, False])
+@every("off", [True, False])
 def test_what_is_told_of_an_undo_is_what_happens_then(total: int, auto: bool, off: bool) -> None:
     policy = AutoCompaction(auto_compact=auto, off=off)
     told = policy.undone(usage(total))
@@ -230,7 +231,7 @@ def test_a_compaction_before_a_switch_is_the_users_doing_and_holds_nothing_back(
     assert policy.before_step(usage(170_000)) == Compact("auto")
 
 
-@pytest.mark.parametrize("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
+@every("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
 def test_what_was_tried_does_not_outlive_its_turn(outcome: Outcome) -> None:
     policy = AutoCompaction()
     policy.compacted(result(outcome))

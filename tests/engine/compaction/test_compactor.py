@@ -32,6 +32,7 @@ from tests.support.compaction_world import (
     sent_text,
     words,
 )
+from tests.support.every import every
 
 
 def chat_world(turns: int = 80, model: FakeModel | None = None) -> World:
@@ -388,7 +389,7 @@ async def test_measured_conversations_compact_and_come_back_to_the_exact_numbers
         assert now.rows == before.rows
 
 
-@pytest.mark.parametrize(
+@every(
     ("overflow", "wanted"),
     [
         (Overflow(input=1_626, output=6_654, window=8_192), 6_550),

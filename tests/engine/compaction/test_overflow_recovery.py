@@ -27,6 +27,7 @@ from agent_tui.models.requests import (
 from agent_tui.models.usage import TokenUsage
 from tests.support.compaction_bench import Make
 from tests.support.compaction_world import TARGET, model_info, raw, sections, sent_text, words
+from tests.support.every import every
 
 
 @dataclass
@@ -210,7 +211,7 @@ def usage(total: int, window: int | None, limit: int | None = None) -> ContextUs
     )
 
 
-@pytest.mark.parametrize(
+@every(
     ("overflow", "total", "window", "asked", "wanted"),
     [
         (Overflow(input=190_000, output=20_000, window=200_000), 190_000, 200_000, 20_000, 9_984),

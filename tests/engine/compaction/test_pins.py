@@ -22,6 +22,7 @@ from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, Text
 from agent_tui.models.usage import Prices
 from tests.support.agents import Recorder, parts_for, running, say
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
+from tests.support.every import every
 
 WISH = "Call it quokka-service, whatever anybody says; its port is 5433."
 
@@ -218,7 +219,7 @@ async def test_a_rule_that_was_typed_is_proposed_once_and_never_pinned(tmp_path:
         assert proposed(seen) == []
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "rule"),
     [
         ("Hi. From now on answer in German.", "From now on answer in German."),

@@ -16,6 +16,7 @@ from agent_tui.models.events import CompactionEnded
 from agent_tui.models.messages import Message, TextPart, user_message
 from tests.support.compaction_bench import Make, ReadingModel
 from tests.support.compaction_world import World, words
+from tests.support.every import every
 
 RULE = "Never push to main."
 
@@ -119,7 +120,7 @@ async def test_a_compaction_can_be_cancelled_while_it_is_planned(bench: Make, re
     assert (await session.service.compact("manual", session.events.append)).done
 
 
-@pytest.mark.parametrize("filler", ["lorem ipsum ", "7.", "a/", "解析器", "-", "\u00e9 "])
+@every("filler", ["lorem ipsum ", "7.", "a/", "解析器", "-", "\u00e9 "])
 def test_a_rule_is_found_however_long_the_line_is_that_it_stands_in(filler: str) -> None:
     much = filler * (2 * STRETCH // len(filler))
     for text in (f"{much}. {RULE}", f"{RULE} {much}", f"{much} never {much}", f"{much}不要{much}"):
@@ -127,7 +128,7 @@ def test_a_rule_is_found_however_long_the_line_is_that_it_stands_in(filler: str)
         assert any(part in rule for rule in rules for part in ("Never push", " never ", "不要"))
 
 
-@pytest.mark.parametrize("filler", ["casino ", "nothing ", "7.", "x" * 11])
+@every("filler", ["casino ", "nothing ", "7.", "x" * 11])
 def test_what_is_searched_in_stretches_is_not_cut_into_rules(filler: str) -> None:
     for shift in range(len(filler)):
         assert not is_rule("y" * shift + filler * (3 * STRETCH // len(filler)))

@@ -16,6 +16,7 @@ from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
 from tests.support.agents import parts_for, running
+from tests.support.every import every
 
 
 def offered(model: str, wanted: Effort, reasoning: bool | None = True) -> dict[str, str]:
@@ -55,9 +56,7 @@ def test_a_model_without_levels_has_one() -> None:
     assert words == "openai/mine is not known to think, so no level is set"
 
 
-@pytest.mark.parametrize(
-    "model", ["anthropic/claude-sonnet-4-5", "openai/o3", "openai/gpt-5", "deepseek/deepseek-v4-flash"]
-)
+@every("model", ["anthropic/claude-sonnet-4-5", "openai/o3", "openai/gpt-5", "deepseek/deepseek-v4-flash"])
 def test_every_name_is_one_of_a_level_and_says_what_it_is_for_the_model(model: str) -> None:
     spec = ModelSpec(model, model)
     info = ModelInfo(spec, resolve_target(spec), Limits(), Prices(), True)

@@ -13,6 +13,7 @@ from agent_tui.models.requests import ModelInfo, ModelSpec, Target
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.local_servers import served_before
 from agent_tui.store.store import Store
+from tests.support.every import every
 from tests.support.model_calls import environment
 
 UP = ModelInfo(
@@ -57,7 +58,7 @@ def test_it_is_of_a_model_at_a_server_and_the_configuration_wins(store: Store) -
     assert with_last_facts(store, configured).limits == configured.limits
 
 
-@pytest.mark.parametrize(
+@every(
     ("key", "named", "model", "base"),
     [
         ("local/gemma", None, "openai/gemma", "http://127.0.0.1:8080/v1"),
@@ -75,6 +76,6 @@ def test_a_model_that_was_found_on_this_machine_is_known_by_its_name(
         assert served_before(key, named) == ModelSpec(key, model, api_base=base)
 
 
-@pytest.mark.parametrize("key", ["local", "demo", "openai/gpt-5", "anthropic/claude", "my-own", "locally/x"])
+@every("key", ["local", "demo", "openai/gpt-5", "anthropic/claude", "my-own", "locally/x"])
 def test_no_other_name_is_taken_for_one(key: str) -> None:
     assert served_before(key) is None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import recorded
+from tests.support.every import every
 from tests.support.true_provider import Model, Script
 from tests.support.true_provider.cache import PrefixCache
 from tests.support.true_provider.server import DIALECTS
@@ -88,7 +89,7 @@ def anthropic_body() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
+@every(
     ("path", "value", "words"),
     [
         (("messages", 2, "content", 0, "tool_use_id"), "c2", "without `tool_result` blocks"),

@@ -202,9 +202,36 @@ async def test_what_was_stopped_is_opened_as_one_or_once(tmp_path: Path, stopped
     needs = [rule for rule in session if rule.startswith("network")]
     if stopped.network and not needs:
         needs = ["network(a.org)"]
-    assert lasting == [tuple(session or ["bash(make all)", *needs])]
+    assert lasting == [tuple(session or [*needs, "bash(make all)"])]
     stored = [offer.rules for offer in asked[0].offers if offer.lasts == "project"]
-    assert ("bash(make all)", *needs) in stored
+    assert (*needs, "bash(make all)") in stored
+
+
+INSTALLS = ["pip install six", ".venv/bin/pip install -r new.txt && pytest -q", "npm ci", "uv sync", "cargo add serde"]
+
+
+@pytest.mark.parametrize("command", INSTALLS)
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("mode", ["ask", "accept-edits"])
+async def test_registries_are_offered_for_the_session(
+    tmp_path: Path, command: str, apart: bool, mode: PermissionMode
+) -> None:
+    """With what runs, where the mode would go on asking about that; nothing but registries is open afterwards."""
+    permissions = permissions_of(
+        make_project(tmp_path), PermissionsConfig(mode), holds=lambda domain: True, tells_hosts_apart=lambda: apart
+    )
+
+    def for_session(desk: PermissionDesk, asked: PermissionAsked) -> None:
+        (offer,) = (offer for offer in asked.offers if offer.lasts == "session")
+        assert offer.rules[0] == REG and (len(offer.rules) > 1) == (mode == "ask")
+        desk.answer(asked.request_id, True, offer)
+
+    desk, asked = desk_of(permissions, for_session)
+    for _ in range(2):
+        found = await judged(desk, command)
+        assert found.allowed and found.domain == "work" and found.network == ("registries" if apart else "allow")
+    assert len(asked) == 1
+    assert not permissions.grants("example.com", registry=False)
 
 
 @pytest.mark.parametrize("tool", one_of(["fetch", "edit"], every=1))

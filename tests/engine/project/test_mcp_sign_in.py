@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,8 +19,13 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
 from agent_tui.tools.mcp.manager import McpManager
 from tests.support.agents import Recorder, parts_for, running
-from tests.support.oauth_server import OAuthServer, browse, browse_elsewhere, oauth_server
+from tests.support.lazily import LazyModule
 from tests.support.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from tests.support.oauth_server import OAuthServer
+
+sign_ins = LazyModule("tests.support.oauth_server")
 
 pytestmark = pytest.mark.usefixtures("forked_host")
 
@@ -31,7 +37,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OAuthSer
     for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSH_CONNECTION", "1 2 3 4")
-    with oauth_server() as made:
+    with sign_ins.oauth_server() as made:
         yield made
 
 
@@ -74,10 +80,10 @@ async def test_a_sign_in_in_the_chat(tmp_path: Path, server: OAuthServer, elsewh
         assert address.startswith(f"{server.url}/authorize?")
         assert await registry.run(agent, "/mcp address docs") == registry.Copy(address, "the address")
         if elsewhere:
-            ended = await browse_elsewhere(address)
+            ended = await sign_ins.browse_elsewhere(address)
             assert isinstance(await registry.run(agent, f"/mcp login docs {ended}"), registry.Text)
         else:
-            assert "You can close this page" in await browse(address)
+            assert "You can close this page" in await sign_ins.browse(address)
         await recorder.until(lambda: len(notices(recorder)) > 1)
         level, text = notices(recorder)[1]
         assert level == "info" and text.startswith("MCP server docs is connected: 2 tools; the token is kept in ")
@@ -161,7 +167,7 @@ async def test_a_sign_in_that_fails_is_one_line(tmp_path: Path, server: OAuthSer
         with pytest.raises(AgentError, match="local has no sign-in: it has no url"):
             await registry.run(agent, "/mcp login local")
         server.denies = True
-        await browse((await info(agent, "/mcp login docs")).rows[0].text)
+        await sign_ins.browse((await info(agent, "/mcp login docs")).rows[0].text)
         await recorder.until(lambda: len(notices(recorder)) > 1)
         assert notices(recorder)[1] == ("warning", "MCP server docs: the sign-in was refused: You said no")
         assert agent.project.sign_in_addresses == {}

@@ -24,6 +24,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.urls import hosts_in
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.every import every
 from tests.support.failing_store import failing
 
 SCRIPT = """
@@ -58,7 +59,7 @@ def notices(recorder: Recorder) -> list[str]:
     return [notice.text for notice in recorder.of(Notice) if notice.code == "handoff"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "brief"),
     [
         (

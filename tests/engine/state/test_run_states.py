@@ -17,6 +17,7 @@ from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.store import Store
 from tests.support.agents import WordCounter, parts_for, running
+from tests.support.every import every
 
 OPENING, LOOKING, IDLE, TURN = RunState.OPENING, RunState.LOOKING, RunState.IDLE, RunState.TURN
 INTERRUPTED, COMPACTING, WORKING, CLOSING = (
@@ -45,7 +46,7 @@ def at(state: RunState) -> RunStates:
     return states
 
 
-@pytest.mark.parametrize(("before", "after"), itertools.product(RunState, RunState))
+@every(("before", "after"), itertools.product(RunState, RunState))
 def test_only_a_legal_change_is_made(before: RunState, after: RunState) -> None:
     states = at(before)
     if after in CHANGES[before]:

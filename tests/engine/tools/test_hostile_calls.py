@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from agent_tui.acp_updates import _call as acp_call
 from agent_tui.commands.export.readable import Call as ExportedCall
 from agent_tui.engine.transcript import called_as
 from agent_tui.errors import ToolError
@@ -22,7 +21,10 @@ from tests.support.api_rules import read_strictly
 from tests.support.developer import answering, parts
 from tests.support.git import git
 from tests.support.hostile_histories import ARGUMENTS, NAMES
+from tests.support.lazily import LazyModule
 from tests.support.scripts import calls_step, step
+
+acp_updates = LazyModule("agent_tui.acp_updates")
 
 
 async def test_hostile_arguments_end_the_call_and_never_the_turn(tmp_path: Path, project: Path) -> None:
@@ -103,7 +105,7 @@ def test_everybody_who_reads_arguments_reads_any(raw: str, tmp_path: Path) -> No
     call = ToolCallPart("call_1", "todo", raw)
     for told in (json_arguments(raw), called_as("todo", raw, tmp_path)):
         read_strictly(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
-    acp_call(call, tmp_path)
+    acp_updates._call(call, tmp_path)
     assert all(isinstance(one, str) for one in (call_summary("todo", raw), call_label(call), left_subject(call)))
     assert isinstance(ExportedCall(call, None).arguments(), str)
     try:

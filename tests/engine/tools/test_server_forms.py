@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.forms import MOST_CHOICES, MOST_FIELDS, BadForm, defaults, fields_of, form_schema, problem_of
+from tests.support.every import every
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -37,7 +38,7 @@ def test_every_kind_of_field_is_read_from_words() -> None:
     assert defaults(fields_of(SCHEMA)) == {"age": 21, "news": True}
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "text"),
     [
         ("name", "A"),
@@ -62,7 +63,7 @@ def test_what_a_field_does_not_take_is_said(name: str, text: str) -> None:
         field.read(text)
 
 
-@pytest.mark.parametrize(
+@every(
     ("values", "problem"),
     [
         ({"name": "Anna", "days": ["mo"]}, ""),
@@ -86,7 +87,7 @@ def test_the_schema_that_programs_get_describes_the_same_form() -> None:
     assert fields_of(form_schema(fields)) == fields
 
 
-@pytest.mark.parametrize(
+@every(
     "schema",
     [
         None,

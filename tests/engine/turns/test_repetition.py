@@ -6,6 +6,7 @@ import pytest
 
 from agent_tui.engine.turns.repetition import SAME_CALLS, CallWatch, RepetitionWatch
 from agent_tui.models.messages import Message, ToolCallPart, ToolResultPart
+from tests.support.every import every
 
 LINE = "I will now check the file again.\n"
 TABLE = "".join(f"| {number} | row |\n" for number in range(1_000))
@@ -20,16 +21,14 @@ def stopped_at(text: str, piece: int = 7) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("line", [LINE, "No.\n\n", "你好，\n", "x" * 200 + "\n", "x" * 450 + ".\n", "ha\n", "\n"])
-@pytest.mark.parametrize(
-    "before", ["", "Words of an answer, as they come. " * 3 + "End.\n", TABLE], ids=["alone", "words", "table"]
-)
+@every("line", [LINE, "No.\n\n", "你好，\n", "x" * 200 + "\n", "x" * 450 + ".\n", "ha\n", "\n"])
+@every("before", ["", "Words of an answer, as they come. " * 3 + "End.\n", TABLE])
 def test_one_piece_again_and_again_ends_it(line: str, before: str) -> None:
     at = stopped_at(before + line * 5_000)
     assert at is not None and 2_000 <= at - len(before) <= 2_600
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "the " * 3_000,
@@ -40,7 +39,6 @@ def test_one_piece_again_and_again_ends_it(line: str, before: str) -> None:
         ("=" * 80 + "\n") * 20,
         "".join(f"{n} {LINE}" for n in range(500)),
     ],
-    ids=["no line", "two lines", "table", "code", "1650 characters", "rules", "numbered"],
 )
 def test_what_only_resembles_itself_goes_on(text: str) -> None:
     assert stopped_at(text) is None

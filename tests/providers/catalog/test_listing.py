@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from agent_tui.providers.listing import WELL_KNOWN, ListedModel, doubt, listed_models, nearest, newest, unknown
+from tests.support.every import every
 
 TODAY = date(2026, 11, 23)
 
@@ -31,7 +32,7 @@ def test_the_list_has_models_of_the_providers_people_know_and_no_name_twice() ->
         assert provider in WELL_KNOWN and newest(listed, provider, TODAY), provider
 
 
-@pytest.mark.parametrize(
+@every(
     ("typed", "meant"),
     [
         ("opus", "anthropic/claude-opus"),
@@ -52,13 +53,13 @@ def test_configured_names_are_meant_too() -> None:
     assert nearest("mnie", ["mine"]) == ["mine"]
 
 
-@pytest.mark.parametrize("typed", ["", "  ", "/", "🦊", "x" * 5000, "\x1b[31mred/\x07", "a\nb"])
+@every("typed", ["", "  ", "/", "🦊", "x" * 5000, "\x1b[31mred/\x07", "a\nb"])
 def test_nonsense_is_refused_in_one_short_line(typed: str) -> None:
     told = unknown(typed)
     assert told is not None and told.isprintable() and len(told) < 400
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "api_base"),
     [
         ("openai/gpt-99", "http://127.0.0.1:9/v1"),

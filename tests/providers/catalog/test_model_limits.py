@@ -9,13 +9,14 @@ from agent_tui.providers.direct import Connections
 from agent_tui.providers.limits import ServerFacts, describe
 from agent_tui.providers.listing import split_window
 from agent_tui.providers.server_facts import is_asked, server_facts
+from tests.support.every import every
 from tests.support.loopback import Loopback, json_reply
 from tests.support.model_calls import environment
 
 KEYS = {"OPENAI_API_KEY": "key-for-tests", "ANTHROPIC_API_KEY": "key-for-tests", "GEMINI_API_KEY": "key-for-tests"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "window", "max_input", "source"),
     [
         ("openai/gpt-5", 400_000, 272_000, "table"),
@@ -46,7 +47,7 @@ def test_the_configuration_wins() -> None:
     assert only_output == Limits(400_000, 272_000, 1000, "table")
 
 
-@pytest.mark.parametrize(
+@every(
     ("most_in", "most_out", "expected"),
     [
         (272_000, 128_000, (400_000, 272_000)),
@@ -157,7 +158,7 @@ async def test_a_gateway_is_not_asked_for_more_than_its_models(server: Loopback)
     assert [r.path for r in server.requests] == ["/v1/models"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "address", "asked"),
     [
         ("anthropic/claude-sonnet-4-20250514", "http://127.0.0.1:9", False),

@@ -13,6 +13,7 @@ from agent_tui.models.requests import ModelInfo, ModelSpec, Target, UsageReport
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
 from agent_tui.providers.accumulate import Accumulator, normalise, service_of
 from agent_tui.providers.limits import billed, describe, prices_of, table
+from tests.support.every import every
 from tests.support.loopback import sse
 
 
@@ -144,9 +145,9 @@ def test_a_tier_of_service_has_its_own_prices() -> None:
 CHEAP, USUAL, DEAR, UNKNOWN = "flex", "default", "priority", "scale"
 
 
-@pytest.mark.parametrize("asked", [None, "auto", CHEAP, DEAR])
-@pytest.mark.parametrize("answered", [None, "auto", CHEAP, USUAL, DEAR, "batch", UNKNOWN, "ON_DEMAND_PRIORITY"])
-@pytest.mark.parametrize("tokens", [1_000, 300_000])
+@every("asked", [None, "auto", CHEAP, DEAR])
+@every("answered", [None, "auto", CHEAP, USUAL, DEAR, "batch", UNKNOWN, "ON_DEMAND_PRIORITY"])
+@every("tokens", [1_000, 300_000])
 def test_the_tier_that_answered_prices_the_call(asked: str | None, answered: str | None, tokens: int) -> None:
     prices = priced("openai/gpt-5.4", **({} if asked is None else {"service_tier": asked}))
     service = service_of({"service_tier": answered})
@@ -168,7 +169,7 @@ def test_the_tier_that_answered_prices_the_call(asked: str | None, answered: str
     assert cost == pytest.approx(wanted)
 
 
-@pytest.mark.parametrize(
+@every(
     ("event", "service"),
     [
         ({"service_tier": "default"}, "standard"),
@@ -253,7 +254,7 @@ def test_prices_cross_the_pipe() -> None:
     assert isinstance(info.prices.tiers[0].rates, Rates)
 
 
-@pytest.mark.parametrize(
+@every(
     ("usage", "dollars"),
     [
         ({"cost": 0.25}, 0.25),

@@ -20,6 +20,7 @@ from agent_tui.providers.direct import Connections, url_of
 from agent_tui.providers.limits import ServerFacts, describe
 from agent_tui.providers.server_facts import is_asked, is_looked_up, server_facts
 from tests.support.agents import parts_for, running
+from tests.support.every import every
 from tests.support.loopback import Loopback, Reply, json_reply
 from tests.support.model_calls import environment
 
@@ -265,7 +266,7 @@ async def test_a_provider_is_asked_for_a_model_that_no_table_knows(
                             request.header("x-goog-api-key") or "")  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "settings"),
     [
         ("anthropic/claude-sonnet-4-6", {}),
@@ -279,7 +280,7 @@ def test_no_other_model_is_looked_up(model: str, settings: dict[str, Any]) -> No
     assert not is_looked_up(describe(ModelSpec("m", model, api_key="secret", **settings)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "base", "told", "expected"),
     [
         ("openai/gpt-5", None, None, True),

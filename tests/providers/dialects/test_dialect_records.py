@@ -23,6 +23,7 @@ from agent_tui.providers.direct import Connections
 from agent_tui.providers.limits import describe
 from agent_tui.urls import is_loopback
 from tests.support import recorded, wire
+from tests.support.every import every
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.model_calls import Answer, environment, make_request
 from tests.support.named_providers import NAMES, comparisons
@@ -58,7 +59,7 @@ def test_no_code_goes_by_the_name_of_a_provider_or_family() -> None:
     assert listed == set(ALLOWED), "a file in the list that is not needed there any more"
 
 
-@pytest.mark.parametrize(
+@every(
     "source",
     [
         "if target.provider == 'openai': ...",
@@ -75,7 +76,7 @@ def test_a_comparison_with_a_name_is_found(source: str) -> None:
     assert list(comparisons(source))
 
 
-@pytest.mark.parametrize(
+@every(
     "source",
     [
         "if dialect.wire == 'ollama': ...",

@@ -8,8 +8,6 @@ import struct
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
@@ -19,6 +17,7 @@ from agent_tui.providers.dialects.record import OWN_IMAGES, USUAL_IMAGES, ImageL
 from agent_tui.providers.direct import encode
 from agent_tui.providers.images import sendable
 from agent_tui.providers.request import build_call
+from tests.support.every import every
 from tests.support.model_calls import make_request
 
 GROQ = DIALECTS["groq"].images
@@ -51,7 +50,7 @@ def test_what_fits_is_sent_as_it_is() -> None:
     assert sendable(items, CLAUDE) == items
 
 
-@pytest.mark.parametrize(
+@every(
     ("data", "kind", "limits", "why"),
     [
         (png(size=16_000_000), "image/png", CLAUDE, "12 MB is too large for this model"),
@@ -64,7 +63,6 @@ def test_what_fits_is_sent_as_it_is() -> None:
             "image/webp files are not supported by this model",
         ),
     ],
-    ids=["bytes", "side", "pixels", "type"],
 )
 def test_one_that_is_too_large_is_told(data: str, kind: str, limits: ImageLimits, why: str) -> None:
     items = [said(image("photo.png", data, kind), image("b.png"))]
@@ -122,7 +120,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("model", "api"), CASES, ids=[model for model, _ in CASES])
+@every(("model", "api"), CASES)
 def test_every_body_says_what_was_left_out(model: str, api: Any) -> None:
     spec = ModelSpec("m", model, api=api)
     target = resolve_target(spec)

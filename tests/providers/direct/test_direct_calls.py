@@ -219,10 +219,11 @@ async def test_a_key_that_no_header_carries_is_told_without_its_text(
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 async def test_a_certificate_of_ones_own_is_trusted(tmp_path: Path, server: Loopback, connections: Connections) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout {key}"
+    command = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout"
     made = await asyncio.create_subprocess_exec(
         "openssl",
         *command.split(),
+        str(key),
         "-addext",
         "subjectAltName=IP:127.0.0.1",
         "-out",

@@ -14,13 +14,14 @@ from agent_tui.providers.key_check import check_key
 from agent_tui.providers.keys import pasted_key
 from agent_tui.providers.secrets import redact
 from agent_tui.store.keys import KEYRING, KeyStore
+from tests.support.every import every
 from tests.support.keyrings import no_keyring, use_keyring
 from tests.support.loopback import Loopback, Reply, json_reply
 
 KEY = "sk-proj-abcdefgh1234"
 
 
-@pytest.mark.parametrize(
+@every(
     "pasted",
     [
         *(KEY, f"  {KEY}\r\n", f'"{KEY}"', f"'{KEY}',", f"`{KEY}`", f"\ufeff{KEY}\u200b", f"Bearer {KEY}"),
@@ -34,12 +35,12 @@ def test_a_key_is_what_stands_in_a_pasted_line(pasted: str) -> None:
     assert pasted_key(pasted, "openai") == KEY
 
 
-@pytest.mark.parametrize("key", ["abc==", "abc=def", "id:secret", "a-key-of-my-gateway", "key_1=2"])
+@every("key", ["abc==", "abc=def", "id:secret", "a-key-of-my-gateway", "key_1=2"])
 def test_signs_that_belong_to_a_key_stay(key: str) -> None:
     assert pasted_key(f" {key}\n", "openai") == key
 
 
-@pytest.mark.parametrize(
+@every(
     ("pasted", "words"),
     [
         *((empty, "is empty") for empty in ("", " \n", "''", "OPENAI_API_KEY=''")),
@@ -71,7 +72,7 @@ def test_a_server_elsewhere_takes_any_key_and_beginnings_tell_providers_apart() 
 LISTED, REFUSED = json_reply({"data": [{"id": "m"}]}), json_reply({"error": {"message": f"No such key: {KEY}"}}, 401)
 
 
-@pytest.mark.parametrize(
+@every(
     ("replies", "result", "words"),
     [
         ([LISTED, REFUSED], "accepted", "openai accepted the key."),

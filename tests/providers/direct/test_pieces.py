@@ -29,6 +29,7 @@ from agent_tui.providers.reasoning import decide
 from agent_tui.providers.request import build_call
 from tests.providers.direct.test_oracle import MODELS, RESPONSES
 from tests.support import recorded, wire
+from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.pixel import PIXEL_BASE64
 from tests.support.recorded import info_for
@@ -182,7 +183,7 @@ def test_digests_are_the_same_exactly_as_far_as_the_bytes_are(spec: ModelSpec) -
     assert {"text", "arguments", "attached"} <= seen and "hidden" not in seen and "renamed" not in seen
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+@every("spec", SPECS)
 def test_how_a_message_is_treated_is_in_its_digest(spec: ModelSpec) -> None:
     first = request(spec, conversation(spec))
     known = pieces(first).digests
@@ -196,7 +197,7 @@ def test_how_a_message_is_treated_is_in_its_digest(spec: ModelSpec) -> None:
         assert said(made) != said(first)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+@every("spec", SPECS)
 def test_settings_are_the_same_exactly_where_the_rest_of_the_body_is(spec: ModelSpec) -> None:
     plain = [wire.user("u", "hi")]
     schema = {
@@ -229,7 +230,7 @@ def beside(sent: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=IDS)
+@every("spec", SPECS)
 def test_a_longer_conversation_is_encoded_from_where_it_is_longer(spec: ModelSpec) -> None:
     maker, messages = PieceMaker(), conversation(spec)
     whole = request(spec, messages)
@@ -240,9 +241,9 @@ def test_a_longer_conversation_is_encoded_from_where_it_is_longer(spec: ModelSpe
     assert longer.digests == pieces(whole).digests and longer.digests[:8] == found.digests
 
 
-@pytest.mark.parametrize("version", ["4-5", "4-6"])
-@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-", "openrouter/anthropic/claude-sonnet-"])
-@pytest.mark.parametrize("summary", [False, True])
+@every("version", ["4-5", "4-6"])
+@every("name", ["anthropic/claude-sonnet-", "openrouter/anthropic/claude-sonnet-"])
+@every("summary", [False, True])
 def test_markers_are_known_where_the_request_has_them(name: str, version: str, summary: bool) -> None:
     spec = wire.spec(name + (version.replace("-", ".") if "openrouter" in name else version))
     messages = conversation(spec)

@@ -14,6 +14,7 @@ from agent_tui.providers.overflow import is_overflow
 from agent_tui.providers.secrets import Redactor, redact
 from agent_tui.providers.waits import retry_after
 from agent_tui.text.secrets import MASK
+from tests.support.every import every
 from tests.support.model_calls import environment
 
 pytestmark = pytest.mark.quick
@@ -45,7 +46,7 @@ OVERFLOWS = [
 ]
 
 
-@pytest.mark.parametrize("text", OVERFLOWS)
+@every("text", OVERFLOWS)
 def test_every_spelling_of_overflow(text: str) -> None:
     assert is_overflow(text)
     failure = classify(_Http(400, text), Called("p"), "m", False)
@@ -61,7 +62,7 @@ def test_a_missing_package_is_not_worth_another_attempt() -> None:
     assert "(boto3)" in failure.message
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "Rate limit reached: tokens per min (TPM): Limit 30000, Used 29000, Requested 5000",
@@ -94,7 +95,7 @@ class MidStreamFallbackError(Exception):
         self.original_exception = original
 
 
-@pytest.mark.parametrize(
+@every(
     ("status", "text", "kind"),
     [
         (429, "You exceeded your current quota", "rate_limit"),
@@ -122,7 +123,7 @@ _UNKNOWN = "Invalid model name passed in model=own/kimi. Call `/v1/models` to vi
 _INNER = {"error": {"message": "The words must contain 'json'.", "type": "invalid_request_error", "code": None}}
 
 
-@pytest.mark.parametrize(
+@every(
     ("status", "body", "kind", "words"),
     [
         (400, _passed_on(json.dumps(_INNER, indent=2), 400), "invalid_request", "The words must contain 'json'."),
@@ -176,7 +177,7 @@ def test_unwrapping_ends_where_nothing_is_inside() -> None:
     assert classify(outer, Called("p"), "m", True).kind == "interrupted_stream"
 
 
-@pytest.mark.parametrize(
+@every(
     ("event", "kind"),
     [
         ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded"),
@@ -190,7 +191,7 @@ def test_error_events(event: dict[str, object], kind: str) -> None:
     assert classify(StreamError(event), Called("p"), "m", True).kind == kind
 
 
-@pytest.mark.parametrize(
+@every(
     ("headers", "seconds"),
     [
         ({"Retry-After": "7"}, 7.0),
@@ -216,7 +217,7 @@ def test_messages_are_one_clean_line() -> None:
     assert len(failure.detail) <= 4000
 
 
-@pytest.mark.parametrize(
+@every(
     ("address", "shown"),
     [
         (None, "No connection to openai."),
@@ -241,7 +242,7 @@ def test_an_exception_in_a_circle_ends() -> None:
     assert classify(error, Called("p"), "m", False).kind == "invalid_request"
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "key sk-ant-REDACTED refused",
@@ -286,7 +287,7 @@ def caused(outer: Exception, inner: Exception) -> Exception:
     return outer
 
 
-@pytest.mark.parametrize(
+@every(
     ("error", "kind", "words"),
     [
         (caused(_Http(500, "x"), BadStatusLine("SSH-2.0")), "bad_answer", "not a model's answer"),
@@ -316,7 +317,7 @@ def test_garbage_that_comes_first_is_no_lost_connection() -> None:
 OWN = "http://127.0.0.1:8000/v1"
 
 
-@pytest.mark.parametrize(
+@every(
     ("provider", "address", "key_env", "first", "advice"),
     [
         ("openai", None, None, "openai refused the key", "set OPENAI_API_KEY or run `agent-tui auth set openai`"),
@@ -345,7 +346,7 @@ def test_a_refused_key_names_what_is_configured(
     assert key_env is None or "auth set" not in failure.message
 
 
-@pytest.mark.parametrize("status", [400, 404, 429, 500, 403, 402, 408])
+@every("status", [400, 404, 429, 500, 403, 402, 408])
 def test_a_server_of_ones_own_is_never_called_openai(status: int) -> None:
     failure = classify(_Http(status, "no"), Called("openai", OWN, "K"), "m", False)
     assert "openai" not in failure.message.lower()
@@ -372,7 +373,7 @@ def test_a_missing_key_names_the_variable_and_the_server(spec: ModelSpec, words:
         assert problem(spec, resolve_target(spec)) == words
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "tools param requires --jinja flag",
@@ -385,7 +386,7 @@ def test_a_missing_key_names_the_variable_and_the_server(spec: ModelSpec, words:
         "registry.ollama.ai/library/x does not support tools",
     ],
 )
-@pytest.mark.parametrize("event", [False, True], ids=["status", "event"])
+@every("event", [False, True])
 def test_what_a_server_cannot_do_is_not_tried_again(text: str, event: bool) -> None:
     error: Exception = StreamError({"error": {"message": text, "code": 500}}) if event else _Http(500, text)
     failure = classify(error, Called("openai", OWN), "m", False)
@@ -393,12 +394,12 @@ def test_what_a_server_cannot_do_is_not_tried_again(text: str, event: bool) -> N
     assert text[:40].split(" at row")[0][:30] in failure.message
 
 
-@pytest.mark.parametrize("text", ["loading model", "internal server error", "CUDA error: out of memory", "slot busy"])
+@every("text", ["loading model", "internal server error", "CUDA error: out of memory", "slot busy"])
 def test_what_may_pass_is_tried_again(text: str) -> None:
     assert classify(_Http(500, text), Called("openai"), "m", False).retryable
 
 
-@pytest.mark.parametrize(
+@every(
     ("body", "words"),
     [
         (
@@ -411,16 +412,15 @@ def test_what_may_pass_is_tried_again(text: str) -> None:
         ("<html><style>p {}</style><body><p>Come <b>back</b> later</p></body></html>", "Come back later"),
         ("<html><h1>502</h1></html>", "502"),
     ],
-    ids=["json-rpc", "problem", "python", "page", "page without heading", "heading"],
 )
-@pytest.mark.parametrize("wrapped", ["{}", "litellm.BadRequestError: OpenAIException - {}", "Error code: 400 - {}"])
+@every("wrapped", ["{}", "litellm.BadRequestError: OpenAIException - {}", "Error code: 400 - {}"])
 def test_bodies_of_every_kind_are_told_in_one_line(body: str, words: str, wrapped: str) -> None:
     failure = classify(_Http(400, wrapped.format(body)), Called("p"), "m", False)
     assert f"{words}. Your text is kept" in failure.message
     assert not {"<", "{", "\n"} & set(failure.message)
 
 
-@pytest.mark.parametrize(
+@every(
     ("error", "kind"),
     [
         ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded"),
@@ -441,9 +441,7 @@ def test_an_error_in_the_middle_of_an_answer(error: dict[str, Any], kind: str) -
     assert (failure.kind, failure.retryable) == (kind, kind not in ("invalid_request", "auth"))
 
 
-@pytest.mark.parametrize(
-    "words", ["network error", "upstream connect error", "fetch failed", "Provider returned error"]
-)
+@every("words", ["network error", "upstream connect error", "fetch failed", "Provider returned error"])
 def test_what_a_gateway_sends_instead_of_an_answer_is_tried_again(words: str) -> None:
     assert classify(StreamError({"message": words}), Called("some"), "m", False).retryable
 

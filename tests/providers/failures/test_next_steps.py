@@ -11,8 +11,12 @@ from agent_tui.cli.arguments import subparsers_of
 from agent_tui.cli.subcommands import build_parser
 from agent_tui.commands.registry import load
 from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, TEXT_KEPT, FailureKind, Overflow, in_a_shell
+from agent_tui.providers.calling import SilenceError
 from agent_tui.providers.catalog import Called
-from agent_tui.providers.failure_lines import failure
+from agent_tui.providers.failure_lines import bound_failure, failure
+from agent_tui.providers.net import BoundError, RedirectError
+
+HERE = "http://127.0.0.1:9/v1"
 
 pytestmark = pytest.mark.quick
 
@@ -48,3 +52,42 @@ def test_a_cut_answer_goes_on() -> None:
     message = failure("interrupted_stream", Called("openai"), "m").message
     assert message == f"The answer of openai was cut off. {ARRIVED_KEPT} {GO_ON}"
     assert in_a_shell(message).endswith(f"{ARRIVED_KEPT} agent-tui -c -p continue goes on from there.")
+
+
+@pytest.mark.parametrize(
+    "error", [BoundError("Too long."), RedirectError(HERE, "http://a.example"), SilenceError("3 s.")]
+)
+def test_a_bound_that_was_reached_has_a_next_step(error: BoundError) -> None:
+    for started in (False, True):
+        found = bound_failure(error, Called("openai", HERE), started)
+        kept = ARRIVED_KEPT if started else TEXT_KEPT
+        assert found.message.partition(f" {kept} ")[2] == (GO_ON if started else error.way)
+
+
+@pytest.mark.parametrize(
+    ("address", "proxy", "line"),
+    [
+        (
+            None,
+            "http://me:secret@proxy.example:81/x",
+            "No connection to openai through the proxy http://proxy.example:81.",
+        ),
+        (None, "", "No connection to openai."),
+        (HERE, "http://proxy.example:81", f"No connection to the server at {HERE}."),
+        (
+            "http://a.example/v1",
+            "http://p",
+            "No connection to the server at http://a.example/v1 through the proxy http://p.",
+        ),
+        ("https://free.example/v1", "http://p", "No connection to the server at https://free.example/v1."),
+    ],
+)
+def test_the_proxy_that_may_be_down_is_named(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, proxy: str, line: str
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, proxy)
+    monkeypatch.setenv("no_proxy", "free.example")
+    found = failure("connection", Called("openai", address), "m").message
+    assert found.startswith(f"{line} ") and "secret" not in found
+    assert ("HTTPS_PROXY" in found) == ("through" in line)

@@ -13,6 +13,7 @@ from agent_tui.providers.errors import classify
 from agent_tui.providers.overflow import is_overflow, sizes
 from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.serve import item_lines
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -327,7 +328,7 @@ def said(found: Overflow | None) -> dict[str, int]:
     return {name: value for name in names if (value := getattr(found, name)) is not None}
 
 
-@pytest.mark.parametrize(("text", "wanted"), [w[1:] for w in WORDINGS], ids=[w[0] for w in WORDINGS])
+@every(("text", "wanted"), [w[1:] for w in WORDINGS])
 def test_every_wording_is_read(text: str, wanted: dict[str, int]) -> None:
     found = sizes(text)
     assert said(found) == wanted
@@ -336,7 +337,7 @@ def test_every_wording_is_read(text: str, wanted: dict[str, int]) -> None:
     assert found.text in " ".join(text.split())
 
 
-@pytest.mark.parametrize(("text", "wanted"), [w[1:] for w in INEXACT], ids=[w[0] for w in INEXACT])
+@every(("text", "wanted"), [w[1:] for w in INEXACT])
 def test_a_size_that_is_not_exact_says_so(text: str, wanted: dict[str, int]) -> None:
     found = sizes(text)
     assert said(found) == wanted
@@ -344,7 +345,7 @@ def test_a_size_that_is_not_exact_says_so(text: str, wanted: dict[str, int]) -> 
     assert not found.exact
 
 
-@pytest.mark.parametrize("text", NOTHING_TO_READ)
+@every("text", NOTHING_TO_READ)
 def test_a_rate_or_a_number_that_makes_no_sense_is_not_a_size(text: str) -> None:
     assert sizes(text) is None
 
@@ -360,9 +361,7 @@ def refusal(text: str, status: int | None = 400) -> Failure:
     return classify(Refused(text, status), Called("p"), "m", False)
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"), [w[1:] for w in WORDINGS + INEXACT], ids=[w[0] for w in WORDINGS + INEXACT]
-)
+@every(("text", "wanted"), [w[1:] for w in WORDINGS + INEXACT])
 def test_the_failure_carries_them_and_says_what_is_too_long(text: str, wanted: dict[str, int]) -> None:
     failure = refusal(text)
     assert said(failure.overflow) == wanted
@@ -371,8 +370,8 @@ def test_the_failure_carries_them_and_says_what_is_too_long(text: str, wanted: d
     assert not failure.retryable
 
 
-@pytest.mark.parametrize("text", NOTHING_TO_READ)
-@pytest.mark.parametrize("status", [400, 413, 429, None])
+@every("text", NOTHING_TO_READ)
+@every("status", [400, 413, 429, None])
 def test_no_failure_of_another_kind_carries_sizes(text: str, status: int | None) -> None:
     assert refusal(text, status).overflow is None
 

@@ -18,6 +18,7 @@ from tests.support import anthropic_stream as anthropic
 from tests.support import responses_stream as responses
 from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
+from tests.support.every import every
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -218,7 +219,7 @@ async def test_a_picture_that_the_model_has_read_is_told_in_words_and_counted_so
     assert "shot.png (image/png) cannot be read by this model" in sent[-1]
 
 
-@pytest.mark.parametrize(
+@every(
     ("words", "kind"),
     [
         ("The image format webp is not supported", "these"),

@@ -18,6 +18,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.failures.test_refused_for_ever import CHAT, fine, path_of
 from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
+from tests.support.every import every
 from tests.support.loopback import Loopback, Reply, json_reply
 from tests.support.tool_context import Tickets
 
@@ -69,7 +70,7 @@ REFUSED_TOOLS: list[tuple[str, str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("who", "words", "meant"), REFUSED_TOOLS, ids=[row[0] for row in REFUSED_TOOLS])
+@every(("who", "words", "meant"), REFUSED_TOOLS)
 async def test_a_refusal_names_tools_by_place_by_name_or_by_what_it_quotes(
     who: str, words: str, meant: list[str]
 ) -> None:

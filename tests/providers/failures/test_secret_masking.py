@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agent_tui.providers.secrets import MaskedStream, Redactor, configured_secrets, mask
 from agent_tui.text.secrets import MASK
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -20,7 +21,7 @@ KEY = 'sk-a/b+c=D9 ü"\\x'
 KEYS = ["sk-proj-Abc123xyz+/789=", KEY, "a1b2c3d4", "AKIA/9x+0123456789abcdefghij"]
 
 
-@pytest.mark.parametrize("key", KEYS)
+@every("key", KEYS)
 def test_a_key_is_masked_in_every_usual_spelling(key: str) -> None:
     raw = key.encode()
     spellings = [key, quote(key, safe=""), json.dumps(key)[1:-1], raw.hex(), raw.hex().upper()]
@@ -28,10 +29,10 @@ def test_a_key_is_masked_in_every_usual_spelling(key: str) -> None:
         assert mask(f"A={spelled};", [key]) == f"A={MASK};"
 
 
-@pytest.mark.parametrize("key", KEYS[:2] + KEYS[3:])
-@pytest.mark.parametrize("before", range(6))
-@pytest.mark.parametrize("after", range(3))
-@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode, base64.encodebytes])
+@every("key", KEYS[:2] + KEYS[3:])
+@every("before", range(6))
+@every("after", range(3))
+@every("encode", [base64.b64encode, base64.urlsafe_b64encode, base64.encodebytes])
 def test_a_key_within_encoded_text_is_masked_at_every_offset(key: str, before: int, after: int, encode) -> None:  # type: ignore[no-untyped-def]
     text = encode(b"x" * before + key.encode() + b"y" * after).decode()
     hidden = mask(text, [key])
@@ -39,7 +40,7 @@ def test_a_key_within_encoded_text_is_masked_at_every_offset(key: str, before: i
     assert len(hidden.replace(MASK, "").strip("=\n")) <= len(text) - len(key)
 
 
-@pytest.mark.parametrize("before", range(40, 80))
+@every("before", range(40, 80))
 def test_lines_do_not_break_a_key_out_of_base64(before: int) -> None:
     text = base64.encodebytes(b"x" * before + KEYS[0].encode() * 2).decode()
     assert "\n" in text and MASK in mask(text, KEYS)

@@ -17,6 +17,7 @@ from agent_tui.providers.errors import classify
 from agent_tui.providers.images import within_bytes
 from tests.providers.failures.test_history_repaired import APIS, chat, ended, text_of
 from tests.support.agents import say
+from tests.support.every import every
 from tests.support.loopback import Loopback, Recorded, Reply, json_reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -37,7 +38,7 @@ TOO_LARGE: list[tuple[int, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "body"), TOO_LARGE)
+@every(("status", "body"), TOO_LARGE)
 async def test_it_is_told_apart_from_an_input_that_is_too_long(status: int, body: Any) -> None:
     found = classify(HttpError(status, {}, body), Called("openai"), "m", False)
     assert (found.kind, found.overflow, found.retryable) == ("too_large", None, False)

@@ -10,6 +10,7 @@ from agent_tui.providers.dialects.anthropic import AnthropicStream
 from agent_tui.providers.dialects.parts import PartBuilder
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
+from tests.support.every import every
 from tests.support.loopback import Loopback, sse
 from tests.support.stream_answers import ask
 
@@ -118,7 +119,7 @@ async def test_an_overloaded_error_in_the_middle(worker: WorkerClient, server: L
     assert (got.parts, got.end) == ([("text", "hi", None)], "overloaded")
 
 
-@pytest.mark.parametrize(
+@every(
     ("message", "compared"),
     [
         ({"id": "msg_1"}, (None, None)),

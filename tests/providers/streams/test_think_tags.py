@@ -14,6 +14,7 @@ from agent_tui.providers.dialects.conversation import ToolNames
 from agent_tui.providers.reasoning import plan_replay
 from agent_tui.providers.request import ChatForm, chat_messages
 from tests.support import recorded, wire
+from tests.support.every import every
 from tests.support.loopback import CHAT_USAGE, chat_events, sse
 
 pytestmark = pytest.mark.quick
@@ -63,8 +64,8 @@ def test_thoughts_are_reasoning_and_the_rest_is_the_answer(size: int) -> None:
     assert answer.text == "\n\nIt is 4 < 5, not </think>."
 
 
-@pytest.mark.parametrize("size", [1, 3, 1_000])
-@pytest.mark.parametrize(
+@every("size", [1, 3, 1_000])
+@every(
     ("whole", "thought", "text"),
     [
         ("So it is 4.\n</think>\n\nIt is 4.", "So it is 4.\n", "\n\nIt is 4."),

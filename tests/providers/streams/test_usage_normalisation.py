@@ -11,9 +11,10 @@ import pytest
 
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.accumulate import as_it_came, estimated, normalise, rejection, reported
+from tests.support.every import every
 
 
-@pytest.mark.parametrize(
+@every(
     ("raw", "expected"),
     [
         pytest.param(
@@ -270,7 +271,7 @@ def test_a_rest_that_nobody_explains_is_output_and_of_a_model_that_hides_its_tho
     assert normalise(units, hidden_thoughts=True) == TokenUsage(2_035, 51 + 48 * 64, 48 * 64)
 
 
-@pytest.mark.parametrize(
+@every(
     "raw",
     [
         {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
@@ -293,7 +294,7 @@ def test_without_a_report_there_is_nothing_to_say_about_it() -> None:
     assert rejection({"prompt_tokens": 10, "completion_tokens": 1}, 200_000) is None
 
 
-@pytest.mark.parametrize(
+@every(
     "raw",
     [
         {"input_tokens": 5, "output_tokens": 3, "server_tool_use": {"web_search_requests": 2}},
@@ -320,7 +321,7 @@ def test_an_estimate_never_anchors() -> None:
     assert (made_up.input, made_up.output, made_up.anchors) == (20, 4, False)
 
 
-@pytest.mark.parametrize(
+@every(
     ("raw", "told"),
     [
         (

@@ -13,6 +13,7 @@ from agent_tui.models.messages import Message, ReasoningPart, TextPart
 from agent_tui.models.requests import ReplayRule, SentMessage
 from agent_tui.providers.plain_turns import plain_turns
 from tests.support import wire
+from tests.support.every import every
 
 SIGNED = {"type": "thinking", "signature": "SIGNED"}
 ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "SIGNED"}
@@ -39,7 +40,7 @@ def body(model: str, thought: dict[str, Any], call: dict[str, Any], *adaptations
     return wire.body(where, talk, effort="high", replay=ReplayRule(adaptations=list(adaptations), **rule))
 
 
-@pytest.mark.parametrize(("model", "thought", "call"), MODELS, ids=IDS)
+@every(("model", "thought", "call"), MODELS)
 def test_no_reasoning_means_nothing_that_its_maker_signed(
     model: str, thought: dict[str, Any], call: dict[str, Any]
 ) -> None:
@@ -50,7 +51,7 @@ def test_no_reasoning_means_nothing_that_its_maker_signed(
         assert "I will." in json.dumps(bare)
 
 
-@pytest.mark.parametrize(("model", "thought", "call"), MODELS, ids=IDS)
+@every(("model", "thought", "call"), MODELS)
 def test_calls_as_text_leave_two_sides_in_turn(model: str, thought: dict[str, Any], call: dict[str, Any]) -> None:
     for sent in (body(model, thought, call, "calls as text"), body(model, thought, call, text_until=["u2"])):
         said = sent.get("messages") or sent.get("contents") or sent["input"]
@@ -62,7 +63,7 @@ def test_calls_as_text_leave_two_sides_in_turn(model: str, thought: dict[str, An
         assert all(a != b for a, b in pairwise(roles)) and roles[0] == "user" == roles[-1]
 
 
-@pytest.mark.parametrize(("model", "thought", "call"), MODELS, ids=IDS)
+@every(("model", "thought", "call"), MODELS)
 def test_short_ids_are_ones_that_every_api_takes(model: str, thought: dict[str, Any], call: dict[str, Any]) -> None:
     assert "call_1" not in json.dumps(body(model, thought, call, "short call ids"))
 

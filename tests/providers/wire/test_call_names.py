@@ -17,6 +17,7 @@ from agent_tui.providers.dialects.conversation import NAME_FORMS, ToolNames
 from agent_tui.providers.dialects.record import ToolNames as NameForm
 from agent_tui.providers.request import build_call
 from tests.support import recorded, wire
+from tests.support.every import every
 from tests.support.hostile_histories import IDS, NAMES, called
 from tests.support.loopback import Reply, sse
 
@@ -26,7 +27,7 @@ FORMS: list[NameForm] = ["plain", "google", "cohere"]
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "form", "sent"),
     [
         ("functions.bash", "plain", "functions_bash_9c38ac5c3509"),

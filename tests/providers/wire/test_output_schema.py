@@ -27,6 +27,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import oracle, recorded, wire
 from tests.support.end_to_end import Product, calls, model
+from tests.support.every import every
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.recorded import info_for
 
@@ -106,7 +107,7 @@ def test_gemini_takes_it_beside_tools_from_3_on() -> None:
     assert old["responseJsonSchema"] == OPEN_FORM
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "base"),
     [
         ("ollama_chat/qwen3", None),
@@ -133,7 +134,7 @@ def test_an_address_in_a_variable_is_a_server_of_the_users_own(monkeypatch: pyte
     assert asked("openai/some", STRICT_SCHEMA, api="responses", due=True)["tool_choice"] == "none"
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     [
         "openai/gpt-3.5-turbo",
@@ -205,7 +206,7 @@ ORACLE = (
 )
 
 
-@pytest.mark.parametrize("name", ORACLE)
+@every("name", ORACLE)
 def test_through_litellm_it_arrives_as_well(name: str) -> None:
     spec = wire.spec(name)
     with oracle.Sender() as sender:
@@ -301,7 +302,7 @@ class TestSubset:
         Draft202012Validator(made).validate(value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "refused"),
     [
         ("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.", True),

@@ -21,6 +21,7 @@ from agent_tui.providers import reasoning as replay
 from agent_tui.providers.catalog import model_family
 from agent_tui.providers.dialects.shared import ReplayStatus
 from agent_tui.providers.reasoning import plan_replay, prefix_fingerprint
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -59,7 +60,7 @@ def turn(where: Target, reasoning: ReasoningPart) -> list[SentMessage]:
     return sent(user("u1"), answer("a1", where, reasoning, TextPart("done")), user("u2"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("where", "metadata", "in_loop", "after_user"),
     [
         (OLD_CLAUDE, SIGNED, 1, 0),
@@ -161,7 +162,7 @@ def test_compaction_inside_an_open_loop_leaves_thinking_on() -> None:
     assert plan.thinking_off is None
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "bound"),
     [
         ("claude-sonnet-4-5", False),

@@ -19,6 +19,7 @@ from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import responses_stream as responses
 from tests.support.end_to_end import Product, calls, model
+from tests.support.every import every
 from tests.support.loopback import Loopback, Reply, chat_stream, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -111,9 +112,7 @@ async def test_what_is_asked_for_fits(worker: WorkerClient, tmp_path: Path, serv
         assert 1_024 <= body["thinking"]["budget_tokens"] < body["max_tokens"]
 
 
-@pytest.mark.parametrize(
-    ("own", "asked"), [(500, 500), (50_000, 1_000), (-1, 1_000), ("4096", 1_000)], ids=["less", "more", "none", "words"]
-)
+@every(("own", "asked"), [(500, 500), (50_000, 1_000), (-1, 1_000), ("4096", 1_000)])
 async def test_a_budget_caps_what_the_models_own_settings_ask_for(own: Any, asked: int) -> None:
     spec = ModelSpec("m", "openai/gpt-4o", extra={"max_tokens": own, "extra_body": {"max_completion_tokens": own}})
     sent = [SentMessage(user_message("hi"), "msg_1")]
@@ -137,7 +136,7 @@ OTHER_NAMES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "own"), OTHER_NAMES)
+@every(("name", "own"), OTHER_NAMES)
 async def test_a_budget_caps_it_under_every_name(name: str, own: dict[str, Any]) -> None:
     """Whatever the server calls it: no number in the request is above what is left, and none is without end."""
     spec = ModelSpec("m", name, extra=copy.deepcopy(own), api_base="http://127.0.0.1:1/v1")

@@ -11,6 +11,7 @@ from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.dialects.shared import budget_below
 from agent_tui.providers.reasoning import thinking_for
+from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -21,15 +22,15 @@ def thinking(model: str, effort: Effort, *, max_output: int | None = 32_000, rea
     return thinking_for(ModelRequest("r", spec, "s", [], [], [], max_output, effort), info)
 
 
-@pytest.mark.parametrize("effort", ["low", "medium", "high"])
-@pytest.mark.parametrize("max_output", [1, 1_024, 2_048, 2_049, 4_096, 8_192, 64_000])
+@every("effort", ["low", "medium", "high"])
+@every("max_output", [1, 1_024, 2_048, 2_049, 4_096, 8_192, 64_000])
 def test_a_budget_is_below_the_output_and_leaves_room_for_an_answer(effort: Effort, max_output: int) -> None:
     budget = budget_below(effort, max_output)
     assert budget == 0 or 1_024 <= budget <= max_output - 512
 
 
-@pytest.mark.parametrize("effort", ["low", "medium", "high"])
-@pytest.mark.parametrize("window", [8_192, 16_384, 32_768, 131_072, 200_000, 1_000_000])
+@every("effort", ["low", "medium", "high"])
+@every("window", [8_192, 16_384, 32_768, 131_072, 200_000, 1_000_000])
 def test_a_budget_stays_while_the_window_fills(effort: Effort, window: int) -> None:
     reserve = min(window // 4, 32_000)
     asked = range(window - 1_000, reserve - window // 200, -97)
@@ -38,7 +39,7 @@ def test_a_budget_stays_while_the_window_fills(effort: Effort, window: int) -> N
     assert budgets.pop() >= 1_024
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "effort", "expected"),
     [
         ("anthropic/claude-sonnet-4-5", "off", {}),

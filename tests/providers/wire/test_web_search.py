@@ -17,6 +17,7 @@ from agent_tui.providers.catalog import DIALECTS, resolve_target, web_search
 from agent_tui.providers.limits import describe
 from tests.support import anthropic_stream as anthropic
 from tests.support import recorded, vendor_schemas, wire
+from tests.support.every import every
 from tests.support.loopback import sse
 from tests.support.real_talks import body_of
 
@@ -293,7 +294,7 @@ def test_of_summed_rounds_it_is_not_known_which_were_long() -> None:
     assert prices.cost(TokenUsage(300_000, 0, context=False, searches=1)) is None
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "api", "has"),
     [
         ("anthropic/claude-sonnet-4-6", "chat", True),

@@ -15,6 +15,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from tests.support.every import every
 from tests.support.wire import answer, body, spec, user
 
 pytestmark = pytest.mark.quick
@@ -33,7 +34,7 @@ def compacted(model: str) -> list[Message]:
     ]
 
 
-@pytest.mark.parametrize("model", STRICT)
+@every("model", STRICT)
 def test_strict_templates_get_one_message(model: str) -> None:
     sent = body(spec(model), compacted(model))["messages"]
     assert [m["role"] for m in sent] == ["system", "user", "assistant", "user"]
@@ -47,7 +48,7 @@ def test_others_get_them_as_they_are(model: str) -> None:
     assert [m["role"] for m in sent] == ["system", "user", "user", "user", "assistant", "user"]
 
 
-@pytest.mark.parametrize("model", STRICT)
+@every("model", STRICT)
 def test_what_was_sent_stays_the_same_bytes(model: str) -> None:
     messages = compacted(model)
     shorter = body(spec(model), messages[:3])["messages"]
@@ -62,8 +63,8 @@ def test_a_picture_joins_as_a_block() -> None:
     assert [b["type"] for b in sent["content"]] == ["text", "image_url", "text"]
 
 
-@pytest.mark.parametrize("model", [*STRICT, *LENIENT])
-@pytest.mark.parametrize("picture", [False, True])
+@every("model", [*STRICT, *LENIENT])
+@every("picture", [False, True])
 def test_after_a_result_the_model_speaks_before_the_user(model: str, picture: bool) -> None:
     """A turn that was interrupted while tools ran, what the user wanted in before the next step, a picture in a
     result: all of it is a user message after one of a tool."""

@@ -18,6 +18,7 @@ from agent_tui.tools.builtin.edit import ApplyPatchTool
 from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.files.diffs import apply_chunks, parse_patch
 from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_restore
+from tests.support.every import every
 from tests.support.tool_context import make_context, permissions_of
 
 pytestmark = pytest.mark.quick
@@ -119,7 +120,7 @@ async def test_where_one_file_does_not_fit_none_is_changed(
     assert {p: p.read_bytes() for p in context.root.iterdir()} == before
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "problem"),
     [
         ("", "Line 1 of the patch, '': a patch begins with"),
@@ -167,7 +168,7 @@ def test_the_place_is_found_by_what_stands_above_and_around() -> None:
     assert updated("a\n", "-a", "+b", "") == "b\n", "the first @@ may be missing"
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "lines", "after", "note"),
     [
         ("a  \nb\n", ["@@", " a", "-b", "+c"], "a  \nc\n", "white space at the end"),

@@ -134,6 +134,7 @@ async def test_a_timeout_ends_the_group_and_keeps_the_output(context: ToolContex
     # The outer shell may have the time to say what became of the inner one.
     first, *_, last = outcome.text.splitlines()
     assert (first, last) == ("before", "[timed out after 0.3 s and was ended]")
+    assert outcome.display is not None and outcome.display["summary"] == "timed out after 0.3 s"
     assert outcome.is_error
 
 

@@ -15,6 +15,7 @@ from agent_tui.tools.builtin import markdown
 from agent_tui.tools.builtin.fetch import FetchTool
 from agent_tui.tools.builtin.markdown import to_markdown
 from agent_tui.urls import is_local_name, parse_url
+from tests.support.every import every
 from tests.support.tool_context import make_context
 
 PAGE = """<!doctype html><html><head><title>A  page</title><style>x{}</style><script>evil()</script></head><body>
@@ -125,7 +126,7 @@ async def test_a_public_name_that_leads_inside_is_refused(
         await fetch(context, f"http://public.example.org:{port}/page")
 
 
-@pytest.mark.parametrize(
+@every(
     "url",
     ["file:///etc/passwd", "ftp://x.org", "javascript:x", "http://", "//x.org", "http://a@b.org", "http://x.org/\x1b",
      "http://x.org\\@evil.com", "http://x.org:99999/", "http://x .org", "http://[::1", "data:text/html,x"],
@@ -143,9 +144,7 @@ def test_names_inside_networks() -> None:
         assert not is_local_name(host), host
 
 
-@pytest.mark.parametrize(
-    "html", ["<" * 5_000, "<ul>" * 5_000 + "x", "<a href=x>" * 5_000, "<!--", "<![CDATA[", "\0<p>x"]
-)
+@every("html", ["<" * 5_000, "<ul>" * 5_000 + "x", "<a href=x>" * 5_000, "<!--", "<![CDATA[", "\0<p>x"])
 def test_broken_html_is_read_as_far_as_it_goes(html: str) -> None:
     to_markdown(html, "http://x.org/")
 

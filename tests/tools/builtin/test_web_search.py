@@ -19,6 +19,7 @@ from agent_tui.errors import ConfigError, ToolError
 from agent_tui.models.events import RuleOffer
 from agent_tui.tools.base import Intent, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.web_search import WebSearchTool, results
+from tests.support.every import every
 from tests.support.tool_context import make_context, maker
 
 pytestmark = pytest.mark.quick
@@ -184,12 +185,12 @@ def test_rules_name_it_and_an_address_at_home_is_the_users_own(tmp_path: Path) -
     assert make(allow=["fetch"]).decide("web_search", home).action == "ask"
 
 
-@pytest.mark.parametrize("value", ["off", "provider", "https://a.example/s?q={query}", "http://localhost:8888/{query}"])
+@every("value", ["off", "provider", "https://a.example/s?q={query}", "http://localhost:8888/{query}"])
 def test_what_may_be_configured(value: str) -> None:
     check([Layer("config.toml", {"tools": {"web_search": value}}, {})])
 
 
-@pytest.mark.parametrize(
+@every(
     "value", ["on", "https://a.example/s", "ftp://a.example/{query}", "https://{query}/", "https://{query}.a.example/x"]
 )
 def test_what_may_not(value: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from agent_tui.tools.files import named_files as room
 from agent_tui.tools.files.beneath import Place
-from agent_tui.tools.files.named_files import BEING_WRITTEN, changed_files, fingerprint, named_files
+from agent_tui.tools.files.fingerprints import BEING_WRITTEN, changed_files, fingerprint
+from agent_tui.tools.files.named_files import named_files
 from tests.support.starting import stand_alone
 
 FILES = {
@@ -53,7 +54,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if text.startswith("#!"):
             path.chmod(0o755)
     (tmp_path / "own").mkdir()
-    (tmp_path / "own/hook.sh").write_text(f"cd {tmp_path}/p && python3 hooks/json.py\n")
+    (tmp_path / "own/hook.sh").write_text(f"cd '{tmp_path}/p' && python3 hooks/json.py\n")
     monkeypatch.chdir(tmp_path / "p")
     return (tmp_path / "p").resolve()
 
@@ -75,7 +76,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("npm run test", ["package.json", "run/mod.js"]),
         ("cat README.md; git status --short > out.txt", []),
         ("echo done", []),
-        ("sh {1}/own/hook.sh", ["hooks/gone.pyc", "hooks/h.py", "hooks/helper.py", "hooks/json.py"]),
+        ("sh '{1}/own/hook.sh'", ["hooks/gone.pyc", "hooks/h.py", "hooks/helper.py", "hooks/json.py"]),
     ],
 )
 def test_what_a_command_names_is_found(root: Path, command: str | list[str], files: list[str]) -> None:
@@ -85,6 +86,29 @@ def test_what_a_command_names_is_found(root: Path, command: str | list[str], fil
     assert not found.problem and set(files) <= set(shown)
     # What has no end of a script, and no other name of one in it, is not among them.
     assert set(shown) - set(files) <= {"hooks/pack/__init__.py", "tools/__init__.py", "pkg/part.py", "tools/check.py"}
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ('bash "{0}/my hooks/a [1].sh"', "a [1].sh"),
+        ("bash 'my hooks/a [1].sh' --flag", "a [1].sh"),
+        (r"bash my\ hooks/a\ \[1\].sh", "a [1].sh"),
+        ('"$CLAUDE_PROJECT_DIR/my hooks/a [1].sh"', "a [1].sh"),
+        (["bash", "{0}/my hooks/a [1].sh"], "a [1].sh"),
+        (["{0}/my hooks/run it"], "run it"),
+        ('sh "my hooks/run it" && true', "run it"),
+        ('cd "my hooks" && sh plain.sh', "plain.sh"),
+        ("(cd 'my hooks'; ./plain.sh)", "plain.sh"),
+    ],
+)
+def test_names_may_have_blanks_and_signs(root: Path, command: str | list[str], name: str) -> None:
+    (root / "my hooks").mkdir()
+    for each in ("a [1].sh", "run it", "plain.sh"):
+        (root / "my hooks" / each).write_text("")
+    filled = [word.format(root) for word in ([command] if isinstance(command, str) else command)]
+    found = named_files(filled[0] if isinstance(command, str) else filled, root, root)
+    assert [*fingerprint(found, root)] == [f"my hooks/{name}"]
 
 
 @pytest.mark.parametrize(

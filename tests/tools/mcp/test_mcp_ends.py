@@ -21,6 +21,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.tools.mcp.asking import nobody
 from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.transport import CLOSED, Link, was_closed
+from tests.support.every import every
 from tests.support.mcp_managers import call, detail, running, state, states
 from tests.support.mcp_servers import SERVER, stdio
 from tests.support.tool_context import make_context
@@ -183,7 +184,7 @@ async def test_a_killed_parent_leaves_nothing_behind_and_never_imports_mcp(tmp_p
         await ended(host, pid)
 
 
-@pytest.mark.parametrize("words", CLOSED)
+@every("words", CLOSED)
 def test_a_death_is_told_in_one_way_whatever_the_sdk_saw_first(words: str) -> None:
     import mcp.client.streamable_http
     import mcp.shared.jsonrpc_dispatcher

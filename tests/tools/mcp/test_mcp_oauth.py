@@ -8,7 +8,7 @@ import stat
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -21,9 +21,13 @@ from agent_tui.tools.mcp.oauth import SignIn
 from agent_tui.tools.mcp.tokens import Tokens
 from tests.support.forms import one_of
 from tests.support.mcp_managers import call, detail, running, states
-from tests.support.oauth_server import OAuthServer, browse, browse_elsewhere, oauth_server
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from tests.support.oauth_server import OAuthServer
+
+sign_ins = LazyModule("tests.support.oauth_server")
 
 pytestmark = pytest.mark.usefixtures("forked_host", "home")
 
@@ -37,7 +41,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> Iterator[OAuthServer]:
-    with oauth_server(sse=getattr(request, "param", "") == "sse") as made:
+    with sign_ins.oauth_server(sse=getattr(request, "param", "") == "sse") as made:
         yield made
 
 
@@ -45,8 +49,9 @@ def docs(server: OAuthServer, path: str = "mcp", **fields: object) -> dict[str, 
     return {"docs": McpServer(url=f"{server.url}/{path}", timeout=PATIENCE, **fields)}  # type: ignore[arg-type]
 
 
-async def sign_in(manager: McpManager, browser: Callable[[str], Awaitable[object]] = browse) -> str:
+async def sign_in(manager: McpManager, browser: Callable[[str], Awaitable[object]] | None = None) -> str:
     """Signs in with a browser that opens what it is told to."""
+    browser = browser or sign_ins.browse
     tasks: list[asyncio.Future[object]] = []
     try:
         return await manager.sign_in("docs", lambda address: tasks.append(asyncio.ensure_future(browser(address))))
@@ -158,7 +163,7 @@ async def test_an_address_is_pasted_where_the_browser_is_elsewhere(server: OAuth
             await manager.paste("docs", "http://127.0.0.1:1/callback?code=1")
 
         async def elsewhere(address: str) -> None:
-            ended = await browse_elsewhere(address)
+            ended = await sign_ins.browse_elsewhere(address)
             with pytest.raises(AgentError, match="That is not where the browser ended"):
                 await manager.paste("docs", address)
             await manager.paste("docs", f"  {ended}\n")
@@ -293,7 +298,7 @@ async def test_what_the_browser_sends_is_bounded(server: OAuthServer, tmp_path: 
             writer.write(asked)
             assert b"200 OK" not in await _rest(reader)
             writer.close()
-        await browse(address)
+        await sign_ins.browse(address)
 
     async with running(tmp_path, docs(server)) as manager:
         await manager.settled()

@@ -22,6 +22,7 @@ from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.network import HostProxy, users_own
 from agent_tui.tools.sandbox.policy import SandboxPolicy
+from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
 Serve = Callable[[Path], int]
@@ -294,7 +295,7 @@ def _nobodys(host: str, port: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
+@every(
     "said",
     [
         b"\r\n\r\n",

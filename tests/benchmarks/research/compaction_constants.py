@@ -6,7 +6,7 @@ is counted by content: a later result that shows lines again which a compaction 
 still sent shows, is what a model would have missed. That is an upper bound: some of it would have been shown again
 with everything in view.
 
-Usage: AGENT_TUI_RECORDINGS=… python tests/benchmarks/compaction_constants.py [--json] [WINDOW …]
+Usage: AGENT_TUI_RECORDINGS=… python tests/benchmarks/research/compaction_constants.py [--json] [WINDOW …]
 
 Found on 2026-11-23 (tokens that came back cost less than $0.02 more; a line has all variants with the same figures):
 
@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.accounting.spending import priced_call

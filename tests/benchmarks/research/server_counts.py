@@ -1,6 +1,7 @@
 """What a real llama.cpp is found to be, and how far the first request is from what the server then reports.
 
-``python tests/benchmarks/server_counts.py [--json]``. Needs the packages xllamacpp, gguf, numpy and mistral-common
+``python -m tests.benchmarks.research.server_counts [--json]``. Needs the packages xllamacpp, gguf, numpy and
+mistral-common
 (``tests/support/llama.py``). For each server (with and without a key, one slot and two) and each kind of text a new
 session is opened, its first message sent, and the step's estimate held against the server's report; once with exact
 counting, once without. ``before`` is what was shown before Enter, ``sent`` the estimate of the request.
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Settings  # noqa: E402
 from agent_tui.providers.worker.client import WorkerClient  # noqa: E402

@@ -1,7 +1,7 @@
 """Goes through the reports of recorded runs again, in a tenth of a second each: what another calibration makes of them.
 
     python -m tests.benchmarks.full_context --models vllm --mixed 4 --turns 60 … --record runs.jsonl
-    python -m tests.benchmarks.reports_again runs.jsonl [--name MODEL] [--set WIDEN=0.2 …]
+    python -m tests.benchmarks.research.reports_again runs.jsonl [--name MODEL] [--set WIDEN=0.2 …]
 
 ``--set`` changes numbers of ``models/calibration.py``; ``--name`` says what the models are called instead. For each run
 and model: steps, how many intervals held, their ± on average and the errors at 95 %, both in percent of the window, and

@@ -1,6 +1,6 @@
 """Fits the factors of ``context/tokens.py`` to published vocabularies, and says how far each text is off by itself.
 
-    python tests/benchmarks/vocabulary_facts.py [NAME …] [--each N] [--folder DIR …]
+    python tests/benchmarks/research/vocabulary_facts.py [NAME …] [--each N] [--folder DIR …]
 
 For each vocabulary: the factors of ``KINDS``, and the standard deviation of what they leave (texts in other languages
 left out), which is the family's ``noise``. Over 20 texts of each of 36 kinds on one machine it left 0.015 of cl100k,
@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from agent_tui.models.calibration import CAPITALS, KINDS, MORE, OFF, SMALL, raw_total
 from agent_tui.providers.counting import by_kind

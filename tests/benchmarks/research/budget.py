@@ -9,7 +9,7 @@ runs stopped before a call, 32 had an answer cut off. The other 320 of the 1,000
 earlier build: none over.
 Before answers were capped and calls held what they may cost: 56 of 120 runs over, the worst at 41 times its budget.
 
-Usage: python tests/benchmarks/budget.py [--runs 1000] [--from SEED]
+Usage: python tests/benchmarks/research/budget.py [--runs 1000] [--from SEED]
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tests.engine.accounts.spender import Outcome, random_run
 

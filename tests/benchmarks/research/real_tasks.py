@@ -1,6 +1,6 @@
 """How often real work asks: four small tasks on four real packages, in three permission modes.
 
-    python tests/benchmarks/real_tasks.py FOLDER... [--mode MODE]... [--means NAME] [--texts] [--json FILE]
+    python tests/benchmarks/research/real_tasks.py FOLDER... [--mode MODE]... [--means NAME] [--texts] [--json FILE]
 
 FOLDER is an unpacked source distribution of itsdangerous, tabulate, more-itertools or markupsafe, by name: a git
 repository without changes (``.venv/``, ``build/``, ``*.so`` and ``*.egg-info/`` in ``.git/info/exclude``), whose
@@ -25,10 +25,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tests.benchmarks.everyday import only
-from tests.support.real_tasks import TASKS, Call
+from tests.benchmarks.research.task_worlds import TASKS, Call
 
 SHOWN = 600
 """Characters of a failed call's result that are shown."""
