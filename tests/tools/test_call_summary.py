@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from agent_tui.models.events import ToolStarted
 from agent_tui.tools.arguments import call_summary
 from tests.support.agents import results, running, say

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
+
 from agent_tui.tools.judge.programs import changes_settings
 from tests.support.commands import World, held, judged
 from tests.support.every import every

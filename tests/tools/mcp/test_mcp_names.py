@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import agent_tui
 from agent_tui.tools import mcp_names as owner
 from agent_tui.tools.mcp_names import (

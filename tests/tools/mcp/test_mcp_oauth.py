@@ -20,6 +20,7 @@ from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.oauth import SignIn
 from agent_tui.tools.mcp.tokens import Tokens
 from tests.support.forms import one_of
+from tests.support.lazily import LazyModule
 from tests.support.mcp_managers import call, detail, running, states
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
