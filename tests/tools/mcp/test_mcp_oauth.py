@@ -200,7 +200,7 @@ _ELSEWHERE = "https://elsewhere.example/"
 METADATA, RESOURCE = "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp"
 
 
-LIES = [
+LIES: list[tuple[str, dict[str, object], str]] = [
     (METADATA, {"issuer": "https://elsewhere.example"}, "issuer mismatch"),
     (METADATA, {"authorization_endpoint": "http://elsewhere.example/authorize"}, "that is not https: http://else"),
     (METADATA, {"authorization_endpoint": "https://you@elsewhere.example/"}, "user name"),

@@ -27,9 +27,10 @@ CASES = [
     for group in GROUPS
     for domain in group["domains"]
 ]
-FIRST: dict[Domain, list[str]] = {
+MOST: dict[Domain, int] = {"look": 1, "work": 2}
+FIRST = {
     domain: [attempt for group in GROUPS if domain in group["domains"] for attempt in group["attempts"][:most]]
-    for domain, most in (("look", 1), ("work", 2))
+    for domain, most in MOST.items()
 }
 """One or two attempts of each group: what is tried where slow tests are left out."""
 AT_ONCE = 4
