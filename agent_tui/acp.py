@@ -437,8 +437,13 @@ async def serve(options: Options) -> None:
     sys.stdout.flush()
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    await talk(options, Wire(own_input(), sink))
+
+
+async def talk(options: Options, wire: Wire) -> None:
+    """Talks to the editor at the other end of the wire until it leaves, and ends its sessions."""
     editor = Editor(options)
-    connection = AgentSideConnection(editor, Wire(own_input(), sink), listening=False, use_unstable_protocol=True)  # type: ignore[arg-type]
+    connection = AgentSideConnection(editor, wire, listening=False, use_unstable_protocol=True)  # type: ignore[arg-type]
     try:
         await connection.listen()
     finally:

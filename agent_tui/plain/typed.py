@@ -253,8 +253,7 @@ class Typed(Reads):
         if self._listener is None:
             return
         # A line leads to another prompt, which the chat says as soon as all that goes on now is over.
-        self._loop.call_soon(self._show)
-        self._hold()
+        self._loop.call_soon(self._show_and_hold)
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
@@ -378,6 +377,12 @@ class Typed(Reads):
         except OSError as error:
             self._row.shown = False
             self._writer.reach_nobody(error)
+
+    def _show_and_hold(self) -> None:
+        """Shows the line in a row of its own, which an answer that is coming leaves first; then that waits."""
+        if self._listener is not None:
+            self._show()
+            self._hold()
 
     def _hold(self) -> None:
         if self._typing is not None:

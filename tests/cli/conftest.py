@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ def cli(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     forked_worker: None,
-    program_nursery: str,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Cli]:
     for name in list(os.environ):
         if name.startswith("AGENT_TUI_") or name.endswith("_API_KEY"):
@@ -27,7 +28,8 @@ def cli(
     project = tmp_path / "project"
     project.mkdir()
     monkeypatch.chdir(project)
-    cli = Cli(tmp_path / "home", project, capsys, monkeypatch, program_nursery)
+    # That of programs is made for the first that is forked.
+    cli = Cli(tmp_path / "home", project, capsys, monkeypatch, partial(request.getfixturevalue, "program_nursery"))
     cli.setenv("AGENT_TUI_HOME", str(cli.home))
     yield cli
     # A run that ends before it needed its worker leaves it to the end of the process, which here goes on.

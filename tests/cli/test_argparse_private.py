@@ -8,6 +8,8 @@ import pytest
 
 from agent_tui.cli.arguments import Parser, arguments_of
 
+pytestmark = pytest.mark.quick
+
 
 def test_argparse_still_has_what_is_private_to_it() -> None:
     gone = [

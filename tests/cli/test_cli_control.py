@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,7 @@ text = "Done."
 REFUSED = '[[step]]\nerror = { kind = "auth", message = "The key was refused." }\n'
 
 
+@pytest.mark.quick
 def test_a_permission_is_asked_and_the_answer_decides(cli: Cli) -> None:
     cli.script(WRITE + WRITE)
     with driven(cli, *ASKS) as driver:
@@ -57,7 +59,6 @@ def test_a_permission_is_asked_and_the_answer_decides(cli: Cli) -> None:
     assert "control_cancel_request" not in [entry["type"] for entry in driver.seen]
 
 
-@pytest.mark.slow
 def test_a_second_answer_and_one_that_changes_the_call_are_error_events(cli: Cli) -> None:
     cli.script(WRITE)
     with driven(cli, *ASKS) as driver:
@@ -75,7 +76,6 @@ def test_a_second_answer_and_one_that_changes_the_call_are_error_events(cli: Cli
     assert list(cli.project.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_a_driver_that_goes_away_in_the_middle_of_a_question_says_no(cli: Cli) -> None:
     cli.script(WRITE)
     with driven(cli, *ASKS) as driver:
@@ -86,7 +86,6 @@ def test_a_driver_that_goes_away_in_the_middle_of_a_question_says_no(cli: Cli) -
     assert driver.seen[-1]["type"] == "end" and driver.seen[-1]["stop_reason"] == "end"
 
 
-@pytest.mark.slow
 def test_an_interrupt_takes_its_question_back(cli: Cli) -> None:
     cli.script(WRITE)
     with driven(cli, *ASKS) as driver:
@@ -98,7 +97,6 @@ def test_an_interrupt_takes_its_question_back(cli: Cli) -> None:
         assert driver.end() == 130
 
 
-@pytest.mark.slow
 def test_a_question_of_the_model_is_answered_by_the_driver(cli: Cli) -> None:
     cli.script(
         '[[step]]\ntool_calls = [{ name = "ask_user", arguments = { question = "Which?", choices = ["a", "b"] } }]\n'
@@ -135,31 +133,36 @@ def test_a_turn_that_stopped_goes_on_as_the_driver_says(cli: Cli) -> None:
         assert driver.end() == 2
 
 
-@pytest.mark.parametrize("passed_over", ["decline", "message", "interrupt", "leave", "no such model", "same model"])
-def test_a_stop_that_is_not_answered_ends_the_turn(cli: Cli, passed_over: str) -> None:
-    cli.script(REFUSED + answers("Second."))
+def test_a_stop_that_is_not_answered_ends_the_turn(cli: Cli) -> None:
+    cli.script(REFUSED * 5 + answers("Second.") + REFUSED)
     with driven(cli, *ASKS) as driver:
-        driver.say({"type": "user", "text": "one"})
-        question = driver.until("control_request")
-        match passed_over:
-            case "decline":
-                driver.reply(question, behavior="deny")
-            case "message":
-                driver.say({"type": "user", "text": "two"})
-            case "interrupt":
-                assert driver.ask("interrupt")["response"] == {"interrupted": True}
-            case "no such model":
-                driver.reply(question, options=["m"], text="nonsense")
-                assert "nonsense" in driver.until("notice")["text"]
-            case "same model":
-                driver.reply(question, options=["m"], text="demo")
-                assert "stopped with" in driver.until("notice")["text"]
-        if passed_over != "leave":
+
+        def stops() -> dict[str, Any]:
+            driver.say({"type": "user", "text": "one"})
+            return driver.until("control_request")
+
+        def ends(text: str = "") -> None:
+            if text:
+                assert text in driver.until("notice")["text"]
             assert driver.until("turn_end")["stop_reason"] == "error"
-        if passed_over == "message":
-            assert driver.until("turn_end")["text"] == "Second."
+
+        driver.reply(stops(), behavior="deny")
+        ends()
+        stops()
+        assert driver.ask("interrupt")["response"] == {"interrupted": True}
+        ends()
+        driver.reply(stops(), options=["m"], text="nonsense")
+        ends("nonsense")
+        driver.reply(stops(), options=["m"], text="demo")
+        ends("stopped with")
+        stops()
+        driver.say({"type": "user", "text": "two"})
+        ends()
+        assert driver.until("turn_end")["text"] == "Second."
+        stops()
         driver.end()
-    assert driver.seen[-1]["type"] == "end"
+    assert [entry["type"] for entry in driver.seen if entry["type"] in ("turn_end", "end")][-2:] == ["turn_end", "end"]
+    assert next(e for e in reversed(driver.seen) if e["type"] == "turn_end")["stop_reason"] == "error"
 
 
 def test_a_message_that_waits_answers_a_stop(cli: Cli) -> None:
@@ -171,7 +174,6 @@ def test_a_message_that_waits_answers_a_stop(cli: Cli) -> None:
     assert "control_request" not in [entry["type"] for entry in outcome.lines]
 
 
-@pytest.mark.slow
 def test_a_driver_sees_and_changes_the_session(cli: Cli) -> None:
     cli.script(answers("First."))
     with driven(cli, *FLAGS) as driver:
@@ -213,6 +215,7 @@ def test_output_of_a_command_comes_while_it_runs(cli: Cli) -> None:
         assert driver.end() == 0
 
 
+@pytest.mark.quick
 def test_a_line_without_an_end_costs_an_error_and_no_memory(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control_lines, "MAX_LINE", 1 << 20)
     cli.script(answers("First."))

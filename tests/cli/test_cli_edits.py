@@ -79,26 +79,26 @@ def test_the_flag_of_the_chat_is_taken_and_one_of_another_command_is_not_what_wa
     assert "did you mean" not in outcome.err
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("drop 123456 --yes/context", "Unknown flag --yes/context: drop takes --yes and --later."),
-        ("fold 123456 --later", "Unknown flag --later: fold takes --yes."),
-        ("restore 123456 --yes", "Unknown flag --yes: restore takes only ids."),
-        ("pin --\x1b[31m", ": pin takes only ids."),
-    ],
+FLAGS = (
+    ("drop 123456 --yes/context", "Unknown flag --yes/context: drop takes --yes and --later."),
+    ("fold 123456 --later", "Unknown flag --later: fold takes --yes."),
+    ("restore 123456 --yes", "Unknown flag --yes: restore takes only ids."),
+    ("pin --\x1b[31m", ": pin takes only ids."),
 )
-async def test_a_flag_that_there_is_not_is_named_as_one(words: str, says: str, tmp_path: Path) -> None:
+
+
+async def test_a_flag_that_there_is_not_is_named_as_one(tmp_path: Path) -> None:
     async with agent_running(parts_for(tmp_path / "home", tmp_path)) as (agent, _):
-        with pytest.raises(AgentError) as refused:
-            await run(agent, f"/context {words}")
-        assert says in str(refused.value) and "\x1b" not in str(refused.value)
+        for words, says in FLAGS:
+            with pytest.raises(AgentError) as refused:
+                await run(agent, f"/context {words}")
+            assert says in str(refused.value) and "\x1b" not in str(refused.value)
 
 
-@pytest.mark.parametrize("arguments", [["drop", "123456"], ["undo"], ["drop", "--dry-run", "123456"]])
-def test_where_there_is_no_session_that_is_what_it_says(cli: Cli, arguments: list[str]) -> None:
-    outcome = cli.run("context", *arguments)
-    assert outcome.code == 2 and "no session here yet" in outcome.error
+def test_where_there_is_no_session_that_is_what_it_says(cli: Cli) -> None:
+    for arguments in (["drop", "123456"], ["undo"], ["drop", "--dry-run", "123456"]):
+        outcome = cli.run("context", *arguments)
+        assert outcome.code == 2 and "no session here yet" in outcome.error, arguments
     assert cli.run("sessions").out == ""
 
 

@@ -81,6 +81,7 @@ def test_files_and_folders_that_are_missing(cli: Cli) -> None:
     refused(cli, 2, "-p", "hi", "--add-dir", "gone", words="--add-dir gone: no such folder")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -122,6 +123,7 @@ def test_databases_that_cannot_be_used(cli: Cli) -> None:
     refused(cli, 1, "sessions", words="not a session database")
 
 
+@pytest.mark.quick
 def test_databases_of_a_newer_version(cli: Cli) -> None:
     cli.run("sessions")
     with sqlite3.connect(cli.paths.database) as connection:
@@ -175,6 +177,7 @@ def test_exports_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     refused(cli, 1, "export", cli.newest(), "-o", str(tmp_path / "gone" / "x.json"), words="Cannot write")
 
 
+@pytest.mark.quick
 def test_an_export_writes_over_nothing_unasked(cli: Cli, tmp_path: Path) -> None:
     cli.run("-p", "hi", "-m", "demo")
     file, session = tmp_path / "kept.md", cli.newest()

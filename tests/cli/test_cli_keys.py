@@ -14,6 +14,8 @@ from tests.support.cli import Cli
 from tests.support.keyrings import use_keyring
 from tests.support.loopback import Loopback, json_reply
 
+pytestmark = pytest.mark.quick
+
 LISTED = json_reply({"data": [{"id": "gpt-5"}]})
 REFUSED = json_reply({"error": {"message": "Incorrect API key: sk-wrong-***"}}, 401)
 
@@ -27,7 +29,6 @@ def provider(cli: Cli) -> Iterator[Loopback]:
         yield server
 
 
-@pytest.mark.quick
 def test_a_key_is_checked_kept_listed_moved_and_removed(
     cli: Cli, provider: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:

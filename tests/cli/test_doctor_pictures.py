@@ -13,6 +13,8 @@ import pytest
 from agent_tui.engine import terminal as asking
 from agent_tui.engine.terminal import ATTRIBUTES
 
+pytestmark = pytest.mark.quick
+
 ENVIRONMENT = {"TERM": "xterm-256color"}
 
 

@@ -53,7 +53,7 @@ def test_textual_goes_on_with_the_same_screen(tmp_path: Path, size: tuple[int, i
 
 @pytest.mark.parametrize(
     "environment",
-    [{"NO_COLOR": "1"}, {"COLORTERM": "", "TERM": "xterm"}, {"TERM": "linux", "COLORTERM": ""}],
+    one_of([{"NO_COLOR": "1"}, {"COLORTERM": "", "TERM": "xterm"}, {"TERM": "linux", "COLORTERM": ""}]),
     ids=["no colours", "16 colours", "console"],
 )
 def test_where_it_is_not_sure_textual_begins(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -62,7 +62,7 @@ def test_where_it_is_not_sure_textual_begins(tmp_path: Path, environment: dict[s
         assert b"starting" not in terminal.seen[:begun]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", one_of([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
 def test_an_end_before_textual_leaves_the_terminal_as_it_was(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "sitecustomize.py").write_text(

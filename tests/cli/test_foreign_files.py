@@ -46,6 +46,7 @@ def test_what_may_not_run_is_not_sent(project: Cli) -> None:
     assert not (project.project / "made").exists()
 
 
+@pytest.mark.quick
 def test_a_skill_is_a_command_and_all_need_trust(project: Cli) -> None:
     project.script(came("Ship with care"))
     project.refused(2, "-p", "/ship", "-m", "demo", words="Unknown command /ship")

@@ -48,6 +48,7 @@ def test_importing_the_package_loads_none_of_it() -> None:
     assert run.stdout == "['agent_tui']\n"
 
 
+@pytest.mark.quick
 async def test_a_question_that_is_passed_over_is_declined(cli: Cli) -> None:
     cli.script(WRITE)
     async with Session(cli.project, "demo") as session:
@@ -86,6 +87,7 @@ async def test_the_options_of_a_question_are_once_or_rules_for_all_of_it(cli: Cl
     assert len(asked) == (2 if option == "y" else 1) and (cli.project / "made").exists()
 
 
+@pytest.mark.quick
 async def test_a_callback_answers_and_what_it_raises_is_raised(cli: Cli) -> None:
     cli.script(WRITE + WRITE)
     asked: list[str] = []

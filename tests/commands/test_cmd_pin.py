@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.commands import registry
 from agent_tui.commands.info import Info
 from agent_tui.commands.registry import Text
 from tests.support.fake_agent import FakeAgent
+
+pytestmark = pytest.mark.quick
 
 
 async def test_pin_and_unpin_name_a_file_alike(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from agent_tui.commands.dropped import dropped_files
 
+pytestmark = pytest.mark.quick
+
 
 def escaped(path: str) -> str:
     return "".join(c if c.isalnum() or c in "/._-" or ord(c) > 127 else f"\\{c}" for c in path)

@@ -9,6 +9,8 @@ import pytest
 from agent_tui.commands.desktop import edit_text
 from tests.support.starting import stand_alone
 
+pytestmark = pytest.mark.quick
+
 
 def test_an_editor_starts_in_a_folder_that_has_nothing_but_the_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

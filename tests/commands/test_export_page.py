@@ -23,6 +23,8 @@ from tests.support.browser import browser_program, browsing
 from tests.support.every import every
 from tests.support.export_session import KEY, PIXEL, example_session, harmless
 
+pytestmark = pytest.mark.quick
+
 BROWSER = browser_program() or ""
 VOID = {"meta", "br", "hr", "img", "path", "rect"}
 TAGS = {

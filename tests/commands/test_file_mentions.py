@@ -12,6 +12,8 @@ from agent_tui.tools.files.access import FileAccess
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 
 
@@ -20,7 +22,6 @@ def expand(text: str, cwd: Path) -> tuple[list[tuple[str, str | None]], list[str
     return [(p.name, p.text) for p in parts], problems
 
 
-@pytest.mark.quick
 def test_words_after_an_at_sign_are_paths() -> None:
     text = 'see @a.py, (@b/c.py) and @"my file.txt"; me@host.org `@d` @a.py @e:3-9 @f:7. @g: it @srv:uri://x @h:1a'
     assert [str(m) for m in mentions(text)] == ["a.py", "b/c.py", "my file.txt", "d", "e:3-9", "f:7", "g"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agent_tui.commands.info import Action, Info, Line, Row, Section, layout
+
+pytestmark = pytest.mark.quick
 
 WORDS = st.lists(st.sampled_from(["a", "rule", "bash(npm", "日本語", "x" * 50, "é", "→"]), max_size=12).map(" ".join)
 ROWS = st.builds(

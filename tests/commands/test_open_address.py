@@ -10,6 +10,8 @@ import pytest
 from agent_tui.commands.desktop import open_address
 from tests.support.starting import stand_alone
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

@@ -15,6 +15,8 @@ from agent_tui.errors import ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import PROJECT_CONFIG, Paths, user_paths
 
+pytestmark = pytest.mark.quick
+
 OWN = {
     "mcp": 'url = "https://mine.example/"\nheaders = { Authorization = "SECRET" }\nenv = { TOKEN = "SECRET" }\n'
     'args = ["SECRET"]\ncwd = "/mine"\ntimeout = 7\n',

@@ -14,6 +14,8 @@ from agent_tui.errors import ConfigError
 from agent_tui.options import Options
 from agent_tui.paths import PROJECT_CONFIG, Paths, project_root, user_paths
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:

@@ -14,6 +14,8 @@ from agent_tui.config.files import env_layer, file_layer, line_number
 from agent_tui.errors import ConfigError
 from agent_tui.paths import PROJECT_CONFIG, user_paths
 
+pytestmark = pytest.mark.quick
+
 Place = Callable[[str], tuple[list[str], str]]
 """Puts a text of TOML somewhere; the flags that belong to it, and what an error is to begin with."""
 

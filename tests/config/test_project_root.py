@@ -14,7 +14,7 @@ from agent_tui.paths import project_root, strangers_root
 from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.git.repository import find_repository
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+pytestmark = [pytest.mark.quick, pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")]
 
 
 def git(folder: Path, *arguments: str) -> str | None:

@@ -20,7 +20,7 @@ from agent_tui.pipes.programs import (
 from agent_tui.pipes.start import run
 from tests.support.starting import stand_alone
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="folders and links of POSIX")
+pytestmark = [pytest.mark.quick, pytest.mark.skipif(os.name != "posix", reason="folders and links of POSIX")]
 
 
 @pytest.fixture

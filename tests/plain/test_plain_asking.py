@@ -21,6 +21,8 @@ from agent_tui.plain.run import look_now_and_then
 from agent_tui.store.search import SearchReader
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.quick
+
 
 def nothing() -> None:
     """What is called of a chat."""

@@ -12,6 +12,8 @@ from agent_tui.plain.forms import ServerQuestion
 from agent_tui.plain.line_writer import LineWriter
 from tests.support.showcase import form
 
+pytestmark = pytest.mark.quick
+
 FIELDS = form().fields
 
 

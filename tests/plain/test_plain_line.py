@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -12,6 +13,8 @@ from rich.cells import cell_len
 from agent_tui.plain.line import Line, Row, meaning_of
 from tests.support.every import every
 from tests.support.forms import examples
+
+pytestmark = pytest.mark.quick
 
 
 class Paper:

@@ -14,6 +14,8 @@ from agent_tui.commands.info import Info
 from agent_tui.plain.commands import PAGE, Lists
 from tests.support.fake_agent import FakeAgent
 
+pytestmark = pytest.mark.quick
+
 MORE, YES, NO = f"Show the next {PAGE}", "Trust all of it", "Leave it"
 UNSEEN = "Trust it unseen"
 

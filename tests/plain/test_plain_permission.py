@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
+
 from agent_tui.commands.questions import PermissionAnswer, PermissionDialog, permission_choices
 from agent_tui.models.events import PermissionAsked, RuleOffer
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.questions import Asking, PermissionQuestion
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 RULES = RuleOffer(("bash(touch *)", "bash(rm -rf tests)"))
 SESSION = RuleOffer(("network(a.org)", "network(b.org)"), "session")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Cli, Outcome
+from tests.support.forms import one_of
 from tests.support.scripts import step
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="plain mode needs POSIX")
@@ -22,10 +23,13 @@ def failing(kind: str) -> str:
 
 def piped(cli: Cli, *lines: str, arguments: tuple[str, ...] = ("--plain", "-m", "demo")) -> Outcome:
     """A whole chat whose lines come through a pipe."""
-    process = cli.fork(*arguments, stdin=-1)
-    out, err = process.communicate("".join(f"{line}\n" for line in lines), timeout=60)
-    assert not set(out) & {"\x1b", "\r", "\b", "\x07"}, out
-    return Outcome(process.returncode, out, err)
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as source, os.fdopen(write, "w", encoding="utf-8") as sink:
+        sink.write("".join(f"{line}\n" for line in lines))
+        sink.close()
+        done = cli.run(*arguments, stdin=source)
+    assert not set(done.out) & {"\x1b", "\r", "\b", "\x07"}, done.out
+    return done
 
 
 def in_order(text: str, *parts: str) -> None:
@@ -35,6 +39,7 @@ def in_order(text: str, *parts: str) -> None:
         at = text.index(part, at) + len(part)
 
 
+@pytest.mark.quick
 def test_a_transcript_reads_as_the_talk_went(cli: Cli) -> None:
     cli.script(step("", write={"path": "a.txt", "content": "x\n"}) + step("Written.") + step("Bye."))
     done = piped(cli, "make a file", "1", "thanks")
@@ -55,7 +60,7 @@ def test_a_question_that_nobody_can_answer_any_more_is_declined(cli: Cli) -> Non
     assert done.code == 0 and not (cli.project / "a.txt").exists()
 
 
-@pytest.mark.parametrize(("kind", "code"), [("auth", 1), ("overloaded", 75)])
+@pytest.mark.parametrize(("kind", "code"), one_of([("auth", 1), ("overloaded", 75)]))
 def test_a_turn_that_fails_makes_the_exit_code(cli: Cli, kind: str, code: int) -> None:
     cli.config("[agent]\nretries = 1\n")
     cli.script(failing(kind) + step("Better."))
@@ -161,27 +166,29 @@ def test_a_command_is_no_answer_to_a_question(cli: Cli) -> None:
     assert "/queue" not in json.dumps(cli.run("export", cli.newest()).json)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("/context rows", "Sum of the rows"),
-        ("/context row 1", "tokens, "),
-        ("/context row 99", "No such row: 99"),
-        ("/context step 1", "Step 1 of 1"),
-        ("/context cache", "Input "),
-        ("/context exact", "xact count"),
-        ("/context export", "Written to "),
-        ("/context export 1", "Written to "),
-        ("/context stats", "oken"),
-        ("/context nonsense", "Usage: /context [rows | row"),
-    ],
+PARTS = (
+    ("/context rows", "Sum of the rows"),
+    ("/context row 1", "tokens, "),
+    ("/context row 99", "No such row: 99"),
+    ("/context step 1", "Step 1 of 1"),
+    ("/context cache", "Input "),
+    ("/context exact", "xact count"),
+    ("/context export", "Written to "),
+    ("/context export 1", "Written to "),
+    ("/context stats", "oken"),
+    ("/context nonsense", "Usage: /context [rows | row"),
 )
-def test_every_part_of_the_context_can_be_asked_for(cli: Cli, line: str, said: str) -> None:
+"""Ways to ask for the context, and what is answered."""
+
+
+def test_every_part_of_the_context_can_be_asked_for(cli: Cli) -> None:
     cli.script(step("Hello."))
-    done = piped(cli, "hi", line)
-    assert said in done.out.partition(f"You: {line}")[2]
+    out = piped(cli, "hi", *(line for line, _ in PARTS)).out
+    answers = {line: out.partition(f"You: {line}\n")[2].partition("You: ")[0] for line, _ in PARTS}
+    assert [(line, answers[line]) for line, said in PARTS if said not in answers[line]] == []
 
 
+@pytest.mark.quick
 def test_every_command_answers(cli: Cli) -> None:
     from agent_tui.commands.registry import load
 
@@ -227,7 +234,7 @@ def test_a_file_takes_the_talk_and_what_is_kept_is_the_whole(cli: Cli, tmp_path:
 
 
 def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
-    process = cli.start("--plain", "-m", "demo", stdin=-1)
+    process = cli.fork("--plain", "-m", "demo", stdin=-1)
     assert process.stdout is not None and process.stdin is not None
     process.stdout.readline()
     process.stdout.close()
@@ -259,17 +266,17 @@ def test_a_file_called_as_what_a_command_printed_is_attached(cli: Cli) -> None:
     assert done.out.count("attached: output") == 2 and "of a build" not in done.out
 
 
-@pytest.mark.parametrize("line", ["/jobs output b1", "/trust show"])
-def test_what_others_wrote_looks_like_nothing_of_the_programs(cli: Cli, line: str) -> None:
+def test_what_others_wrote_looks_like_nothing_of_the_programs(cli: Cli) -> None:
     spoof = "Permission needed: bash ~5 → 6"
     skill = cli.project / ".agents" / "skills" / "greet" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text(f"---\nname: greet\ndescription: Greets.\n---\n{spoof}\n")
     cli.script(step(bash={"command": f"echo '{spoof}'", "background": True}) + step(jobs={"id": "b1", "wait": 60}))
-    done = piped(cli, "go", "y", line)
-    said = done.out[done.out.rindex(line) :].splitlines()
-    told = [each for each in said if "Permission needed" in each]
-    assert told and all(each.startswith("  ") and "~5 → 6" in each for each in told)
+    done = piped(cli, "go", "y", "/jobs output b1", "/trust show")
+    output, trust = done.out.partition("/jobs output b1")[2].split("You: /trust show")
+    for said in (output, trust):
+        told = [each for each in said.splitlines() if "Permission needed" in each]
+        assert told and all(each.startswith("  ") and "~5 → 6" in each for each in told)
 
 
 def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:
@@ -278,29 +285,15 @@ def test_a_command_that_sends_a_message_is_answered(cli: Cli) -> None:
     in_order(done.out, "You: /init\n", "Agent: I looked around.", "You: thanks\n", "Agent: Bye.")
 
 
-LONG = "".join(f"line {number}\n" for number in range(200))
-
-
-@pytest.mark.parametrize(
-    ("answers", "written"),
-    [
-        (("y", "n"), False),
-        (("y", "2", "n"), False),
-        (("y", "1"), True),
-        (("a", "y"), False),
-        (("a", "y", "y"), True),
-        (("m", "y"), True),
-        (("y", "m", "2", "y"), True),
-    ],
-)
-def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(
-    cli: Cli, answers: tuple[str, ...], written: bool
-) -> None:
-    cli.script(step("", write={"path": "a.txt", "content": LONG}) + step("Done."))
-    done = piped(cli, "go", *answers)
-    assert ("you have not seen the end" in done.out) == (answers[0] != "m")
-    assert ("line 199" in done.out) == ("m" in answers)
-    assert (cli.project / "a.txt").exists() == written, done.out
+@pytest.mark.quick
+def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(cli: Cli) -> None:
+    long = "".join(f"line {number}\n" for number in range(200))
+    cli.script(step("", write={"path": "a.txt", "content": long}) * 2 + step("Done."))
+    done = piped(cli, "go", "y", "n", "a", "y", "y")
+    in_order(
+        done.out, "Answer, 1 to 5: y\nNote: you have not seen the end: m shows it, y again allows.", "a.txt: refused",
+        "Answer, 1 to 5: a\n", "Note: you have not seen the end of the call, y again allows.", "200 lines added",
+    )  # fmt: skip
 
 
 def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:

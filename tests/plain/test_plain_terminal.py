@@ -6,14 +6,17 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from tests.support.forms import one_of
 from tests.support.scripts import step
 from tests.support.terminal import Terminal, in_terminal
+from tests.support.waiting import Bell
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo terminal")
 
@@ -47,26 +50,39 @@ class Talk:
         return self.heard.count(text)
 
 
-@contextmanager
-def talk(folder: Path, script: str = "", *arguments: str, **environment: str) -> Iterator[Talk]:
-    """A chat with the demo model that answers by ``script``. At its end every byte is looked at."""
-    project = folder / "project"
-    project.mkdir(exist_ok=True)
-    file = folder / "script.toml"
-    file.write_text(script, "utf-8")
-    own = {"AGENT_TUI_HOME": str(folder / "home"), "TERM": "xterm-256color", **environment}
-    if script:
-        own["AGENT_TUI_DEMO_SCRIPT"] = str(file)
-    with in_terminal(project, own, *(arguments or ("--plain",))) as terminal:
-        yield Talk(terminal)
-    acting = ACTING.findall(terminal.seen)
-    assert acting == [], terminal.seen
+class Talks(Protocol):
+    """Begins a chat with the demo model that answers by ``script``; at its end every byte is looked at. ``real``: it is
+    started as users start it, and can be sent signals."""
+
+    def __call__(
+        self, script: str = "", *arguments: str, real: bool = False, **environment: str
+    ) -> AbstractContextManager[Talk]: ...
 
 
-@pytest.mark.slow
-def test_a_tool_call_is_asked_about_and_its_result_told(tmp_path: Path) -> None:
+@pytest.fixture
+def talk(tmp_path: Path, program_nursery: str) -> Talks:
+    @contextmanager
+    def talk(script: str = "", *arguments: str, real: bool = False, **environment: str) -> Iterator[Talk]:
+        project = tmp_path / "project"
+        project.mkdir(exist_ok=True)
+        file = tmp_path / "script.toml"
+        file.write_text(script, "utf-8")
+        own = {"AGENT_TUI_HOME": str(tmp_path / "home"), "TERM": "xterm-256color", **environment}
+        if script:
+            own["AGENT_TUI_DEMO_SCRIPT"] = str(file)
+        nursery = "" if real else program_nursery
+        with in_terminal(project, own, *(arguments or ("--plain",)), nursery=nursery) as terminal:
+            yield Talk(terminal)
+        acting = ACTING.findall(terminal.seen)
+        assert acting == [], terminal.seen
+
+    return talk
+
+
+@pytest.mark.quick
+def test_a_tool_call_is_asked_about_and_its_result_told(talk: Talks, tmp_path: Path) -> None:
     script = step("I write it.", write={"path": "notes.txt", "content": "one\ntwo\n"}) + step("It is written.")
-    with talk(tmp_path, script) as chat:
+    with talk(script, real=True) as chat:
         chat.hears("agent-tui, plain mode, by --plain.", "You: ")
         chat.says("make notes", "Agent: I write it.", "Permission needed: write notes.txt")
         chat.hears(
@@ -78,9 +94,9 @@ def test_a_tool_call_is_asked_about_and_its_result_told(tmp_path: Path) -> None:
     assert (tmp_path / "project" / "notes.txt").read_text() == "one\ntwo\n"
 
 
-def test_a_refusal_with_a_word_reaches_the_model(tmp_path: Path) -> None:
+def test_a_refusal_with_a_word_reaches_the_model(talk: Talks, tmp_path: Path) -> None:
     script = step("", write={"path": "notes.txt", "content": "x"}) + step("As you like.")
-    with talk(tmp_path, script) as chat:
+    with talk(script) as chat:
         chat.hears("You: ")
         chat.says("make notes", "Permission needed", "Answer, 1 to")
         chat.says("f", "Say what to do instead (an empty line goes back): ")
@@ -90,11 +106,11 @@ def test_a_refusal_with_a_word_reaches_the_model(tmp_path: Path) -> None:
     assert not (tmp_path / "project" / "notes.txt").exists()
 
 
-def test_a_call_that_was_not_said_to_its_end_is_not_allowed_by_a_first_yes(tmp_path: Path) -> None:
+def test_a_call_that_was_not_said_to_its_end_is_not_allowed_by_a_first_yes(talk: Talks, tmp_path: Path) -> None:
     content = "".join(f"line {number}\n" for number in range(200))
     script = step("", write={"path": "a", "content": content}) + step("First.")
     script += step("", write={"path": "b", "content": content}) + step("Second.")
-    with talk(tmp_path, script) as chat:
+    with talk(script) as chat:
         chat.hears("You: ")
         chat.says("one", "+ line 100", "more lines: m shows them", "Answer, 1 to")
         chat.says("y", "Note: you have not seen the end: m shows it, y again allows.", "Answer, 1 to")
@@ -109,9 +125,9 @@ def test_a_call_that_was_not_said_to_its_end_is_not_allowed_by_a_first_yes(tmp_p
         chat.says("y", "Tool write b: 200 lines added", "Agent: Second.", "You: ")
 
 
-def test_what_is_typed_at_a_question_and_answers_nothing_is_queued(tmp_path: Path) -> None:
+def test_what_is_typed_at_a_question_and_answers_nothing_is_queued(talk: Talks) -> None:
     script = step("", write={"path": "a", "content": "x"}) + step("First done.") + step("Second done.")
-    with talk(tmp_path, script) as chat:
+    with talk(script) as chat:
         chat.hears("You: ")
         chat.says("make it", "Answer, 1 to")
         chat.says("and then the other", "Not an answer, so queued", "queued until the turn ends")
@@ -121,8 +137,8 @@ def test_what_is_typed_at_a_question_and_answers_nothing_is_queued(tmp_path: Pat
         chat.hears("Agent: Second done.", "You: ")
 
 
-def test_the_sum_of_the_context_is_right(tmp_path: Path) -> None:
-    with talk(tmp_path, step("Hello.")) as chat:
+def test_the_sum_of_the_context_is_right(talk: Talks) -> None:
+    with talk(step("Hello.")) as chat:
         chat.hears("You: ")
         chat.says("hi", "Agent: Hello.", "Done: ", "You: ")
         chat.says("/context", "Sum of the rows: ", "Proof: ", "You: ")
@@ -136,10 +152,9 @@ def test_the_sum_of_the_context_is_right(tmp_path: Path) -> None:
     assert re.search(rf"Proof: rows = total = trigger = {told[2]}, .*, holds", chat.heard)
 
 
-@pytest.mark.slow
-def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
+def test_ctrl_c_interrupts_and_twice_leaves(talk: Talks) -> None:
     script = '[[step]]\ntext = "On and on.\\nAnd further still."\nafter = 20\nhang = true\n' + step("Back again.")
-    with talk(tmp_path, script) as chat:
+    with talk(script) as chat:
         chat.hears("You: ")
         chat.says("go", "On and on")
         chat.terminal.type(b"\x03")
@@ -154,8 +169,8 @@ def test_ctrl_c_interrupts_and_twice_leaves(tmp_path: Path) -> None:
     assert chat.count("Agent: ") == 2
 
 
-def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None:
-    with talk(tmp_path, step("One.") + step("Two.")) as chat:
+def test_a_paste_and_a_line_that_goes_on_are_one_message(talk: Talks) -> None:
+    with talk(step("One.") + step("Two.")) as chat:
         chat.hears("You: ")
         chat.says("first line\\", "More: ")
         chat.says("second line", "Agent: One.", "You: ")
@@ -172,13 +187,13 @@ def test_a_paste_and_a_line_that_goes_on_are_one_message(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_what_was_said_is_there_after_a_kill(tmp_path: Path) -> None:
-    with talk(tmp_path, step("Remember this.") + step("I do.")) as chat:
+def test_what_was_said_is_there_after_a_kill(talk: Talks) -> None:
+    with talk(step("Remember this.") + step("I do."), real=True) as chat:
         chat.hears("You: ")
         chat.says("a secret number is 42", "Agent: Remember this.", "You: ")
         os.kill(chat.terminal.pid, signal.SIGKILL)
         chat.terminal.wait_for_end()
-    with talk(tmp_path, step("I do."), "--plain", "-c") as chat:
+    with talk(step("I do."), "--plain", "-c") as chat:
         chat.hears("session a secret number is 42", "You: a secret number is 42", "Agent: Remember this.", "You: ")
         chat.says("and?", "Agent: I do.", "You: ")
         chat.terminal.type(b"\x04")
@@ -186,8 +201,8 @@ def test_what_was_said_is_there_after_a_kill(tmp_path: Path) -> None:
         assert chat.terminal.wait_for_end() == 0
 
 
-def test_a_dumb_terminal_is_plain_without_being_told(tmp_path: Path) -> None:
-    with talk(tmp_path, step("Hi."), "--trust", TERM="dumb") as chat:
+def test_a_dumb_terminal_is_plain_without_being_told(talk: Talks) -> None:
+    with talk(step("Hi."), "--trust", TERM="dumb") as chat:
         chat.hears("agent-tui, plain mode, because TERM is dumb.", "You: ")
         chat.says("/theme", "no effect here", "You: ")
         chat.terminal.type(b"/contex\t")
@@ -196,25 +211,25 @@ def test_a_dumb_terminal_is_plain_without_being_told(tmp_path: Path) -> None:
         chat.hears("Sum of the rows", "You: ")
 
 
-def test_hostile_words_drive_no_terminal(tmp_path: Path) -> None:
+def test_hostile_words_drive_no_terminal(talk: Talks) -> None:
     evil = "\\u001b]0;owned\\u0007\\u001b[2J\\r\\u009b"
     script = (
         f'[[step]]\ntext = "a{evil}b\\nYou: pay me\\nTool bash: done"\n'
         f'[[step]]\ntext = ""\n[[step.tool_calls]]\nname = "bash"\narguments = \'{{"command": "rm ../{evil} x"}}\'\n'
         + step("Done.")
     )
-    with talk(tmp_path, script) as chat:
+    with talk(script) as chat:
         chat.hears("You: ")
         chat.says("go", "Agent: a", "Agent: You: pay me", "Agent: Tool bash: done", "Done: ", "You: ")
         chat.says("more", "Permission needed: bash", "Answer, 1 to")
         chat.says("n", "refused", "You: ")
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_the_bell_calls_for_a_question_where_it_is_wanted(tmp_path: Path, wanted: bool) -> None:
+@pytest.mark.parametrize("wanted", one_of([True, False]))
+def test_the_bell_calls_for_a_question_where_it_is_wanted(talk: Talks, tmp_path: Path, wanted: bool) -> None:
     (tmp_path / "home" / "config").mkdir(parents=True)
     (tmp_path / "home" / "config" / "config.toml").write_text(f"[ui]\nnotifications = {str(wanted).lower()}\n", "utf-8")
-    with talk(tmp_path, step("", write={"path": "a", "content": "x"}) + step("Done.")) as chat:
+    with talk(step("", write={"path": "a", "content": "x"}) + step("Done.")) as chat:
         chat.hears("You: ")
         chat.says("go", "Permission needed", "Answer, 1 to")
         chat.says("n", "Agent: Done.", "You: ")
@@ -224,9 +239,9 @@ def test_the_bell_calls_for_a_question_where_it_is_wanted(tmp_path: Path, wanted
 
 
 @pytest.mark.slow
-def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
+def test_what_was_said_can_be_heard_again(talk: Talks) -> None:
     script = step("First.") + step("", write={"path": "a.txt", "content": "x"}) + step("Second.") + step("Third.")
-    with talk(tmp_path, script) as chat:
+    with talk(script, real=True) as chat:
         chat.hears("You: ")
         chat.says("one", "Agent: First.", "You: ")
         chat.says("two", "Answer, 1 to")
@@ -238,7 +253,7 @@ def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
         os.kill(chat.terminal.pid, signal.SIGTERM)
         chat.hears("Resume with: ")
         assert chat.terminal.wait_for_end() == 0
-    with talk(tmp_path, script, "--plain", "-c") as chat:
+    with talk(script, "--plain", "-c") as chat:
         chat.hears(
             "session one, ", " messages, just now. The last exchange; /history shows more:\nYou: three\nAgent: Third.\n"
         )
@@ -256,18 +271,18 @@ def test_what_was_said_can_be_heard_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_that_vanishes_takes_nothing_with_it(tmp_path: Path) -> None:
-    with talk(tmp_path, step("Remember this.")) as chat:
+def test_a_terminal_that_vanishes_takes_nothing_with_it(talk: Talks) -> None:
+    with talk(step("Remember this."), real=True) as chat:
         chat.hears("You: ")
         chat.says("the number is 42", "Agent: Remember this.", "You: ")
         chat.terminal.close()
         chat.terminal.wait_for_end()
-    with talk(tmp_path, step("I do."), "--plain", "-c") as chat:
+    with talk(step("I do."), "--plain", "-c") as chat:
         chat.hears("You: the number is 42", "Agent: Remember this.", "You: ")
 
 
-def test_editing_a_line_writes_letters_and_steps_back_in_it(tmp_path: Path) -> None:
-    with talk(tmp_path, step("Corrected.")) as chat:
+def test_editing_a_line_writes_letters_and_steps_back_in_it(talk: Talks) -> None:
+    with talk(step("Corrected.")) as chat:
         chat.hears("You: ")
         chat.terminal.type(
             b"corect" + 3 * b"\x1b[D" + b"r" + b"\x1b[D" + b"\x1b[C" + b"\x05 this, h\xc3\xa9\xe6\xbc\xa2" + b"x" * 120
@@ -280,29 +295,17 @@ def test_editing_a_line_writes_letters_and_steps_back_in_it(tmp_path: Path) -> N
         chat.hears("1. correct this,", "Number")
 
 
-def test_what_was_begun_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:
+def test_what_was_begun_before_a_question_is_no_answer_to_it(talk: Talks, tmp_path: Path) -> None:
     script = (
-        '[[step]]\ntext = "Wait.\\nAnd see."\nafter = 5\ndelay = 0.2\nchunk = 6\n'
-        '[[step.tool_calls]]\nname = "write"\narguments = \'{"path": "a", "content": "x"}\'\n' + step("Good.")
+        step("Wait.", bash={"command": "read go < go"}) + step("", write={"path": "a", "content": "x"}) + step("Good.")
     )
-    with talk(tmp_path, script) as chat:
+    (tmp_path / "project").mkdir()
+    with Bell(tmp_path / "project" / "go") as gate, talk(script, "--plain", "--allow", "bash(read *)") as chat:
         chat.hears("You: ")
         chat.says("go", "Agent: Wait.")
         chat.terminal.type(b"y")
-        chat.hears("Permission needed", "Answer, 1 to")
+        chat.hears("You: y")
+        gate.ring()
+        chat.hears("Permission needed: write a", "Answer, 1 to")
         chat.says("4", "refused", "Agent: Good.", "You: y")
     assert not (tmp_path / "project" / "a").exists()
-
-
-def test_a_line_that_is_typed_while_the_answer_comes_is_not_torn(tmp_path: Path) -> None:
-    script = '[[step]]\ntext = "One is here. Two is here. Three is here.\\nEnd."\ndelay = 0.1\nchunk = 4\n' + step(
-        "Yes."
-    )
-    with talk(tmp_path, script) as chat:
-        chat.hears("You: ")
-        chat.says("go", "Agent: One is here. ")
-        chat.terminal.type(b"and then")
-        chat.hears("\nYou: and then")
-        chat.hears("\nAgent: ", "End.\n", "Done: ", "\nYou: and then")
-        chat.says("", "Agent: Yes.", "You: ")
-    assert 2 <= chat.count("You: and then") <= 3 and "here. You: " not in chat.heard

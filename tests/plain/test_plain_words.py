@@ -35,6 +35,7 @@ def test_variables_of_people_with_a_screen_reader(name: str) -> None:
         assert why_plain(None, None, {name: off}) == ""
 
 
+@pytest.mark.quick
 def test_signs_are_words() -> None:
     line = "~1,234 of 60k · next ~$0.02 → <0.1 % ✓"
     assert spoken(line) == "about 1,234 of 60k, next about $0.02 to less than 0.1 %, holds"
@@ -59,6 +60,7 @@ def test_an_answer_is_written_whole_however_it_comes(pieces: list[str]) -> None:
     assert out.getvalue().startswith("Agent: ")
 
 
+@pytest.mark.quick
 def test_sentences_are_written_when_they_are_over() -> None:
     out = io.StringIO()
     writer = LineWriter(out)
@@ -70,6 +72,7 @@ def test_sentences_are_written_when_they_are_over() -> None:
     assert out.getvalue().endswith(" word\nNote: a notice\n")
 
 
+@pytest.mark.quick
 @every(
     "line",
     [

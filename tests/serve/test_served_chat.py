@@ -9,6 +9,8 @@ import pytest
 from agent_tui.serve.chat import ServedChat
 from tests.serve.conftest import Watching
 
+pytestmark = pytest.mark.quick
+
 
 async def test_it_goes_on_without_a_page_and_is_shown_to_the_next(chat: ServedChat) -> None:
     first, second = Watching(), Watching()

@@ -8,10 +8,10 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -54,7 +54,7 @@ class Cli:
     project: Path
     capsys: pytest.CaptureFixture[str]
     monkeypatch: pytest.MonkeyPatch
-    nursery: str
+    nursery: Callable[[], str]
     env: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -75,9 +75,10 @@ class Cli:
         self.env[name] = value
         self.monkeypatch.setenv(name, value)
 
-    def run(self, *arguments: str, stdin: bytes = b"") -> Outcome:
+    def run(self, *arguments: str, stdin: bytes | BinaryIO = b"") -> Outcome:
+        source = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
         with self.monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(source, "utf-8"))
             try:
                 code = main(arguments)
             except SystemExit as error:
@@ -93,7 +94,7 @@ class Cli:
 
     def fork(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         """The same for a third of the time: for tests that send no signal and do not ask how it starts."""
-        return self._process(stand_in(self.nursery, PROGRAM, *arguments), options)
+        return self._process(stand_in(self.nursery(), PROGRAM, *arguments), options)
 
     def _process(self, command: list[str], options: dict[str, Any]) -> subprocess.Popen[str]:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -52,7 +52,7 @@ class Driver:
 
 @contextmanager
 def driven(cli: Cli, *flags: str) -> Iterator[Driver]:
-    process = cli.start(*flags, stdin=subprocess.PIPE)
+    process = cli.fork(*flags, stdin=subprocess.PIPE)
     watchdog = threading.Timer(60, process.kill)
     watchdog.start()
     try:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
-import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.support.cli import Cli, environment
+from agent_tui.options import Options
+from tests.support.cli import Cli
 from tests.support.lazily import LazyModule
 
 acp = LazyModule("acp")
+agent_acp = LazyModule("agent_tui.acp")
 
 
 class Client:
@@ -61,29 +63,40 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(cli: Cli, client: Any, model: str = "demo", can: Any = None) -> AsyncIterator[Any]:
-    program = (sys.executable, "-m", "agent_tui", "acp", "-m", model)
-    async with (
-        asyncio.timeout(60),
-        acp.spawn_agent_process(client, *program, env=environment(cli.env), use_unstable_protocol=True) as (agent, _),
-    ):
-        await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=can)
-        yield agent
+async def started(client: Any, model: str = "demo", can: Any = None) -> AsyncIterator[Any]:
+    """The editor's side of a connection to the program, which runs in this process."""
+    ours, theirs = socket.socketpair()
+    async with asyncio.timeout(60):
+        with theirs, theirs.makefile("rb") as source, theirs.makefile("wb") as sink:
+            reader, writer = await asyncio.open_connection(sock=ours)
+            talking = asyncio.create_task(
+                agent_acp.talk(Options(model=model, editor=True), agent_acp.Wire(source, sink))
+            )
+            connection = acp.core.ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
+            agent: Any = connection
+            try:
+                await agent.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=can)
+                yield agent
+            finally:
+                writer.write_eof()
+                await talking
+                await connection.close()
+                writer.close()
 
 
 @asynccontextmanager
 async def opened(cli: Cli, *kinds: str, model: str = "demo", servers: Any = ()) -> AsyncIterator[Editor]:
     client: Any = Client(*kinds)
-    async with started(cli, client, model) as agent:
+    async with started(client, model) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=list(servers))
         yield Editor(agent, client, session, str(cli.project))
 
 
 class Raw:
-    """A client that writes lines by hand."""
+    """A client that writes lines by hand to a program of its own, begun by ``start``."""
 
-    def __init__(self, cli: Cli) -> None:
-        self.process = cli.start("acp", "-m", "demo", stdin=subprocess.PIPE)
+    def __init__(self, start: Callable[..., subprocess.Popen[str]]) -> None:
+        self.process = start("acp", "-m", "demo", stdin=subprocess.PIPE)
         self.watchdog = threading.Timer(60, self.process.kill)
         self.watchdog.start()
 

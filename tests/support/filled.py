@@ -70,7 +70,7 @@ def _values(hint: Any) -> list[Any]:
 def without_local(value: Any) -> Any:
     """A copy whose fields that stay in their process are at their defaults."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: f for f in dataclasses.fields(value)}
+        fields = {f.name: f for f in dataclasses.fields(value) if f.init}
         return type(value)(
             **{
                 name: _default(f) if f.metadata.get("local") else without_local(getattr(value, name))

@@ -8,6 +8,7 @@ and of what a child is to the system, start the real one.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -18,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -180,6 +182,9 @@ def _live(streams: Sequence[int], folder: str, variables: dict[str, str], argume
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
             os.close(stream)
+        if os.isatty(0):
+            with contextlib.suppress(OSError):  # it may be that of others already
+                fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         _open_streams()
         os.chdir(folder)
         os.environ.clear()

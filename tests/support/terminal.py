@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.nursery import PROGRAM, stand_in
 from tests.support.waiting import PATIENCE, Changes, opened
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,17 +109,31 @@ class Terminal:
 
 @contextmanager
 def in_terminal(
-    folder: Path, environment: Mapping[str, str], *arguments: str, size: tuple[int, int] | None = None
+    folder: Path,
+    environment: Mapping[str, str],
+    *arguments: str,
+    size: tuple[int, int] | None = None,
+    nursery: str = "",
 ) -> Iterator[Terminal]:
     """The program with the demo model and ``arguments``, started in ``folder`` in a terminal of so many columns and
-    lines, or of none that are known; killed at the end where it has not ended."""
-    pid, descriptor = os.forkpty()
+    lines, or of none that are known; killed at the end where it has not ended. One of a ``nursery`` costs a third; its
+    pid is not the program's, which gets no signal."""
+    arguments = ("-m", "demo", *arguments)
+    command = stand_in(nursery, PROGRAM, *arguments) if nursery else [sys.executable, "-m", "agent_tui", *arguments]
+    descriptor, own = os.openpty()
+    if size is not None:
+        fcntl.ioctl(own, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    pid = os.fork()
     if pid == 0:
-        if size is not None:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        if nursery:
+            for number in range(3):
+                os.dup2(own, number)
+        else:
+            os.login_tty(own)
         os.chdir(folder)
-        own = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
-        os.execve(sys.executable, [sys.executable, "-m", "agent_tui", "-m", "demo", *arguments], {**os.environ, **own})
+        variables = {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", **environment}
+        os.execve(command[0], command, {**os.environ, **variables})
+    os.close(own)
     terminal = Terminal(pid, descriptor)
     try:
         yield terminal

@@ -24,6 +24,8 @@ from agent_tui.paths import user_paths
 from tests.support.cli import Cli
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 BEGINS = ["--output-format", "stream-json", "--verbose", "--system-prompt", ""]
 ENDS = ["--input-format", "stream-json"]
 THERE = {"CLAUDE_AGENT_SDK_VERSION": "0.2.189"}

@@ -25,6 +25,7 @@ def test_a_run_that_would_break_its_budget_ends_before_the_call(cli: Cli) -> Non
     )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("amount", ["0", "-1", "nan", "inf"])
 def test_a_budget_is_more_than_nothing(cli: Cli, amount: str) -> None:
     cli.refused(2, "-p", "hi", "-m", "demo", f"--budget={amount}", words="--budget")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.cli import Cli
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -43,14 +42,6 @@ def test_an_empty_path_is_a_variable_that_was_not_set(cli: Cli, flag: str) -> No
     outcome = cli.run("-p", "hi", "-m", "demo", flag, "")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.splitlines()[-1].endswith(f"{flag if flag != '-C' else '-C/--cd'}: is empty")
-
-
-@pytest.mark.slow
-def test_a_full_disk_is_told_once(cli: Cli) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = cli.start("-p", "hi", "-m", "demo", stdout=full)
-        _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (1, "agent-tui: standard output: No space left on device\n")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ text = "Over."
 """
 
 
+@pytest.mark.quick
 def test_rules_of_the_command_line_allow_and_deny(cli: Cli) -> None:
     cli.script(WRITE)
     denied = cli.run("-p", "make it", "-m", "demo", "--output-format", "json")

@@ -16,6 +16,7 @@ from tests.support.cli import LOOKING, Cli, answers
 from tests.support.pixel import PIXEL
 
 
+@pytest.mark.quick
 def test_every_flag_has_a_field_and_a_variable_of_its_own() -> None:
     fields = set(Options.__dataclass_fields__)
     assert {flag.dest for flag in FLAGS} <= fields
@@ -25,6 +26,7 @@ def test_every_flag_has_a_field_and_a_variable_of_its_own() -> None:
     assert all(flag.group in shown for flag in FLAGS)
 
 
+@pytest.mark.quick
 def test_without_a_model_the_demo_does_not_stand_in(cli: Cli) -> None:
     for stdin in (b"", b"from a pipe"):
         outcome = cli.run("-p", "hi", stdin=stdin)
@@ -51,6 +53,7 @@ def test_the_last_answer_alone_is_printed(cli: Cli) -> None:
     assert cli.run("-p", "look", "-m", "demo", "--no-final").out == "I look.\nDone.\n"
 
 
+@pytest.mark.quick
 def test_model_calls_are_limited(cli: Cli) -> None:
     cli.script(LOOKING)
     limited = cli.run("-p", "go", "-m", "demo", "--max-turns", "2", "--output-format", "json")
@@ -104,6 +107,7 @@ def test_an_empty_answer_has_a_code_of_its_own(cli: Cli) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_host")
 def test_servers_of_a_file_are_started(cli: Cli) -> None:
     def servers(**entries: object) -> None:
         (cli.project / "servers.json").write_text(json.dumps({"mcpServers": entries}), "utf-8")
@@ -125,6 +129,7 @@ def test_servers_of_a_file_are_started(cli: Cli) -> None:
     assert outcome.code == 0 and line in [notice["text"] for notice in outcome.json["notices"]] and line in outcome.err
 
 
+@pytest.mark.usefixtures("forked_host")
 @pytest.mark.parametrize(
     ("entry", "why"),
     [

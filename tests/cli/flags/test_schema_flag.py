@@ -33,6 +33,7 @@ def test_an_answer_that_fits_is_given_as_data(cli: Cli, file: str) -> None:
     assert (outcome.code, outcome.json["output"]) == (0, {"ok": True})
 
 
+@pytest.mark.quick
 def test_one_that_does_not_is_asked_for_again(cli: Cli, file: str) -> None:
     cli.script(answers("yes", '{"ok": "yes"}', '{"ok": true}'))
     outcome = cli.run("-p", "is it?", "-m", "demo", "--output-schema", file)

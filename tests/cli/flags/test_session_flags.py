@@ -13,6 +13,7 @@ from agent_tui.store.sessions import SessionRows
 from tests.support.cli import Cli, answers, came
 
 
+@pytest.mark.quick
 def test_a_session_is_begun_and_gone_on_with_by_name(cli: Cli) -> None:
     cli.script(came("one") + came("two"))
     first = cli.run("-p", "one", "-m", "demo", "--session", "ci-42", "--output-format", "json").json

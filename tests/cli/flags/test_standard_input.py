@@ -25,6 +25,7 @@ def send(cli: Cli, *messages: Any) -> Any:
     return cli.run(*FLAGS, stdin=lines)
 
 
+@pytest.mark.quick
 def test_each_line_is_a_turn(cli: Cli) -> None:
     cli.script(answers("First.", "Second.", "Third."))
     image = {"type": "image", "source": {"type": "base64", "data": PIXEL_BASE64}}
@@ -72,6 +73,7 @@ def test_a_stream_without_a_message_has_nothing_to_ask(cli: Cli) -> None:
         assert "No prompt" in outcome.error
 
 
+@pytest.mark.quick
 def test_an_interrupt_is_for_what_was_sent_before_it(cli: Cli) -> None:
     cli.script('[[step]]\nmatch = "one"\nhang = true\n' + answers("Second."))
     outcome = send(cli, {"type": "user", "text": "one"}, {"type": "interrupt"}, {"type": "user", "text": "two"})
@@ -187,6 +189,7 @@ def test_a_process_that_has_ended_holds_nothing() -> None:
         child.wait()
 
 
+@pytest.mark.quick
 def test_words_that_come_late_through_a_pipeline_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing comes in time; the next command of the pipeline writes at the moment that we look who holds it."""
     read, write = os.pipe()
