@@ -20,6 +20,7 @@ from agent_tui.config import SandboxConfig
 from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.sandbox.jail import Jail
+from tests.support.forms import LONG
 from tests.support.sandbox_world import held_by
 from tests.support.starting import use_programs_in
 from tests.support.tool_context import make_context
@@ -332,6 +333,27 @@ HOSTILE = [
     Hostile("bundle and refs", [("fetch.bundleURI", "ext::{evil}"), ("protocol.allow", "always")]),
     Hostile("instaweb", [("instaweb.httpd", "{evil}"), ("instaweb.browser", "{evil}")]),
 ]  # fmt: skip
+
+
+def together() -> list[list[Hostile]]:
+    """Each trap by itself in the long form; else those together that do not stand in each other's way."""
+    if LONG:
+        return [[trap] for trap in HOSTILE]
+    whole = [
+        trap
+        for trap in HOSTILE
+        if not any(name in ("config", "HEAD", "commondir") or "refs" in name for name, _ in trap.inner)
+        and not any(key.startswith(("extensions", "core.worktree")) for key, _ in trap.config)
+    ]
+    # ``core.hooksPath`` would have git look for hooks elsewhere.
+    hooks = [trap for trap in whole if trap.name.startswith("hook ")]
+    rest = [trap for trap in whole if trap not in hooks]
+    return [hooks, rest, *([trap] for trap in HOSTILE if trap not in whole)]
+
+
+def ids_of(traps: Sequence[Hostile]) -> str:
+    """How a test of these is called."""
+    return traps[0].name if len(traps) == 1 else f"{len(traps)} traps"
 
 
 def evil_program(base: Path) -> tuple[Path, Path]:

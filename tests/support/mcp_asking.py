@@ -162,7 +162,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", type=int, help="an inherited socket that listens")
     options = parser.parse_args()
-    if options.http:
+    if options.http is not None:
         uvicorn.run(server.streamable_http_app(), fd=options.http, log_level="error")
     else:
         server.run("stdio")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.registry import ToolRegistry
-from tests.support.mcp_servers import SERVER
+from tests.support.mcp_servers import SERVER, stdio
 from tests.support.starting import accepting
 
 
@@ -85,9 +84,10 @@ class Changes:
 async def serve_http(port: int = 0, *more: str, script: str = SERVER) -> tuple[asyncio.subprocess.Process, int]:
     """A server and its port. The socket listens before the server runs: who connects waits, nobody is refused."""
     with socket.create_server(("127.0.0.1", port)) as listening:
+        server = stdio("--http", "0", *more, script=script)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, script, "--http", str(listening.fileno()), *more),
-            pass_fds=[listening.fileno()],
+            *(server.command or "", *server.args),
+            stdin=listening.fileno(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -158,7 +158,7 @@ for number in range(options.big):
 if options.stubborn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-if options.http:
+if options.http is not None:
     uvicorn.run(server.sse_app() if options.sse else server.streamable_http_app(), fd=options.http, log_level="error")
 else:
     server.run("stdio")

@@ -15,7 +15,10 @@ SERVER = str(Path(__file__).with_name("mcp_server.py"))
 ASKING = str(Path(__file__).with_name("mcp_asking.py"))
 HOSTILE = str(Path(__file__).with_name("mcp_hostile.py"))
 """A server that asks, and one that means ill."""
-PREPARE_SERVER = "import uvicorn, mcp.server.mcpserver, mcp.server.stdio, mcp.shared.exceptions, mcp_types"
+PREPARE_SERVER = (
+    "import uvicorn, mcp.server.mcpserver, mcp.server.stdio, mcp.shared.exceptions, mcp_types\n"
+    "import anyio._backends._asyncio, rich.console, rich.logging"
+)
 
 _nurseries: list[str] = []
 

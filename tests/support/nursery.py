@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import json
 import os
 import runpy
@@ -47,7 +48,7 @@ PREPARE_WORKER = f"""
 import {WORKER}, agent_tui.providers.calling, agent_tui.providers.direct, httpx, agent_tui.providers.counting as c
 c.use_bundled_vocabulary(); c.encoding()
 """
-PREPARE_HOST = f"import {HOST}, agent_tui.tools.mcp.connection"
+PREPARE_HOST = f"import {HOST}, agent_tui.tools.mcp.connection, anyio._backends._asyncio"
 
 _STAND_IN = """
 import array, json, os, socket, sys
@@ -109,6 +110,9 @@ def serve(address: str, prepare: str) -> None:
     """Forks a keeper for each that connects, until standard input ends."""
     kept: dict[str, Any] = {}
     exec(prepare, kept)
+    # A search for what nobody uses would touch, and so copy, all that children share.
+    gc.collect()
+    gc.freeze()
     keepers: set[int] = set()
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(address)

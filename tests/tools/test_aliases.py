@@ -24,6 +24,8 @@ from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from tests.support.every import every
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 Given = dict[str, Any]
 PATCH = "*** Begin Patch\n*** Add File: new.txt\n+hello\n*** End Patch"
 ONE = [{"old_string": "x", "new_string": "y"}]
@@ -203,7 +205,7 @@ def test_a_time_beyond_the_longest_wait_is_in_milliseconds(given: object, second
     assert float(found) == seconds
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "given", "said"),
     [
         ("WriteFile", {"path": "a", "content": "b", "mode": "append"}, "append"),
@@ -216,7 +218,7 @@ def test_what_would_mean_something_else_here_is_refused(name: str, given: Given,
         understood(name, given, Path("/"))
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "given", "left"),
     [
         ("shell", {"command": ["ls"], "env": {"A": "b"}}, ["env"]),

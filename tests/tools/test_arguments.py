@@ -17,6 +17,8 @@ from agent_tui.tools.registry import builtin_tools
 from tests.support.every import every
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 @dataclass(slots=True)
 class Inner:

@@ -15,6 +15,8 @@ from agent_tui.tools.mcp import transport as mcp_transport
 from agent_tui.tools.mcp.transport import WholeLines
 from agent_tui.urls import parse_url
 
+pytestmark = pytest.mark.quick
+
 
 class Pieces:
     def __init__(self, *pieces: bytes) -> None:

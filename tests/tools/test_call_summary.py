@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from agent_tui.models.events import ToolStarted
 from agent_tui.tools.arguments import call_summary
 from tests.support.agents import results, running, say
 from tests.support.developer import parts
 from tests.support.every import every
 from tests.support.scripts import step
+
+pytestmark = pytest.mark.quick
 
 PATCH = "*** Begin Patch\n*** Update File: src/a b.py\n@@\n-x\n+y\n*** End Patch"
 

@@ -14,6 +14,8 @@ from agent_tui.tools.arguments import parse_arguments, read_arguments
 from agent_tui.tools.loose_json import read_loose_object
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 GOOD = {"path": "a.py", "limit": 3}
 TEXT = json.dumps(GOOD)
 
@@ -91,10 +93,9 @@ def test_whatever_an_object_holds_it_is_read_as_it_was_written(value: dict[str, 
     assert python is None or python.value == value
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     ['{"content": "' + 'a\\"' * 60_000, "{" + "'a\\" * 60_000, "{'a': 1}" + "</json> " * 40_000 + "y"],
-    ids=["cut off", "quotes", "marks"],
 )
 def test_an_object_that_is_not_whole_is_given_up_at_once(text: str) -> None:
     begun = time.process_time()

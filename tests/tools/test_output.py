@@ -12,6 +12,8 @@ from agent_tui.tools.output import Collector, cap
 from tests.support.every import every
 from tests.support.tool_context import fill_disk
 
+pytestmark = pytest.mark.quick
+
 
 @every(
     ("raw", "cleaned"),

@@ -11,6 +11,8 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 
 class Other(ReadTool):
     def __init__(self, name: str) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.tools.text_calls import TextCall, TextCalls, find_text_calls
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 NAMES = {"read", "bash", "mcp__docs__find"}
 READ = TextCall("read", '{"path": "a.py"}')

@@ -22,9 +22,10 @@ from agent_tui.tools.base import ToolContext, ToolOutcome
 from agent_tui.tools.builtin.bash import BashTool, JobsTool
 from agent_tui.tools.children import job as outputs
 from agent_tui.tools.children.job import TAIL, JobOutput
-from agent_tui.tools.children.jobs import MAX_RUNNING, Jobs
+from agent_tui.tools.children.jobs import Jobs
 from agent_tui.tools.children.process import descendants
 from tests.support.cli import REPOSITORY
+from tests.support.forms import one_of
 from tests.support.tool_context import fill_disk, make_context
 from tests.support.waiting import PATIENCE, ended
 
@@ -69,6 +70,7 @@ async def jobs(context: ToolContext, id: str | None = None, **more: Any) -> Tool
     return await JobsTool().run({"id": id, **more}, context)
 
 
+@pytest.mark.quick
 async def test_it_answers_at_once_and_each_look_has_what_is_new(context: ToolContext) -> None:
     os.mkfifo(context.root / "go")
     id = await background(context, "echo one; cat go; echo two; exit 3")
@@ -84,6 +86,7 @@ async def test_it_answers_at_once_and_each_look_has_what_is_new(context: ToolCon
     assert context.jobs is not None and Path(context.jobs.get(id).info.log).read_text() == "one\nmiddle\ntwo\n"
 
 
+@pytest.mark.quick
 async def test_what_it_says_is_harmless_masked_and_capped(context: ToolContext) -> None:
     context.secrets.add("sk-abcdefghijklmnopqrstuvwxyz0123456789")
     command = r"printf '\033]0;title\007\033[31mred\033[0m sk-abcdefghijklmnopqrstuvwxyz0123456789\n'"
@@ -106,6 +109,7 @@ async def test_a_line_that_is_not_finished_is_seen(context: ToolContext) -> None
     await jobs(context, id, stop=True)
 
 
+@pytest.mark.quick
 async def test_a_stop_ends_all_of_it(context: ToolContext) -> None:
     os.mkfifo(context.root / "hold")
     before = descendants(os.getpid())
@@ -264,10 +268,11 @@ async def test_on_a_full_disk_it_is_ended_and_said(
     assert descendants(os.getpid()) <= before
 
 
-async def test_there_is_an_end_to_how_many_run(context: ToolContext) -> None:
+async def test_there_is_an_end_to_how_many_run(context: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_tui.tools.children.jobs.MAX_RUNNING", 2)
     os.mkfifo(context.root / "hold")
     assert context.jobs is not None
-    for _ in range(MAX_RUNNING):
+    for _ in range(2):
         await background(context, "cat hold")
     with pytest.raises(ToolError, match="already"):
         await background(context, "cat hold")
@@ -393,7 +398,8 @@ def programs(tmp_path: Path) -> Iterator[list[Program]]:
             os.kill(program.pid, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("way", ["kill", "leave"])
+@pytest.mark.quick
+@pytest.mark.parametrize("way", one_of(["kill", "leave"]))
 async def test_with_the_program_it_ends(way: str, tmp_path: Path, programs: list[Program]) -> None:
     program = Program(tmp_path / "p", keep=False)
     programs.append(program)
@@ -401,7 +407,7 @@ async def test_with_the_program_it_ends(way: str, tmp_path: Path, programs: list
     await ended(program.pid, *program.family)
 
 
-@pytest.mark.parametrize("way", ["kill", "leave"])
+@pytest.mark.parametrize("way", one_of(["leave", "kill"]))
 async def test_one_that_is_kept_goes_on_and_its_words_go_to_the_log(
     way: str, tmp_path: Path, programs: list[Program]
 ) -> None:

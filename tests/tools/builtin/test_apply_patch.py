@@ -21,6 +21,8 @@ from agent_tui.tools.files.snapshots import FileHistory, Snapshotter, apply_rest
 from tests.support.every import every
 from tests.support.tool_context import make_context, permissions_of
 
+pytestmark = pytest.mark.quick
+
 APP = """\
 import os
 

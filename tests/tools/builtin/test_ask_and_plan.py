@@ -19,6 +19,8 @@ from agent_tui.tools.builtin.edit import WriteTool
 from agent_tui.tools.registry import ToolRegistry
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 @dataclass
 class Answers:

@@ -15,6 +15,8 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.children.process import descendants
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def context(tmp_path: Path) -> ToolContext:

@@ -51,6 +51,7 @@ def put(context: ToolContext, name: str, ends: str = "\n") -> Path:
     return path
 
 
+@pytest.mark.quick
 @every
 async def test_read_shows_the_text_and_says_what_it_took_it_for(context: ToolContext, name: str) -> None:
     put(context, name)
@@ -109,6 +110,7 @@ async def test_what_an_encoding_does_not_have_is_refused_before_anybody_is_asked
     assert path.read_bytes() == before
 
 
+@pytest.mark.quick
 async def test_a_few_bytes_that_are_no_utf8_stay(context: ToolContext) -> None:
     path = context.root / "log"
     path.write_bytes("é è à ü\nbad: \xff\nend é\n".encode().replace(b"\xc3\xbf", b"\xff"))

@@ -80,6 +80,7 @@ async def fetch(context: ToolContext, url: str) -> ToolOutcome:
     return await FetchTool().run({"url": url}, context)
 
 
+@pytest.mark.quick
 async def test_a_page_becomes_markdown(context: ToolContext, site: str) -> None:
     text = (await fetch(context, f"{site}/page")).text
     assert text.splitlines()[:3] == ["# A page", "", "## Head & shoulders"]
@@ -99,6 +100,7 @@ async def test_sizes_encodings_and_kinds(context: ToolContext, site: str) -> Non
     assert image.media_type == "image/png"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("path", "problem"),
     [("gone", "404"), ("binary", "binary"), ("loop", "redirects"), ("file", "Only http"), ("nowhere", "cannot")],

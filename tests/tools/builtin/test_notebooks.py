@@ -17,6 +17,8 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.files.notebook import Cells
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 OUTPUT = {"output_type": "stream", "name": "stdout", "text": ["1\n"]}
 CELLS: list[dict[str, Any]] = [
     {"cell_type": "markdown", "id": "a1", "metadata": {"tags": ["t"]}, "source": ["# Title\n", "é"]},

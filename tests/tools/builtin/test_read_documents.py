@@ -15,6 +15,8 @@ from agent_tui.tools.builtin.edit import WriteTool
 from agent_tui.tools.builtin.read import NOTEBOOK_NOTE, PDF_NOTE, ReadTool
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 pypdf = pytest.mark.skipif(importlib.util.find_spec("pypdf") is None, reason="the extra is not installed")
 
 

@@ -83,6 +83,7 @@ async def test_a_missing_file_names_similar_ones(context: ToolContext) -> None:
             await read(context, bad)
 
 
+@pytest.mark.quick
 async def test_an_image_is_attached(context: ToolContext) -> None:
     (context.root / "a.png").write_bytes(b"\x89PNG\r\n\x1a\nrest")
     outcome = await ReadTool().run({"path": "a.png"}, context)
@@ -139,12 +140,14 @@ async def test_very_deep_folders_are_walked(context: ToolContext, deep: None) ->
     assert outcome.text.count("\n") == 500
 
 
+@pytest.mark.quick
 async def test_hostile_file_names_stay_on_their_line(context: ToolContext) -> None:
     (context.root / "a\n\x1b[31m").write_text("")
     (Path(os.fsdecode(os.fsencode(context.root) + b"/b\xff"))).write_text("")
     assert (await ListTool().run({}, context)).text == "a␊␛[31m\nb?"
 
 
+@pytest.mark.quick
 async def test_wrong_arguments_are_explained(context: ToolContext) -> None:
     with pytest.raises(ToolError, match=r"path: .*There is no argument 'file'\. It takes: path, offset, limit"):
         ReadTool().intent({"file": "a"}, context)

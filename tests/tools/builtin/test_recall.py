@@ -30,6 +30,8 @@ from agent_tui.tools.builtin.recall import HITS, TEXT_CHARS, RecallTool
 from tests.support.compaction_world import World, sent_text
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 class Talk:
     """A conversation of which all is gone, but for what is ``kept``."""

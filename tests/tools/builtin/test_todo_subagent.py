@@ -11,6 +11,8 @@ from agent_tui.tools.base import Task, TodoItem, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.conversation import SubagentTool, TodoTool
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def context(tmp_path: Path) -> ToolContext:

@@ -22,6 +22,8 @@ from agent_tui.tools.builtin.web_search import WebSearchTool, results
 from tests.support.every import every
 from tests.support.tool_context import make_context, maker
 
+pytestmark = pytest.mark.quick
+
 SEARXNG = {
     "query": "x",
     "results": [{"title": "One", "url": "https://a.example/", "content": "about <b>it</b> &amp; more"}],

@@ -17,6 +17,8 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.files.diffs import unified
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def context(tmp_path: Path) -> ToolContext:

@@ -16,6 +16,8 @@ from agent_tui.tools.files.access import BadFile, FileAccess, Reach, follow
 from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 SECRET = "out" + "side-key"
 
 

@@ -15,6 +15,8 @@ from agent_tui.tools.files.edit_mismatch import LINES, SEARCHED, why_missing
 from tests.support.every import every
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 FILE = """\
 import os
 

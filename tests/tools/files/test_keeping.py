@@ -8,6 +8,7 @@ import subprocess
 import tracemalloc
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -122,8 +123,7 @@ DESTROYED = [
 ]
 
 
-@pytest.mark.parametrize("packed", one_of([False, True]))
-@pytest.mark.parametrize("command", DESTROYED)
+@pytest.mark.parametrize(("packed", "command"), one_of(product([False, True], DESTROYED), every=6))
 async def test_the_history_survives(project: Project, command: str, packed: bool) -> None:
     root = project.root
     if packed:
@@ -162,7 +162,7 @@ HONEST = [
 ]
 
 
-@pytest.mark.parametrize("command", HONEST)
+@pytest.mark.parametrize("command", one_of(HONEST, every=4))
 async def test_what_git_does_by_itself_stays(project: Project, tmp_path: Path, command: str) -> None:
     twin = tmp_path / "twin"
     shutil.copytree(project.root, twin, symlinks=True)
@@ -203,6 +203,7 @@ async def test_worktrees_and_submodules_survive_too(project: Project, tmp_path: 
     git(project.root, "commit", "-q", "--allow-empty", "-m", "goes on")
 
 
+@pytest.mark.quick
 async def test_files_come_back_as_after_an_edit(project: Project) -> None:
     root, before = project.root, project.files()
     (root / "a.txt").chmod(0o600)
@@ -217,6 +218,7 @@ async def test_files_come_back_as_after_an_edit(project: Project) -> None:
     assert ((root / "a.txt").stat().st_mode & 0o777, (root / "new.txt").stat().st_mode & 0o111) == (0o600, 0)
 
 
+@pytest.mark.quick
 async def test_edits_between_commands_and_the_users_own_work_stay_apart(project: Project) -> None:
     root = project.root
     await project.run("echo one > made")

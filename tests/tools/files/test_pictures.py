@@ -18,7 +18,6 @@ from agent_tui.providers.catalog import DIALECTS
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.dialects.record import OWN_IMAGES, ImageLimits
 from agent_tui.tools.files.pictures import MAX_PIXELS, PictureError, fit_attachments, needs_fitting, scale
-from tests.support.forms import one_of
 
 GROQ = DIALECTS["groq"].images
 XAI = DIALECTS["xai"].images
@@ -74,6 +73,7 @@ def test_what_fits_stays_byte_for_byte() -> None:
     assert all(a is b for a, b in zip(kept, parts, strict=True))
 
 
+@pytest.mark.slow
 def test_a_large_screenshot_is_scaled_and_stays_png() -> None:
     large = part(encoded(screenshot(3_000, 2_000), "PNG"), "image/png")
     (kept,), changed, refused = fit_attachments([large], CLAUDE)
@@ -209,7 +209,7 @@ def test_a_bomb_says_what_it_claims_to_be() -> None:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
 def test_a_truncated_or_spoilt_file_is_refused_in_one_line(form: str) -> None:
-    whole = encoded(photo(900, 600), form)
+    whole = encoded(photo(450, 300), form)
     spoilt = bytearray(whole)
     spoilt[len(whole) // 3 : len(whole) // 3 + 200] = b"\xff" * 200
     for raw in (whole[: len(whole) // 2], whole[:60], whole[:12], bytes(spoilt)):
@@ -239,7 +239,8 @@ def test_what_cannot_be_made_small_enough_is_said() -> None:
         scale(encoded(photo(100, 100), "PNG"), ImageLimits(200, None))
 
 
-@pytest.mark.parametrize("limits", one_of([CLAUDE, GROQ, XAI, OWN_IMAGES]), ids=["claude", "groq", "xai", "none"])
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [CLAUDE, GROQ, XAI, OWN_IMAGES], ids=["claude", "groq", "xai", "none"])
 def test_a_photo_of_a_phone_fits_everywhere(limits: ImageLimits) -> None:
     raw = encoded(photo(1_500, 1_100).resize((4_000, 3_000)), "JPEG", quality=95)
     kept, _, refused = fit_attachments([part(raw, "image/jpeg")], limits)

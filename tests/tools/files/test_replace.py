@@ -14,6 +14,8 @@ import pytest
 from agent_tui.tools.files.beneath import at
 from agent_tui.tools.files.text import replace
 
+pytestmark = pytest.mark.quick
+
 OLD, NEW = b"old\n" * 50_000, b"new\n" * 200_000
 
 

@@ -13,6 +13,8 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.files.snapshots import FileHistory, RestorePlan, Snapshotter, apply_restore
 from tests.support.tool_context import make_context
 
+pytestmark = pytest.mark.quick
+
 
 @dataclass
 class Project:

@@ -10,6 +10,8 @@ from agent_tui.tools.git.repository import names_programs
 from tests.support.git import git
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:

@@ -14,6 +14,8 @@ from agent_tui.tools.git.untrusted import harmless_git
 from tests.support.every import every
 from tests.support.git import git
 
+pytestmark = pytest.mark.quick
+
 TEXTS = [
     "",
     "[a]b=1",
@@ -40,7 +42,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@every("text", TEXTS)
 def test_it_is_read_as_git_reads_it(tmp_path: Path, text: str) -> None:
     file = tmp_path / "config"
     file.write_bytes(text.encode())

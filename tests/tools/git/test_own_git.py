@@ -21,7 +21,7 @@ from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.git.outside import OutsideGit
 from agent_tui.tools.git.repository import PINNED, Repository, find_repository, own_git
 from tests.support.cli import REPOSITORY
-from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, make_hostile, ordinary
+from tests.support.git import HOSTILE, IDENTITY, Hostile, evil_program, git, ids_of, make_hostile, ordinary, together
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -43,12 +43,20 @@ def look(root: Path) -> None:
         permissions_of(root, PermissionsConfig()).decide("bash", Intent("command", command, command=command))
 
 
-def ids(hostile: Hostile) -> str:
-    return hostile.name
+@pytest.mark.quick
+@pytest.mark.parametrize("traps", together(), ids=ids_of)
+def test_looking_at_a_hostile_repository_starts_nothing(template: Path, tmp_path: Path, traps: list[Hostile]) -> None:
+    evil, mark = evil_program(tmp_path)
+    root = make_hostile(template, tmp_path / "project", traps, evil)
+    before = (root / ".git/index").read_bytes()
+    look(root)
+    assert not mark.exists()
+    assert (root / ".git/index").read_bytes() == before
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=ids)
-def test_looking_at_a_hostile_repository_starts_nothing(template: Path, tmp_path: Path, hostile: Hostile) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda trap: trap.name)
+def test_each_trap_is_a_real_one_and_is_not_sprung(template: Path, tmp_path: Path, hostile: Hostile) -> None:
     evil, mark = evil_program(tmp_path)
     root = make_hostile(template, tmp_path / "project", [hostile], evil)
     before = (root / ".git/index").read_bytes()
@@ -85,6 +93,7 @@ def test_the_program_itself_started_in_it_starts_nothing(
     assert not mark.exists()
 
 
+@pytest.mark.quick
 def test_branch_status_and_commits_are_those_of_git(template: Path, tmp_path: Path) -> None:
     root = make_hostile(template, tmp_path / "project", [], Path())
     facts = git_facts(root)
@@ -162,6 +171,7 @@ def test_the_users_ignore_file_and_line_ends_count(
     assert not mark.exists()
 
 
+@pytest.mark.quick
 def test_another_projects_repository_is_not_told_of(template: Path, tmp_path: Path) -> None:
     """A ``.git`` that points at a repository which knows nothing of this folder, or whose parts are links."""
     other = make_hostile(template, tmp_path / "other", [], Path())
@@ -196,6 +206,7 @@ def test_devices_huge_files_and_loops_do_not_hold_it_up(template: Path, tmp_path
     assert git_facts(root).branch == ""
 
 
+@pytest.mark.quick
 def test_only_the_users_git_is_started(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evil, mark = evil_program(tmp_path)
     root = make_hostile(template, tmp_path / "project", [], evil)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from agent_tui.errors import ToolError
 from agent_tui.models.messages import NO_OUTPUT
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.children.jobs import Jobs
-from tests.support.forms import examples
+from tests.support.forms import examples, one_of
 from tests.support.git import World, git
+from tests.support.waiting import Bell, running
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -64,7 +67,8 @@ async def test_fetch_and_pull_leave_what_plain_git_leaves(world: World, kind: st
     assert state(world.project) == state(world.plain)
 
 
-@pytest.mark.parametrize("kind", ["short", "folder"])
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", one_of(["short", "folder"]))
 async def test_push_is_what_plain_git_would_push(world: World, kind: str) -> None:
     both(world, kind)
     line = "git checkout -qb new && echo 2 > second && git add -A && git commit -qm second && git push -u origin new"
@@ -114,7 +118,7 @@ async def test_pushes_are_refused_and_forced_as_by_plain_git(world: World) -> No
     assert said.text == plain(world, "git push -f -q origin main; git push --porcelain origin main 2>/dev/null")
 
 
-@pytest.mark.parametrize("kind", ["web", "folder"])
+@pytest.mark.parametrize("kind", one_of(["web", "folder"]))
 async def test_a_clone_is_one_of_plain_git(world: World, kind: str) -> None:
     address = world.addresses[kind].replace("/var", "file:///var", 1) if kind == "folder" else world.addresses[kind]
     shutil.copytree(world.project, world.plain, symlinks=True)
@@ -155,6 +159,7 @@ async def test_shallow_packed_linked_and_sha256_repositories(world: World) -> No
     )
 
 
+@pytest.mark.slow
 async def test_a_shallow_clone_can_be_pushed_from(world: World) -> None:
     world.more("a", "b")
     address = world.addresses["ssh"]
@@ -226,19 +231,16 @@ async def test_a_wrong_password_and_a_place_that_is_not_there_are_told(world: Wo
         assert done.is_error and "could not read Username" in done.text, done.text
 
 
-async def test_it_ends_with_its_line(world: World) -> None:
-    pid = world.base / "pid"
-    hanging = world.base / "tools/ssh"
-    hanging.write_text(f"#!/bin/sh\necho $$ > '{pid}'\nexec sleep 1000\n")
+async def test_it_ends_with_its_line(world: World, bell: Callable[[str], Bell]) -> None:
+    begun = bell("begun")
+    (world.base / "tools/ssh").write_text(f"#!/bin/sh\necho $$ > '{begun}'\nexec sleep 1000\n")
     git(world.project, "remote", "set-url", "origin", world.addresses["ssh"])
     for command in ("git fetch", "git push"):
-        line = f"{command} & while ! [ -s pid ]; do cp '{pid}' pid 2>/dev/null; sleep 0.01; done"
-        known = world.jail.remotes.reach(command.split(), world.project)
-        arguments = {"command": line, "timeout": 1.5}
-        done = await BashTool().run(arguments, replace(world.context(), remotes=(known,)))
-        assert "timed out" in done.text, done.text
-        assert not Path("/proc", pid.read_text().strip()).exists()
-        pid.unlink()
+        task = asyncio.create_task(world.run(command, command))
+        pid = int(await begun.rung())
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not running(pid)
 
 
 async def test_in_the_background_it_ends_with_its_job(world: World, tmp_path: Path) -> None:

@@ -17,27 +17,15 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.builtin.bash import BashTool
 from agent_tui.tools.git.remotes import Remotes
 from agent_tui.tools.rules.decision import Decision, RemoteGit
-from tests.support.forms import LONG, examples, one_of
-from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world
+from tests.support.every import every
+from tests.support.forms import examples, one_of
+from tests.support.git import HOSTILE, Hostile, World, evil_program, git, make_hostile, make_world, together
 from tests.support.sandbox_world import MEANS
 from tests.support.tool_context import permissions_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 TIMES = examples(1, 12)
-
-
-def groups() -> list[list[Hostile]]:
-    """Each trap by itself in the long form; else those together that do not stand in each other's way."""
-    if LONG:
-        return [[trap] for trap in HOSTILE]
-    whole = [
-        trap
-        for trap in HOSTILE
-        if not any(name in ("config", "HEAD", "commondir") or "refs" in name for name, _ in trap.inner)
-        and not any(key.startswith(("extensions", "core.worktree")) for key, _ in trap.config)
-    ]
-    return [whole, *([trap] for trap in HOSTILE if trap not in whole)]
 
 
 COMMANDS = (
@@ -51,7 +39,9 @@ COMMANDS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("traps", groups(), ids=lambda traps: traps[0].name if len(traps) == 1 else "many")
+@pytest.mark.parametrize(
+    "traps", together(), ids=lambda traps: traps[0].name if len(traps) == 1 else f"{len(traps)} traps"
+)
 async def test_nothing_of_a_hostile_repository_runs_outside(world: World, traps: list[Hostile]) -> None:
     evil, mark = evil_program(world.base)
     git(world.project, "remote", "set-url", "origin", world.addresses["web"])
@@ -268,6 +258,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.quick
 def test_a_rule_reaches_the_remotes_of_the_beginning_and_no_others(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +305,7 @@ def test_without_a_sandbox_what_would_run_is_asked_about(
     assert Asked(root, monkeypatch, held=False).decide("git fetch", root).action == "ask"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "address",
     ["ext::sh -c id", "fd::17", "-oProxyCommand=id", "ssh://-oProxyCommand=id/x", "host:-x", "git://host/x", "ftp://host/x",
@@ -329,7 +321,7 @@ def test_no_address_names_a_program_or_an_option(project: Path, address: str) ->
     assert remotes.reach(["git", "push", address], project).problem
 
 
-@pytest.mark.parametrize(
+@every(
     "words", ["--receive-pack=id", "--exec=id", "--signed", "--repo=x origin", "--recurse-submodules=on-demand", "-c x"]
 )
 def test_a_push_with_an_option_that_is_not_known_stays_inside(project: Path, words: str) -> None:

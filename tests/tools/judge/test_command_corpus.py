@@ -5,7 +5,8 @@ The judge alone is held to this: where a sandbox holds, it is said to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
 from agent_tui.tools.sandbox.policy import Network
 from tests.support.commands import MODES, World, held, judged, lines, sections
-from tests.support.forms import LONG, some
+from tests.support.every import every
+from tests.support.forms import LONG, one_of, some
 from tests.support.tool_context import permissions_of
 
 HOSTILE = lines("hostile.txt")
@@ -26,9 +28,19 @@ def test_the_corpus_is_large_and_without_repetition() -> None:
     assert len(set(EVERYDAY)) == len(EVERYDAY) >= 250
 
 
-@pytest.mark.parametrize("mode", ["ask", "accept-edits", "plan"])
-def test_where_nothing_holds_no_hostile_command_runs_unasked(world: World, mode: PermissionMode) -> None:
-    assert [command for command in HOSTILE if judged(world, command, mode).action == "allow"] == []
+NEVER_UNASKED: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan")
+TURNS = one_of(range(len(NEVER_UNASKED)))
+"""Each turn judges every command, in one of these modes after the other: all turns each in all of them."""
+
+
+def in_turn(commands: Sequence[Any], turn: int) -> Iterator[tuple[Any, PermissionMode]]:
+    for number, command in enumerate(commands):
+        yield command, NEVER_UNASKED[(number + turn) % len(NEVER_UNASKED)]
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_where_nothing_holds_no_hostile_command_runs_unasked(world: World, turn: int) -> None:
+    assert [told for told in in_turn(HOSTILE, turn) if judged(world, *told).action == "allow"] == []
 
 
 IN_THE_PROJECT = frozenset(lines("hostile_in_auto.txt"))
@@ -69,7 +81,7 @@ def test_where_a_sandbox_holds_nothing_leaves_it_unasked(world: World, mode: Per
 REACHING = [command for heading, command in sections("everyday.txt") if heading == "Reaching out"]
 
 
-@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
+@pytest.mark.parametrize("mode", one_of(["auto", "accept-edits"]))
 def test_where_a_sandbox_holds_the_honest_ask_only_to_reach_out(world: World, mode: PermissionMode) -> None:
     assert [c for c in EVERYDAY if held(world, c, mode).action != "allow"] == REACHING
     asked = [c for c in EVERYDAY if held(world, c, mode, "allow").action != "allow"]
@@ -86,9 +98,10 @@ def test_where_a_sandbox_holds_looking_is_never_asked_about(world: World) -> Non
         assert [c for c in looking if held(world, c, mode).action != "allow"] == []
 
 
-@pytest.mark.parametrize("mode", ["ask", "accept-edits", "plan"])
-def test_where_nothing_holds_plain_readers_run_and_nothing_else(world: World, mode: PermissionMode) -> None:
-    unasked = [(h, c) for h, c in sections("everyday.txt") if judged(world, c, mode).action == "allow"]
+@pytest.mark.parametrize("turn", TURNS)
+def test_where_nothing_holds_plain_readers_run_and_nothing_else(world: World, turn: int) -> None:
+    told = in_turn(sections("everyday.txt"), turn)
+    unasked = [(heading, c) for (heading, c), mode in told if judged(world, c, mode).action == "allow"]
     assert len(unasked) >= 300
     assert not {heading for heading, _ in unasked} & {"Building and testing", "Changing things", "Reaching out"}
 
@@ -96,7 +109,8 @@ def test_where_nothing_holds_plain_readers_run_and_nothing_else(world: World, mo
 REAL_WORK = lines("real_work.txt")
 
 
-@pytest.mark.parametrize(("mode", "most"), [("ask", 15), ("accept-edits", 10), ("auto", 10)])
+@pytest.mark.quick
+@every(("mode", "most"), [("ask", 15), ("accept-edits", 10), ("auto", 10)])
 def test_an_honest_day_asks_little(world: World, mode: PermissionMode, most: int) -> None:
     """Of forty commands of real work; what asks leaves the machine, or is known to change files in ``ask``."""
     asked = [command for command in REAL_WORK if held(world, command, mode).action == "ask"]

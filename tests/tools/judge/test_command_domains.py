@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from tests.support.commands import World, held, judged
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
+
+pytestmark = pytest.mark.quick
 
 
 @every(

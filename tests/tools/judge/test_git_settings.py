@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import shlex
 
+import pytest
+
 from agent_tui.tools.judge.programs import changes_settings
 from tests.support.commands import World, held, judged
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 ALSO = "in a file that also says what git starts outside the sandbox"
 PROGRAMS = "by which git starts programs in this repository, outside the sandbox and with all your rights"

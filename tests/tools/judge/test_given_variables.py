@@ -12,6 +12,8 @@ from agent_tui.tools.rules.decision import Decision
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 
 def judged(
     root: Path,
@@ -103,7 +105,7 @@ def test_a_file_that_a_rule_denies_is_found_behind_a_variable(root: Path) -> Non
     assert judged(root, 'cat "$PWD/.env"', deny=["read(.env)"]).action == "deny"
 
 
-@pytest.mark.parametrize(("place", "advised"), [("~/.ssh", False), ("~/.aws/credentials", False), ("/srv/data", True)])
+@every(("place", "advised"), [("~/.ssh", False), ("~/.aws/credentials", False), ("/srv/data", True)])
 def test_a_protected_place_is_no_folder_to_add(root: Path, place: str, advised: bool) -> None:
     permissions = permissions_of(root, PermissionsConfig("ask"), can_ask=False)
     decision = permissions.decide("bash", Intent("command", "ls", command=f"ls {place}"))

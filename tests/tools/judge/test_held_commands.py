@@ -11,6 +11,8 @@ from tests.support.commands import World, make_world
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:

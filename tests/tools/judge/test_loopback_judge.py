@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.rules.decision import Decision
 from tests.support.commands import lines, sections
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
+
+pytestmark = pytest.mark.quick
 
 HERE = [command for heading, command in sections("everyday.txt") if heading == "Ports of this machine"]
 ELSEWHERE = lines("not_this_machine.txt")

@@ -14,6 +14,8 @@ from agent_tui.tools.sandbox.policy import Network
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 LINES = [
     line
     for line in (Path(__file__).parent / "data" / "publishing.txt").read_text().splitlines()

@@ -11,6 +11,8 @@ from agent_tui.models.events import RuleOffer
 from tests.support.every import every
 from tests.support.tool_context import Make, bash, make_project, maker
 
+pytestmark = pytest.mark.quick
+
 EDITS = [
     "sed -i s/a/b/ src/a.py",
     "sed -i 's/a/b/g; /x/d' src/a.py src/b.py",

@@ -8,6 +8,8 @@ from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.syntax import NotUnderstoodError
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 
 @every(
     ("source", "commands"),

@@ -97,7 +97,6 @@ async def fields(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]
     await server.wait()
 
 
-@pytest.mark.quick
 async def test_a_server_gets_what_it_asks_for(tmp_path: Path, fields: dict[str, Any]) -> None:
     answers = Answers(Elicited("accept", ROME), Sampled("a fine city", "some-model", cut_off=True))
     async with connected(tmp_path, answers, sampling=True, **fields) as manager:

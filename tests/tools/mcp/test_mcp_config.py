@@ -19,6 +19,8 @@ from agent_tui.tools.mcp.tool import McpTool, rank
 from agent_tui.tools.mcp_names import server_part, tool_name
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 
 def plans(root: Path, configured: dict[str, McpServer] | None = None, trusted: bool = True) -> dict[str, Plan]:
     environ = {"TOKEN": "t0p", "EMPTY": ""}
@@ -55,7 +57,7 @@ def test_variables_are_filled_in(tmp_path: Path) -> None:
     assert found["run"].state == "failed" and "MISSING is not set" in found["run"].detail
 
 
-@pytest.mark.parametrize(
+@every(
     "entry",
     [
         {"oauth": {"clientId": "us", "clientSecret": "${TOKEN}", "callbackPort": 8123}},
@@ -68,7 +70,7 @@ def test_how_a_sign_in_knows_us_is_read_in_both_spellings(tmp_path: Path, entry:
     assert web is not None and (web.client_id, web.client_secret, web.callback_port) == ("us", "t0p", 8123)
 
 
-@pytest.mark.parametrize(
+@every(
     ("entry", "problem"),
     [
         ("x", "oauth must be an object"),
@@ -90,7 +92,7 @@ def test_the_configuration_wins_and_an_untrusted_file_is_only_named(tmp_path: Pa
     assert found["b"].state == "untrusted" and found["b"].server is None and "/trust" in found["b"].detail
 
 
-@pytest.mark.parametrize(
+@every(
     ("entry", "problem"),
     [
         (3, "must be an object"),
@@ -114,7 +116,7 @@ def test_a_bad_entry_is_a_failed_server(tmp_path: Path, entry: Any, problem: str
     assert found["good"].state == "starting"
 
 
-@pytest.mark.parametrize("text", ["nope", "[]", '{"mcpServers": 3}', "[" * 100_000])
+@every("text", ["nope", "[]", '{"mcpServers": 3}', "[" * 100_000])
 def test_a_bad_file_is_shown_as_a_failed_server(tmp_path: Path, text: str) -> None:
     (tmp_path / ".mcp.json").write_text(text)
     found = plans(tmp_path, {"a": McpServer(command="x")})

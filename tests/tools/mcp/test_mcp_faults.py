@@ -85,11 +85,11 @@ class Strange:
 
 
 async def test_a_result_that_cannot_be_read_is_a_failure_of_the_server(
-    monkeypatch: pytest.MonkeyPatch, server: McpServer
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: McpServer
 ) -> None:
     told: asyncio.Queue[ServerChange] = asyncio.Queue()
     looked: list[object] = []
-    connection = Connection("one", server, told.put_nowait, may_start(server, Path.cwd()))
+    connection = Connection("one", server, told.put_nowait, may_start(server, tmp_path))
     try:
         async with asyncio.timeout(PATIENCE):
             while (await told.get()).state == "starting":

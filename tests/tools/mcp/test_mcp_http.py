@@ -14,8 +14,9 @@ from tests.support.mcp_managers import Changes, call, detail, running, serve_htt
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 
-@pytest.mark.quick
+
 async def test_streamable_http(tmp_path: Path) -> None:
     server, port = await serve_http()
     changes = Changes()
@@ -42,7 +43,6 @@ async def test_streamable_http(tmp_path: Path) -> None:
         await server.wait()
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("kind", ["sse", ""])
 async def test_the_older_sse_is_spoken_where_it_is_named_or_all_a_server_knows(
     tmp_path: Path, kind: Literal["sse", ""]
@@ -70,7 +70,6 @@ async def test_the_older_sse_is_spoken_where_it_is_named_or_all_a_server_knows(
         await server.wait()
 
 
-@pytest.mark.usefixtures("forked_host", "forked_servers")
 @pytest.mark.parametrize("kind", ["sse", "http"])
 async def test_an_address_that_speaks_otherwise_is_a_failed_server(
     tmp_path: Path, kind: Literal["sse", "http"]
@@ -87,7 +86,6 @@ async def test_an_address_that_speaks_otherwise_is_a_failed_server(
         await server.wait()
 
 
-@pytest.mark.usefixtures("forked_host", "forked_servers")
 async def test_http_refusals_are_said_in_words(tmp_path: Path) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import agent_tui
 from agent_tui.tools import mcp_names as owner
 from agent_tui.tools.mcp_names import (
@@ -16,6 +18,8 @@ from agent_tui.tools.mcp_names import (
     with_all_tools,
 )
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 SERVERS = ["docs", "my-server", "a__b", "_x_", "mcp", "mcp__docs", "über", "s" * 60, "."]
 

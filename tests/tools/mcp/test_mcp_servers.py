@@ -19,7 +19,6 @@ from tests.support.tool_context import make_context
 from tests.support.waiting import Bell
 
 
-@pytest.mark.quick
 async def test_tools_are_listed_called_and_their_errors_are_results(tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
     seen: list[str] = []
@@ -77,16 +76,15 @@ async def test_a_call_that_takes_too_long_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("forked_host", "forked_servers")
-@pytest.mark.parametrize("code", [-32000, -32001, -32002, -32603, 7])
-async def test_an_error_is_told_in_the_servers_words_whatever_its_code(tmp_path: Path, code: int) -> None:
+async def test_an_error_is_told_in_the_servers_words_whatever_its_code(tmp_path: Path) -> None:
     context = make_context(tmp_path / "project")
+    message = {"message": "no such \x1b[31missue", "more": "look at /list"}
     async with running(tmp_path, {"test": stdio("--refusing")}) as manager:
         await manager.settled()
-        with pytest.raises(ToolError) as error:
-            await call(
-                manager, context, "mcp__test__refuse", code=code, message="no such \x1b[31missue", more="look at /list"
-            )
-        assert str(error.value) == f"test: no such issue (error {code}): look at /list"
+        for code in (-32000, -32001, -32002, -32603, 7):
+            with pytest.raises(ToolError) as error:
+                await call(manager, context, "mcp__test__refuse", code=code, **message)
+            assert str(error.value) == f"test: no such issue (error {code}): look at /list"
         assert (await call(manager, context, "mcp__test__add", a=1, b=1)).text == "2", "it is still there"
 
 
@@ -105,7 +103,6 @@ async def test_what_a_server_says_of_its_use_is_sent_plain_and_short(tmp_path: P
         assert "\x1b" not in second.text and "\u202e" not in second.text and "search first" in second.text
 
 
-@pytest.mark.quick
 @pytest.mark.usefixtures("forked_host", "forked_servers")
 async def test_changed_lists_are_noticed(tmp_path: Path) -> None:
     changes = Changes()
@@ -119,7 +116,6 @@ async def test_changed_lists_are_noticed(tmp_path: Path) -> None:
         assert (await call(manager, context, "mcp__test__extra")).text == "here I am"
 
 
-@pytest.mark.quick
 @pytest.mark.usefixtures("forked_host", "forked_servers")
 async def test_resources_and_prompts(tmp_path: Path) -> None:
     async with running(tmp_path, {"test": stdio()}) as manager:
@@ -177,7 +173,8 @@ async def test_big_schemas_are_deferred_found_and_called(tmp_path: Path) -> None
             tool.intent({"name": "mcp__test__weather_0", "arguments": {}}, context)
 
 
-@pytest.mark.usefixtures("forked_host", "forked_servers")
+@pytest.mark.quick
+@pytest.mark.usefixtures("forked_host")
 async def test_servers_of_an_older_protocol_work(tmp_path: Path) -> None:
     script = str(Path(SERVER).with_name("mcp_legacy.py"))
     changes = Changes()

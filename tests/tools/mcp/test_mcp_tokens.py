@@ -14,6 +14,8 @@ from agent_tui.store.private_file import MOST
 from agent_tui.tools.mcp.tokens import ENTRY, FILE, Tokens
 from tests.support.keyrings import no_keyring, use_keyring
 
+pytestmark = pytest.mark.quick
+
 KEPT = {"tokens": {"access_token": "very-secret"}}
 
 

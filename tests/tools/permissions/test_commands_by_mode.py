@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent_tui.config import PermissionMode
 from tests.support.every import every
 from tests.support.tool_context import Make, bash
+
+pytestmark = pytest.mark.quick
 
 LOOKS = """
 ls

@@ -14,6 +14,8 @@ from agent_tui.tools.permissions.permissions import Permissions
 from tests.support.every import every
 from tests.support.tool_context import Make, bash, edit, permissions_of, read
 
+pytestmark = pytest.mark.quick
+
 
 def test_edits_follow_mode_rules_and_links(make: Make, root: Path) -> None:
     inside = root / "src/a.py"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
 
+import pytest
+
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
 from agent_tui.tools.sandbox.protected import is_protected, root_places
 from tests.support.every import every
+from tests.support.git import git
 from tests.support.tool_context import permissions_of
+
+pytestmark = pytest.mark.quick
 
 PROTECTED = """
 .git
@@ -167,3 +172,12 @@ def test_places_at_the_root_are_all_protected() -> None:
     assert {".git", ".vscode", ".envrc", ".github/workflows"} <= set(places)
     assert all(is_protected(PurePosixPath(place)) for place in places)
     assert not is_protected(PurePosixPath("."))
+
+
+def test_places_that_gits_configuration_names_ask(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", "core.hooksPath", "tools/hooks")
+    git(tmp_path, "config", "include.path", "../more")
+    permissions = permissions_of(tmp_path, PermissionsConfig("auto", allow=["edit"]))
+    for name, action in (("tools/hooks/pre-commit", "ask"), ("more", "ask"), ("tools/other", "allow")):
+        assert permissions.decide("edit", Intent("edit", "edit", [tmp_path.resolve() / name])).action == action, name

@@ -20,6 +20,8 @@ from agent_tui.urls import hosts_in, parse_url
 from tests.support.every import every
 from tests.support.tool_context import Make
 
+pytestmark = pytest.mark.quick
+
 LOOKS = ServerTool("docs", "search", only_looks=True)
 CLOSED = ServerTool("memory", "read_graph", only_looks=True, open_world=False)
 WRITES = ServerTool("github", "merge_pull_request")
@@ -60,7 +62,7 @@ def see(permissions: Permissions, path: Path) -> None:
     permissions.passed("read", intent, permissions.decide("read", intent))
 
 
-@pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
+@every("mode", ["ask", "accept-edits", "auto"])
 def test_a_host_is_asked_about_once_and_again_after_something_outside_was_read(
     make: Make, mode: PermissionMode
 ) -> None:
@@ -169,7 +171,7 @@ def test_project_hosts_need_no_question_until_something_outside_was_read(make: M
     assert run(permissions, fetch("https://docs.example.org/guide"))
 
 
-@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
+@every("mode", ["accept-edits", "auto"])
 def test_reading_tools_of_a_server_are_asked_about_once_a_server(make: Make, mode: PermissionMode) -> None:
     permissions = make(mode)
     assert run(permissions, call(LOOKS), yes="mcp(docs)") and not run(permissions, call(LOOKS))
@@ -184,7 +186,7 @@ def test_reading_tools_of_a_server_are_asked_about_once_a_server(make: Make, mod
     assert run(permissions, call(LOOKS)) and not run(permissions, call(LOOKS))
 
 
-@pytest.mark.parametrize("mode", ["ask", "accept-edits", "auto"])
+@every("mode", ["ask", "accept-edits", "auto"])
 def test_tools_that_change_something_are_asked_about_each_time_until_a_rule_names_them(
     make: Make, mode: PermissionMode
 ) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.every import every
 from tests.support.tool_context import Make, bash
+
+pytestmark = pytest.mark.quick
 
 # None of these may run unasked, although each begins like, or contains, something harmless or allowed by a rule.
 TRICKS = r"""

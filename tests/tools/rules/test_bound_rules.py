@@ -84,6 +84,7 @@ def test_what_the_rule_was_given_for_runs_as_it_was_shown(world: World, command:
     assert decision.remotes == asked.remotes == (RemoteGit(words, world.root.resolve()),)
 
 
+@pytest.mark.quick
 def test_git_reaches_a_remote_by_our_own_hand_alone(world: World) -> None:
     permissions = made(world, "auto", allow=["bash(git push *)", "bash(git fetch *)"])
     both = bash(permissions, "git fetch -q && pytest -q && git push -u origin main")

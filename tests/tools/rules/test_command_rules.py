@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent, ServerTool
 from tests.support.commands import MODES, World, held, judged, make_world
 from tests.support.every import every
 from tests.support.git import git
 from tests.support.tool_context import permissions_of
+
+pytestmark = pytest.mark.quick
 
 
 @every(

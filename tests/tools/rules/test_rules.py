@@ -21,6 +21,8 @@ from tests.support.cli import REPOSITORY
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
+pytestmark = pytest.mark.quick
+
 PAGE = (REPOSITORY / "docs/permissions.md").read_text("utf-8")
 
 

@@ -17,6 +17,8 @@ from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, domain_for, free
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 
 class Pretender:
     """A backend that is there and holds nothing."""

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.pipes.programs import with_git_config
 from agent_tui.tools.sandbox.environment import cache_env, child_env, is_secret, missed
 from agent_tui.tools.sandbox.policy import Secrecy
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 KEY = "k3y-value-of-a-provider"
 

@@ -23,6 +23,7 @@ from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Masks
 from tests.support import sandbox_world as world
+from tests.support.forms import one_of
 from tests.support.tool_context import make_context
 
 GIT = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -97,6 +98,7 @@ async def test_secrets_of_the_environment_are_not_there(context: ToolContext, mo
     assert "abcdefgh-value" in own.text
 
 
+@pytest.mark.quick
 async def test_where_none_holds_and_one_is_required_nothing_runs(base: Path) -> None:
     (base / "project").mkdir()
     jail = Jail(SandboxConfig(mode="required"), base / "project", base / "cache", sandbox=Sandbox(mode="required"))
@@ -149,7 +151,7 @@ async def test_a_home_as_project_keeps_its_secrets(
     assert "evil" not in (home / ".bashrc").read_text() and (home / "notes.txt").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("where", [".config/nvim", ".cache/x", ".local/share/agent-tui/x", "code/x"])
+@pytest.mark.parametrize("where", one_of([".local/share/agent-tui/x", ".config/nvim", ".cache/x", "code/x"]))
 async def test_a_project_in_a_secret_place_is_a_project(
     where: str, context: ToolContext, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

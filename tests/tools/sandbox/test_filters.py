@@ -9,6 +9,8 @@ import pytest
 from agent_tui.tools.sandbox import filters
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 ALLOW, EPERM, EACCES, ENOSYS = 0x7FFF0000, 0x50001, 0x5000D, 0x50026
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 
@@ -67,7 +69,7 @@ def test_other_architectures_and_interfaces_are_refused() -> None:
     assert filters.program((), True, "riscv64") is None
 
 
-@pytest.mark.parametrize("machine", ARCHITECTURES)
+@every("machine", ARCHITECTURES)
 def test_what_namespaces_would_keep_away_is_refused_where_there_are_none(machine: str) -> None:
     architecture, column = ARCHITECTURES[machine]
 

@@ -71,6 +71,7 @@ async def test_an_environment_that_is_too_large_is_said(context: ToolContext, mo
         await BashTool().run({"command": "true"}, replace(context, domain="work"))
 
 
+@pytest.mark.slow
 async def test_hundreds_of_masks_are_laid_on(sandbox: Sandbox, base: Path) -> None:
     for number in range(300):
         folder = base / "project" / f"a-rather-long-name-{uuid.uuid4().hex}-{number}"

@@ -122,6 +122,7 @@ def test_an_own_network_gives_no_rights_with_it(backend: Backend, policy: Sandbo
     assert rights & (1 << 12 | 1 << 13 | 1 << 21) == 0, "administers or sends raw packets"
 
 
+@pytest.mark.quick
 def test_landlock_alone_has_none_and_says_so(policy: SandboxPolicy) -> None:
     alone, apart = Landlock(7), Landlock(7, ports=True)
     assert spec("work", policy)["own_network"] is False and spec("work", policy)["network"] is False
@@ -139,6 +140,7 @@ def test_landlock_alone_has_none_and_says_so(policy: SandboxPolicy) -> None:
     assert "network open" in apart.enforces("work", "allow", "own")
 
 
+@pytest.mark.quick
 def test_where_addresses_are_told_apart_the_machines_ports_are_opened_only_when_said(policy: SandboxPolicy) -> None:
     seatbelt = Seatbelt("/usr/bin/sandbox-exec")
     assert "network" not in profile("work", policy).replace("mach", "")
@@ -148,7 +150,8 @@ def test_where_addresses_are_told_apart_the_machines_ports_are_opened_only_when_
     assert "no network except this machine's own ports" in seatbelt.enforces("work", "ask", "machine")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.quick
+@every(
     ("backend", "loopback", "ports"),
     [
         (Landlock(7, ports=True), "own", True),
@@ -167,6 +170,7 @@ def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopb
     assert not jail.has_ports()
 
 
+@pytest.mark.quick
 @every(
     ("backend", "loopback", "words_"),
     [
@@ -187,6 +191,7 @@ def test_doctor_says_what_a_test_runner_will_find(backend: Backend, loopback: Lo
     assert shares.endswith("shared by the commands of a run") is ("ports of its own" in shares)
 
 
+@pytest.mark.quick
 def test_a_port_that_is_not_there_is_explained() -> None:
     (line,) = words.refused("curl: (7) Failed to connect to localhost port 3000", "work")
     assert "ports that it opens itself" in line and '"outside": true' in line

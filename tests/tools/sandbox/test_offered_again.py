@@ -15,6 +15,8 @@ from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.words import refused
 from tests.support.every import every
 
+pytestmark = pytest.mark.quick
+
 HOME = str(Path.home())
 
 

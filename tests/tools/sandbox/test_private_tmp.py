@@ -21,6 +21,7 @@ from agent_tui.tools.builtin.read import ReadTool
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.private_tmp import PrivateTmp
+from tests.support.every import every
 from tests.support.tool_context import make_context, permissions_of
 
 
@@ -118,7 +119,7 @@ async def test_a_project_below_it_is_the_machines(sandbox: Sandbox, tmp_path: Pa
     assert (tmp_path / "project" / "new").read_text() == "y" and (tmp_path / "beside").read_text() == "z"
 
 
-@pytest.mark.parametrize("said", ["/tmp/out", "(/tmp/out).", "OUT=/tmp/out", "file:///tmp/out", "'/var/tmp/out':3: x"])
+@every("said", ["/tmp/out", "(/tmp/out).", "OUT=/tmp/out", "file:///tmp/out", "'/var/tmp/out':3: x"])
 def test_a_new_file_is_named_however_it_is_written(tmp_path: Path, said: str) -> None:
     (tmp_path / "out").touch()
     (line,) = PrivateTmp(tmp_path, list).lines(f"wrote {said}", 0.0, held=True)

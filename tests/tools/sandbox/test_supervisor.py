@@ -10,6 +10,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from agent_tui.errors import ToolError
 from agent_tui.tools.children.process import ProcessGroup, descendants
 from agent_tui.tools.sandbox.policy import free
 from agent_tui.tools.sandbox.start import FOLDER, starter
+from tests.support.every import every
+from tests.support.forms import one_of
 from tests.support.waiting import ended
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
@@ -42,11 +45,14 @@ from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.sandbox.policy import free
 
 async def main():
-    group = await ProcessGroup.start(free(["bash", "-c", sys.argv[1]], os.environ), Path.cwd())
-    while b"ready" not in await group.read():
-        pass
-    print("ready", group.pid, flush=True)
-    await group.wait()
+    groups = []
+    for script in sys.argv[1:]:
+        group = await ProcessGroup.start(free(["bash", "-c", script], os.environ), Path.cwd())
+        while b"ready" not in await group.read():
+            pass
+        groups.append(group)
+    print(*(group.pid for group in groups), flush=True)
+    await groups[0].wait()
 
 asyncio.run(main())
 """
@@ -94,6 +100,7 @@ def script(leaver: str, number: str) -> str:
     return LEAVERS[leaver].format(n=number, py=sys.executable)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("leaver", LEAVERS)
 async def test_the_end_of_a_command_ends_all_of_it(leaver: str, number: str, tmp_path: Path) -> None:
     group = await ProcessGroup.start(free(["bash", "-c", script(leaver, number)], os.environ), tmp_path)
@@ -104,19 +111,17 @@ async def test_the_end_of_a_command_ends_all_of_it(leaver: str, number: str, tmp
     group.close()
 
 
-@pytest.mark.parametrize("leaver", ["setsid", "orphan", "double fork", "deaf", "many"])
-@pytest.mark.parametrize("number_of_signal", ["SIGKILL", "SIGHUP", "SIGQUIT", "SIGSEGV"])
-async def test_the_death_of_the_program_ends_all_of_it(
-    leaver: str, number_of_signal: str, number: str, tmp_path: Path
-) -> None:
-    parent = spawned([sys.executable, "-c", PARENT, script(leaver, number)], tmp_path)
+@pytest.mark.parametrize("number_of_signal", one_of(["SIGKILL", "SIGHUP", "SIGQUIT", "SIGSEGV"]))
+async def test_the_death_of_the_program_ends_all_of_it(number_of_signal: str, number: str, tmp_path: Path) -> None:
+    scripts = [script(leaver, number) for leaver in ("setsid", "orphan", "double fork", "deaf", "many")]
+    parent = spawned([sys.executable, "-c", PARENT, *scripts], tmp_path)
     assert parent.stdout is not None
-    line = await asyncio.to_thread(parent.stdout.readline)
-    assert line.startswith(b"ready")
+    pids = [int(pid) for pid in (await asyncio.to_thread(parent.stdout.readline)).split()]
+    assert len(pids) == len(scripts) and sleeping(number)
     parent.send_signal(signal.Signals[number_of_signal])
     await asyncio.to_thread(parent.communicate)
     await gone(number)
-    assert not Path(f"/proc/{int(line.split()[1])}").exists() or not descendants(int(line.split()[1]))
+    assert not any(Path(f"/proc/{pid}").exists() and descendants(pid) for pid in pids)
 
 
 KILLERS = {
@@ -127,8 +132,10 @@ KILLERS = {
 }
 
 
-@pytest.mark.parametrize("leaver", ["setsid", "orphan", "double fork", "deaf", "without environment", "many"])
-@pytest.mark.parametrize("killer", KILLERS)
+KILLED = list(product(KILLERS, ["double fork", "setsid", "orphan", "deaf", "without environment", "many"]))
+
+
+@pytest.mark.parametrize(("killer", "leaver"), one_of(KILLED, every=5))
 async def test_a_command_that_kills_who_stands_over_it_ends_all_of_itself(
     leaver: str, killer: str, number: str, tmp_path: Path
 ) -> None:
@@ -146,6 +153,7 @@ async def test_a_command_that_kills_who_stands_over_it_ends_all_of_itself(
     group.close()
 
 
+@pytest.mark.quick
 async def test_the_death_of_the_supervisor_ends_the_command(number: str, tmp_path: Path) -> None:
     group = await ProcessGroup.start(free(["bash", "-c", f"echo ready; exec sleep {number}"], os.environ), tmp_path)
     assert await group.read() == b"ready\n"
@@ -156,7 +164,7 @@ async def test_the_death_of_the_supervisor_ends_the_command(number: str, tmp_pat
     group.close()
 
 
-@pytest.mark.parametrize(
+@every(
     ("command", "code"),
     [
         ("exit 0", 0),
@@ -204,8 +212,9 @@ async def test_what_cannot_start_is_one_line(command: str, folder: str, tmp_path
     assert "\n" not in str(failed.value)
 
 
-@pytest.mark.parametrize("leaver", ["orphan", "double fork", "deaf"])
-@pytest.mark.parametrize("end", ["input", "SIGTERM", "parent"])
+@pytest.mark.parametrize(
+    ("end", "leaver"), one_of(product(["input", "SIGTERM", "parent"], ["orphan", "double fork", "deaf"]), every=4)
+)
 async def test_a_server_is_ended_with_all_it_started(leaver: str, end: str, number: str, tmp_path: Path) -> None:
     """As MCP servers are started: streams are the server's own, and no pipe says that the parent is gone."""
     server = f"{script(leaver, number)} & cat; kill -9 $$"

@@ -10,6 +10,8 @@ import pytest
 
 from agent_tui.tools.sandbox import watch
 
+pytestmark = pytest.mark.quick
+
 NAMES = (".git/hooks", ".git/config", ".git/info", ".envrc", ".vscode", "deep/er/place")
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent_tui.tools.sandbox.words import not_kept, stopped
 from tests.support.every import every
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path("/project")
 
