@@ -95,12 +95,14 @@ class Followed(Generic[S]):
 
 
 class FollowedScale:
-    """``fixed_scale_of``, looking at each ended step once."""
+    """``fixed_scale_of``, looking at each ended step once; at all of them again where counts came in for what the newest
+    sent, without which none before it got any."""
 
     def __init__(self) -> None:
         self._measured: list[FixedScale] = []
         self._seen = 0
         self._last = ""
+        self._sent: tuple[int, Sequence[FixedPart]] | None = None
         self._target: tuple[Target, float] | None = None
 
     def follow(
@@ -114,12 +116,15 @@ class FollowedScale:
         added: float,
     ) -> float | None:
         known = self._seen <= len(steps) and (self._seen == 0 or steps[self._seen - 1].id == self._last)
-        if (target, added) != self._target or not known:
-            self._measured, self._seen, self._target = [], 0, (target, added)
+        counted = known and self._sent is not None and steps[self._sent[0]].fixed is not self._sent[1]
+        if (target, added) != self._target or not known or counted:
+            self._measured, self._seen, self._sent, self._target = [], 0, None, (target, added)
         for step in ended(steps[self._seen :]):
             made = fixed_scale_at(self._seen, step, target, family, added)
             if made is not None:
                 bisect.insort(self._measured, made, key=order)
+            if step.fixed:
+                self._sent = self._seen, step.fixed
             self._seen += 1
             self._last = step.id
         return best_scale(self._measured, view, records, fixed)

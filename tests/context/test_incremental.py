@@ -108,6 +108,20 @@ def test_reuse_changes_nothing(seed: int) -> None:
             assert accounts.usage(inputs) == calculate_context_usage(inputs)
 
 
+def test_counts_that_come_in_after_an_answer_count_for_what_it_measured() -> None:
+    prompt, accounts = fixed_part(raw=None), Incremental()
+    conversation = Conversation(fixed=[prompt])
+    conversation.say()
+    step = conversation.answer(TokenUsage(150, 5))
+    step.estimated_messages = 6
+    assert accounts.usage(conversation.inputs()) == calculate_context_usage(conversation.inputs())
+    counted = replace(prompt, raw_tokens=120)
+    conversation.fixed, step.fixed = [counted], (counted,)
+    usage = accounts.usage(conversation.inputs())
+    assert usage == calculate_context_usage(conversation.inputs())
+    assert usage.rows[0].tokens > 120, "it is measured"
+
+
 @pytest.mark.parametrize("name", ["unknown", "claude", "qwen"])
 def test_few_reports_have_everything_calculated_anew(name: str) -> None:
     known = learned = FAMILIES[name].beginning
