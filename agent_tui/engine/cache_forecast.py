@@ -25,8 +25,8 @@ class CacheForecaster:
     """Keeps what was found, so that to ask again while nothing changes costs nothing."""
 
     def __init__(self) -> None:
-        self._objects: tuple[object, ...] = ()
-        self._values: tuple[object, ...] = ()
+        self._objects: tuple[object, ...] = (None, None, None)
+        self._refused = False
         self._basis: ForecastBasis | None = None
         self._said: CacheForecast | None = None
         self._moment: Moment = "warm"
@@ -46,11 +46,10 @@ class CacheForecaster:
         """That of the next request if it is sent now; None where nothing is known of it. ``usage`` is the calculator's
         answer for it."""
         # While all of these are the same, only time makes it another.
-        objects = runtime.conversation.view(), runtime.request_prefix, runtime.info, runtime.output_schema
-        values = runtime.effort, newest_of(runtime), usage.total, usage.margin, runtime.schema_refused
-        if values != self._values or not all(map(is_, objects, self._objects)):
+        objects = runtime.inputs(), runtime.request_prefix, runtime.output_schema
+        if runtime.schema_refused is not self._refused or not all(map(is_, objects, self._objects)):
             self._basis = _forecast_basis(runtime, usage)
-            self._objects, self._values = objects, values
+            self._objects, self._refused = objects, runtime.schema_refused
         now = time.time()
         self._said = None if self._basis is None else forecast(self._basis, now)
         self._moment = moment_of(self._said, now)
@@ -117,12 +116,6 @@ def own_call(runtime: Runtime, gone: Container[str], tokens: int, answer: int) -
         call.request, messages=messages, kind="compaction", compacts=True, output_schema=None, sent_before=0
     )
     return WarmCall(asked, priced_call(info.prices, tokens, 0, answer, info.spec.cache_ttl == "1h"))
-
-
-def newest_of(runtime: Runtime) -> str:
-    """The newest step of a session, as it is now."""
-    steps = runtime.conversation.steps
-    return f"{len(steps)} {steps[-1].id} {steps[-1].status}" if steps else ""
 
 
 def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None = None) -> ForecastBasis | None:
