@@ -104,7 +104,7 @@ def holds_secret(value: str) -> bool:
 def tells_secret(settings: str) -> bool:
     """Returns whether the text of a configuration has a name in it, of a table or of a value, that says that something
     is secret, or looks like a key or a login."""
-    names = re.findall(r"(?m)^\s*\[([^]\n]*)|([\w.-]+)[\"']?\s*[:=]", settings)
+    names = re.findall(r"(?m)^[^\S\n]*+\[([^]\n]*)|(?<![\w.-])([\w.-]++)[\"']?\s*+[:=]", settings)
     return any(names_secret(name) for pair in names for name in pair) or without_keys(settings) != settings
 
 

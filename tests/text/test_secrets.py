@@ -163,6 +163,11 @@ def test_a_configuration_tells_by_its_names_and_its_values(settings: str, tells:
     assert tells_secret(settings) is tells
 
 
+@pytest.mark.parametrize("piece", ["a", "a.", "\n", "a=\n", "[", "a \n"])
+def test_a_long_configuration_is_read_at_once(piece: str) -> None:
+    assert not tells_secret(piece * (60_000 // len(piece)))
+
+
 def test_there_is_one_list() -> None:
     """A pattern or a set with the names that keys have is in the one file."""
     root, found = Path(agent_tui.__file__).parent, set[str]()

@@ -103,7 +103,7 @@ _INNER = r"[^()]*+"
 for _ in range(3):  # calls in calls
     _INNER = rf"(?:\\.|'[^']*+'|\"(?:\\.|\$\({_INNER}\)|[^\"\\])*+\"|\({_INNER}\)|[^()'\"\\]++){{0,200}}+"
 _CALL = rf"\$\({_INNER}\)|`[^`]*+`"
-_HELD = rf"{_CALL}|\$\{{[^}}]*+\}}"
+_HELD = rf"{_CALL}|\$\{{[^}}]{{0,500}}+\}}"
 _DOUBLE = rf"\"((?:\\.|\$\({_INNER}\)|[^\"\\])*+)\""
 _TOKEN = re.compile(
     r"(?<![^\s;&|()])\#[^\n]*+|(?P<sign>[<>]\(|\d*(?:<<<|<<-?|[<>]+[&|]?)|&>+|[;&|]+|[()\n])"
@@ -180,7 +180,7 @@ def _read_code(found: TextWords, text: str, language: str) -> None:
     text = _WRITTEN.sub(" ", text)
     strings = ["".join(groups) for groups in _STRING.findall(text)]
     if not language:  # it names files without quotes, too
-        strings += re.findall(r"[\w./~@%+-]*[./][\w./~@%+-]+", text)
+        strings += (word for word in re.findall(r"[\w./~@%+-]++", text) if "." in word[:-1] or "/" in word[:-1])
     strings = [re.sub(r"\$?\{[\w.!\[\]()'\"]*\}|%s", "${?}", word) for word in strings]
     found.add("library", strings if re.search(of.libraries, text) else ())
     found.add("goes", (word for word in strings if re.fullmatch(r"[\w./-]+", word)))

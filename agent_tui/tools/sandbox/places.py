@@ -231,7 +231,8 @@ def _parts(root: Path, parts: str) -> Iterator[Path]:
 
 def _tells_nothing(path: Path) -> bool:
     try:
-        return not tells_secret(read_regular(path, _MOST_SETTINGS).decode())
+        data = read_regular(path, _MOST_SETTINGS + 1)
+        return len(data) <= _MOST_SETTINGS and not tells_secret(data.decode())
     except (OSError, ValueError):
         return False
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.tools.files.command_words import meanings
+from agent_tui.tools.files.command_words import meanings, words_of
 from agent_tui.tools.files.fingerprints import changed_files, fingerprint
 from agent_tui.tools.files.named_files import named_files, with_environment
 from tests.support.starting import stand_alone
@@ -366,3 +366,16 @@ def test_a_text_that_was_read_is_read_again_once_it_changed(root: Path) -> None:
 )
 def test_what_a_word_may_mean(word: str, paths: set[str]) -> None:
     assert set(meanings(word)) == paths
+
+
+@pytest.mark.parametrize("language", ["shell", "python", ""])
+@pytest.mark.parametrize("piece", ["a", "${", "$(", "`", "('", "{a,"])
+def test_a_long_text_of_anybodys_is_read_at_once(piece: str, language: str) -> None:
+    words = words_of(piece * (30_000 // len(piece)) + "\n'x/y.sh'\n", language)
+    assert len(words.words) < 5_000
+
+
+def test_names_without_quotes_are_found_in_a_configuration() -> None:
+    text = "run: ./a.sh\nend. of/ .hidden a/b..\nplain " + "A" * 100_000
+    named = {word for _, word, _ in words_of(text, "").words}
+    assert named == {"./a.sh", ".hidden", "a/b.."}
