@@ -43,8 +43,8 @@ def test_what_a_call_is_about(arguments: str, about: str) -> None:
 
 
 async def test_a_call_that_never_runs_keeps_what_it_was_about(tmp_path: Path) -> None:
-    script = step(frob={"path": "x.py"}, edit={"path": "y.py"}) + step("ok")
+    script = step(frob={"path": "x.py"}, edit={"path": "y.py"}, frob2={"path": "\x1b[2Jz\nDone: all"}) + step("ok")
     async with running(parts(tmp_path, tmp_path, script)) as (agent, seen):
         await say(agent, "go")
         assert all(result.is_error for result in results(agent))
-        assert [started.summary for started in seen.of(ToolStarted)] == ["frob x.py", "edit y.py"]
+        assert [started.summary for started in seen.of(ToolStarted)] == ["frob x.py", "edit y.py", "frob [2Jz Done: all"]

@@ -30,7 +30,7 @@ from agent_tui.models.messages import (
 from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.providers.secrets import Redactor, redact
 from agent_tui.records import dataclass
-from agent_tui.text.clean import cut, pictured, pictured_line
+from agent_tui.text.clean import cut, one_line, pictured, pictured_line
 from agent_tui.text.secrets import MASK
 from agent_tui.tools.aliases import read_call, understood
 from agent_tui.tools.arguments import call_summary, read_arguments, unknown_arguments
@@ -181,7 +181,8 @@ class ToolRunner:
             job, said = await self._before(job, self._hooks)
         outcome, allowed = ToolOutcome(job.error or "", is_error=True), False
         if job.error is not None:
-            emit(ToolStarted(call.call_id, call.name, call_summary(call.name, call.arguments)))
+            # No tool has made one line of it: these are the model's own words.
+            emit(ToolStarted(call.call_id, call.name, one_line(call_summary(call.name, call.arguments))))
         elif job.tool is not None and job.intent is not None:
             verdict = await self._verdict(job, job.tool, job.intent)
             emit(ToolStarted(call.call_id, call.name, job.intent.summary))
