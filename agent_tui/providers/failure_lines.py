@@ -124,7 +124,7 @@ def _proxy(called: Called) -> str:
     """The proxy by which a server is reached, without what stands in its address besides; empty without one."""
     from urllib.request import getproxies, proxy_bypass
 
-    server = read_address(called.address)
+    server = read_address(called.address or dialect_of(called.provider).base)
     if server is not None and (server.loopback or proxy_bypass(server.host)):
         return ""
     proxies = getproxies()

@@ -45,6 +45,7 @@ class KeyStore:
     async def put(self, provider: str, key: str) -> str:
         """Keeps a key from now on, and says where. Raises AgentError where that is impossible."""
         if await self.place() == KEYRING:
+            self._file.read()  # one that cannot be read keeps what it has, which would be used then
             try:
                 await keys.keep_key(provider, key)
             except AgentError as error:

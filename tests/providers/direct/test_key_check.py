@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.errors import ConfigError
+from agent_tui.errors import AgentError, ConfigError
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import DIALECTS
 from agent_tui.providers.key_check import check_key
@@ -119,3 +119,6 @@ async def test_a_key_is_in_one_place_and_removed_from_all(tmp_path: Path, monkey
     assert await keys.put("openai", "four") == KEYRING and await keys.get("openai") == "four"
     file.write_text("damaged")
     assert await keys.get("openai") == "four"
+    with pytest.raises(AgentError, match="damaged"):
+        await keys.put("openai", "five")
+    assert await keys.get("openai") == "four", "what was refused is not kept"

@@ -65,29 +65,32 @@ def test_a_bound_that_was_reached_has_a_next_step(error: BoundError) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "proxy", "line"),
+    ("provider", "address", "proxy", "line"),
     [
         (
+            "openai",
             None,
             "http://me:secret@proxy.example:81/x",
             "No connection to openai through the proxy http://proxy.example:81.",
         ),
-        (None, "", "No connection to openai."),
-        (HERE, "http://proxy.example:81", f"No connection to the server at {HERE}."),
+        ("openai", None, "", "No connection to openai."),
+        ("xai", None, "http://p", "No connection to xai."),
+        ("openai", HERE, "http://proxy.example:81", f"No connection to the server at {HERE}."),
         (
+            "openai",
             "http://a.example/v1",
             "http://p",
             "No connection to the server at http://a.example/v1 through the proxy http://p.",
         ),
-        ("https://free.example/v1", "http://p", "No connection to the server at https://free.example/v1."),
+        ("openai", "https://free.example/v1", "http://p", "No connection to the server at https://free.example/v1."),
     ],
 )
 def test_the_proxy_that_may_be_down_is_named(
-    monkeypatch: pytest.MonkeyPatch, address: str | None, proxy: str, line: str
+    monkeypatch: pytest.MonkeyPatch, provider: str, address: str | None, proxy: str, line: str
 ) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, proxy)
-    monkeypatch.setenv("no_proxy", "free.example")
-    found = failure("connection", Called("openai", address), "m").message
+    monkeypatch.setenv("no_proxy", "free.example,api.x.ai")
+    found = failure("connection", Called(provider, address), "m").message
     assert found.startswith(f"{line} ") and "secret" not in found
     assert ("HTTPS_PROXY" in found) == ("through" in line)
