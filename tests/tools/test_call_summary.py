@@ -47,4 +47,8 @@ async def test_a_call_that_never_runs_keeps_what_it_was_about(tmp_path: Path) ->
     async with running(parts(tmp_path, tmp_path, script)) as (agent, seen):
         await say(agent, "go")
         assert all(result.is_error for result in results(agent))
-        assert [started.summary for started in seen.of(ToolStarted)] == ["frob x.py", "edit y.py", "frob [2Jz Done: all"]
+        assert [started.summary for started in seen.of(ToolStarted)] == [
+            "frob x.py",
+            "edit y.py",
+            "frob [2Jz Done: all",
+        ]

@@ -220,8 +220,10 @@ class _Shell:
     def _command(self, raw: Sequence[str], inputs: Sequence[str], depth: int) -> None:
         found = self._found
         for word in (*raw, *inputs) if depth < _MOST_DEPTH else ():
-            for groups in _CALLED.findall(word) if "$(" in word or "`" in word else ():
-                self.read("".join(groups), depth + 1)
+            for call in _CALLED.finditer(word) if "$(" in word or "`" in word else ():
+                if self._signs > _MOST_SIGNS:
+                    break
+                self.read(call[1] or call[2] or "", depth + 1)
         words, wrapped = [*map(unquote, raw)], False
         for at, word in enumerate(words):
             option, _, value = word.partition("=")

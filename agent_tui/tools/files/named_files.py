@@ -87,6 +87,7 @@ class _Search:
         self._cwd, self._root = cwd, root
         self._values = {"PWD": cwd, "CLAUDE_PROJECT_DIR": root, "HOME": os.path.expanduser("~")}
         self._files: set[str] = set()
+        self._bytes = 0
         self._trees: set[str] = set()
         self._missing: set[str] = set()
         self._libraries: dict[str, None] = {}
@@ -108,7 +109,7 @@ class _Search:
         done = (-1, -1, -1)
         while done != (now := (len(self._seen), len(self._libraries), len(self._called))):
             done = now
-            while self._todo and len(self._files) <= MOST_FILES and self._room > 0:
+            while self._todo and len(self._files) <= MOST_FILES and self._bytes <= MOST_BYTES and self._room > 0:
                 self._read(*self._todo.pop())
             self._todo += self._rules  # more of them may be called
             for wanted in list(self._modules):
@@ -121,11 +122,7 @@ class _Search:
             return NamedFiles(problem=f"it names more than {MOST_FILES:,} files that commands may write")
         if self._room <= 0:
             return NamedFiles(problem="its patterns may mean more files than can be looked up")
-        total = 0
-        for path in self._files:
-            with contextlib.suppress(OSError):  # it is being replaced
-                total += os.lstat(path).st_size
-        if total > MOST_BYTES:
+        if self._bytes > MOST_BYTES:
             return NamedFiles(problem=f"it names more than {size(MOST_BYTES)} that commands may write")
         files, missing, trees = (tuple(sorted(paths)) for paths in (self._files, self._missing, self._trees))
         return NamedFiles(files, missing, trees, self._imports or bool(self._scripts), stamps=self._stamps)
@@ -302,7 +299,8 @@ class _Search:
                         self._take(f"{path}/__init__{end}", "python", ())
         if self._bytecode and all_of_it:
             cached = os.path.join(folder, "__pycache__")
-            self._files.update(os.path.join(cached, name) for name in self._names(cached))
+            for name in self._names(cached):
+                self._add(os.path.join(cached, name))
 
     def _take(self, path: str, language: str, bases: tuple[str, ...]) -> None:
         folder, name = os.path.split(path)
@@ -318,8 +316,15 @@ class _Search:
         if counts and tree is not None:
             self._trees.add(tree)
             return
-        self._files.update([path] if counts else [])
+        if counts:
+            self._add(path)
         self._todo.append((path, language, bases))  # what lies elsewhere may name others that count
+
+    def _add(self, path: str) -> None:
+        if path not in self._files:
+            self._files.add(path)
+            with contextlib.suppress(OSError):  # it is being replaced
+                self._bytes += os.lstat(path).st_size
 
     def _is_folder(self, path: str) -> bool:
         return os.path.basename(path) in self._names(os.path.dirname(path)) and os.path.isdir(path)

@@ -146,7 +146,9 @@ async def test_what_is_kept_is_what_is_calculated(tmp_path: Path, seed: int, mon
         return usage
 
     def with_servers(toolbox: Toolbox, model: ModelInfo) -> list[OfferedTool]:
-        more = [ToolSchema(f"mcp__s__{n}", "what it does " * 20, {}) for n in range(doing[0].servers_tools if doing else 0)]
+        more = [
+            ToolSchema(f"mcp__s__{n}", "what it does " * 20, {}) for n in range(doing[0].servers_tools if doing else 0)
+        ]
         return [*offered(toolbox, model), *(OfferedTool(schema, "mcp:s") for schema in more)]
 
     monkeypatch.setattr(Runtime, "usage", checked)
@@ -154,7 +156,9 @@ async def test_what_is_kept_is_what_is_calculated(tmp_path: Path, seed: int, mon
     settings = Settings(permissions=PermissionsConfig(mode="auto"))
     settings.models = {
         "small": ModelConfig(model="demo", context_window=9_000),
-        "priced": ModelConfig(model="demo", context_window=20_000, prices={"input": 3, "output": 15, "cache_read": 0.3}),
+        "priced": ModelConfig(
+            model="demo", context_window=20_000, prices={"input": 3, "output": 15, "cache_read": 0.3}
+        ),
     }
     parts = parts_for(tmp_path / "home", project, script=SCRIPT, settings=settings, counter=LateCounter(rng))
     (project / "notes.txt").write_text("a note of some length\n" * 60)

@@ -379,3 +379,20 @@ def test_names_without_quotes_are_found_in_a_configuration() -> None:
     text = "run: ./a.sh\nend. of/ .hidden a/b..\nplain " + "A" * 100_000
     named = {word for _, word, _ in words_of(text, "").words}
     assert named == {"./a.sh", ".hidden", "a/b.."}
+
+
+def test_of_more_than_can_be_looked_at_nothing_more_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agent_tui.tools.files import named_files as module
+
+    read: list[str] = []
+    monkeypatch.setattr(module, "_read", lambda path, most: (read.append(path), ("", ()))[1])
+    for number in range(200):
+        with (tmp_path / f"f{number}.sh").open("wb") as file:
+            file.truncate(1_000_000)
+    assert "more than 32 MB" in named_files("for f in *; do . $f; done", tmp_path, tmp_path).problem
+    assert len(read) < 50
+
+
+def test_what_is_beyond_the_limit_of_calls_in_a_line_leaves_its_other_words() -> None:
+    words = words_of("tools/x " + "`a`" * 20_000, "shell")
+    assert "tools/x" in {word for _, word, _ in words.words}

@@ -15,7 +15,7 @@ from agent_tui.config import SandboxConfig
 from agent_tui.tools.sandbox import places
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import DOMAINS
+from agent_tui.tools.sandbox.policy import DOMAINS, SandboxPolicy
 from tests.support import sandbox_world as world
 from tests.support.forms import one_of
 
@@ -134,6 +134,18 @@ async def test_a_folder_of_programs_is_there_when_path_names_it(
     assert "it runs" not in (await world.run(jail, "look", place, "$HOME/bin/tool", {}))[1]
     monkeypatch.setenv("PATH", f"{home / 'bin'}:{os.environ['PATH']}")
     assert "it runs" in (await world.run(jail, "look", place, "tool", {}))[1]
+
+
+def test_a_configuration_that_is_longer_than_is_read_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    policy = SandboxPolicy(tmp_path / "p", tmp_path / "s")
+    for name, text in (("config.toml", "# a\n" * 10), ("config", "# a\n" * 60_000 + 'token = "x"\n')):
+        (tmp_path / ".cargo").mkdir(exist_ok=True)
+        (tmp_path / ".cargo" / name).write_text(text)
+    found = {path.name for path in places.readable(policy) if path.parent == tmp_path / ".cargo"}
+    assert found == {"config.toml"}
 
 
 @pytest.mark.slow
