@@ -95,8 +95,8 @@ class Followed(Generic[S]):
 
 
 class FollowedScale:
-    """``fixed_scale_of``, looking at each ended step once; at all of them again where counts came in for what the newest
-    sent, without which none before it got any."""
+    """``fixed_scale_of``, looking at each ended step once; at all of them again where counts came in for what the
+    newest sent, without which none before it got any."""
 
     def __init__(self) -> None:
         self._measured: list[FixedScale] = []

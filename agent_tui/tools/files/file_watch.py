@@ -6,6 +6,7 @@ time, and a folder has a new time whenever anything is made in it.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import sys
@@ -31,16 +32,19 @@ class FileWatch:
         if libc is None or self._fd < 0:
             return
         watches: dict[str, int] = {}
+        seen = {top, "/"}
         for path in paths:
-            while path not in (top, "/"):
+            while path not in seen:  # else all that is above it is watched
+                seen.add(path)
                 folder, name = os.path.split(path)
                 if folder not in watches:
                     mask = _MODIFY | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
                     watches[folder] = libc.inotify_add_watch(self._fd, os.fsencode(folder), mask)
-                names = self._names.setdefault(watches[folder], set())
-                if os.fsencode(name) in names:
-                    break  # so is all that is above it
-                names.add(os.fsencode(name))
+                    if watches[folder] < 0 and ctypes.get_errno() == errno.ENOSPC:
+                        self.close()
+                        return
+                if watches[folder] >= 0:  # one that is not there yet is seen where it is made
+                    self._names.setdefault(watches[folder], set()).add(os.fsencode(name))
                 path = folder
 
     @property

@@ -1,4 +1,4 @@
-"""What is kept of the numbers is what a calculation from nothing gives, whatever is done, and whenever somebody asks."""
+"""What is kept of the numbers is what a calculation from nothing gives, whatever is done, whenever somebody asks."""
 
 from __future__ import annotations
 

@@ -385,7 +385,12 @@ def test_of_more_than_can_be_looked_at_nothing_more_is_read(tmp_path: Path, monk
     from agent_tui.tools.files import named_files as module
 
     read: list[str] = []
-    monkeypatch.setattr(module, "_read", lambda path, most: (read.append(path), ("", ()))[1])
+
+    def noted(path: str, most: int) -> tuple[str, tuple[int, ...]]:
+        read.append(path)
+        return "", ()
+
+    monkeypatch.setattr(module, "_read", noted)
     for number in range(200):
         with (tmp_path / f"f{number}.sh").open("wb") as file:
             file.truncate(1_000_000)
