@@ -22,6 +22,7 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
+from agent_tui.pipes import programs
 from agent_tui.pipes.pipe import STRICT
 from agent_tui.tools.sandbox.box import Sandbox
 from tests.support import sandbox_world
@@ -89,6 +90,14 @@ def logging_as_it_was() -> Iterator[None]:
         if handler not in before[2]:
             handler.close()
     logger.level, logger.propagate, logger.handlers[:] = before
+
+
+@pytest.fixture(autouse=True)
+def programs_as_they_were() -> Iterator[None]:
+    """A test that runs the program in this process says where commands may write; the next one must not find it so."""
+    before = set(programs._written), set(programs._spared), programs._held
+    yield
+    programs._written, programs._spared, programs._held = before
 
 
 @pytest.fixture

@@ -173,6 +173,7 @@ class World(Conversation):
         self.path = path[::-1]
 
     def append(self, role: str, parts: list[Part], tokens: int | None = None) -> Message:
+        self.path = [*self.path]  # who was given it keeps what it was
         message = super().append(role, parts)
         message.created, message.raw_tokens = self.clock(), raw(message_text_for_count(message))
         self.messages[message.id] = message

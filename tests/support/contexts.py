@@ -67,7 +67,7 @@ class Conversation:
         self.number += 1
         parent = self.path[-1].id if self.path else None
         message = Message(f"m{self.number}", role, parts, parent_id=parent, raw_tokens=raw)  # type: ignore[arg-type]
-        self.path = [*self.path, message]
+        self.path.append(message)
         return message
 
     def say(self, text: str = "hello", raw: int | None = 2) -> Message:

@@ -22,7 +22,7 @@ from agent_tui.providers.secrets import Redactor
 
 pytestmark = pytest.mark.quick
 
-KEY = "sk-proj-0123456789abcdefghij"
+KEY = "sk-proj-zQ8xKpLm2vTbYw4RsN7d"
 TALK = [
     Message("m1", "user", [TextPart("Write it"), AttachmentPart("a.py", "text/x-python", text="x = 1")], created=1.5),
     Message(
