@@ -125,8 +125,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """To import files without a quick test takes longer than the quick tests."""
-    if config.option.markexpr == "quick" and collection_path.match("test_*.py"):
-        return "mark.quick" not in collection_path.read_text("utf-8") or None
+    if (asked := config.option.markexpr) in ("quick", "versions") and collection_path.match("test_*.py"):
+        return f"mark.{asked}" not in collection_path.read_text("utf-8") or None
     return None
 
 
@@ -144,7 +144,7 @@ def pytest_collection() -> Iterator[None]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of the slow forms of a test, each is run by one of the means that hold commands, in turn (a single form by all);
     in the long form, and with ``AGENT_TUI_TEST_MEANS=all``, by every one."""
-    if config.option.markexpr == "quick":  # a whole file may be marked so
+    if config.option.markexpr in ("quick", "versions"):  # a whole file may be marked so
         _leave_out(config, items, {id(item) for item in items if item.get_closest_marker("slow")})
     if LONG or os.environ.get("AGENT_TUI_TEST_MEANS") == "all":
         return

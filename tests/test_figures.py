@@ -8,7 +8,7 @@ import pytest
 
 from tests import figures
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 @pytest.mark.slow

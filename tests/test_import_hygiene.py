@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.cli import environment
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 WORKERS_ONLY = ("litellm", "tiktoken", "mcp", "openai", "httpx")
 ON_DEMAND = ("PIL",)

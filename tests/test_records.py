@@ -14,7 +14,7 @@ import pytest
 import agent_tui
 from agent_tui.records import dataclass as record
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 def test_the_program_has_no_other_dataclasses() -> None:

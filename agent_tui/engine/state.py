@@ -183,6 +183,7 @@ class Hub:
         """Waits until nothing goes on in the background."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
+            await asyncio.sleep(0)  # nobody waits for what has ended: the loop would never take it away
 
     async def close(self) -> None:
         """Ends what goes on in the background."""

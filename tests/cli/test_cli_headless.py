@@ -70,6 +70,7 @@ EVENTS = {
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_text_is_the_answer_and_nothing_else(cli: Cli) -> None:
     cli.script(HELLO)
     outcome = cli.run("-p", "hi", "-m", "demo")
@@ -77,6 +78,7 @@ def test_text_is_the_answer_and_nothing_else(cli: Cli) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_json_has_the_fixed_keys(cli: Cli) -> None:
     cli.script(HELLO)
     outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
@@ -118,6 +120,7 @@ def test_numbers_nobody_reported_are_null(cli: Cli) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_stream_json_is_one_event_a_line(cli: Cli) -> None:
     cli.script(TOOL)
     (cli.project / "a.txt").write_text("x", "utf-8")
@@ -214,6 +217,7 @@ def test_only_what_the_user_wrote_names_files(cli: Cli) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_files_outside_the_project_need_a_flag(cli: Cli) -> None:
     secret = cli.project.parent / "keys" / "id_rsa"
     secret.parent.mkdir()
@@ -295,6 +299,7 @@ def test_a_failure_is_an_event_of_the_stream(cli: Cli) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_a_refused_answer_is_an_error(cli: Cli) -> None:
     cli.script('[[step]]\ntext = "No."\nfinish = "refused"\n')
     outcome = cli.run("-p", "hi", "-m", "demo", "--output-format", "json")
@@ -407,6 +412,7 @@ text = "never"
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_a_plan_is_the_answer_where_nobody_can_approve_it(cli: Cli) -> None:
     cli.script(PLANNED)
     plan = "# Mend it\n\n1. change a.txt"

@@ -14,7 +14,7 @@ from tests.support.cli import Cli
 from tests.support.keyrings import use_keyring
 from tests.support.loopback import Loopback, json_reply
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 LISTED = json_reply({"data": [{"id": "gpt-5"}]})
 REFUSED = json_reply({"error": {"message": "Incorrect API key: sk-wrong-***"}}, 401)

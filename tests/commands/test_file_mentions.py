@@ -12,7 +12,7 @@ from agent_tui.tools.files.access import FileAccess
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 8
 

@@ -12,7 +12,7 @@ from agent_tui.config.files import Layer, build_settings, env_layer, file_layer
 from agent_tui.config.schema import check
 from agent_tui.errors import ConfigError
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 def line(text: str) -> str:

@@ -14,7 +14,7 @@ from agent_tui.config import KEY_ACTIONS, McpServer, ModelConfig, Settings
 from agent_tui.config.files import Layer, build_settings
 from agent_tui.config.schema import BOUNDS, check, example_text, show_settings
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "config.example.toml"
 _COMMENTED = re.compile(r"^# ((?:\[[\w.]+\]|\w+ = ).*)$")

@@ -17,11 +17,13 @@ def count(text: str) -> int:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_plain_text() -> None:
     assert [*map(raw_total, count_all(["", "hello world", "hello world hello"]))] == [0, 2, 3]
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
@@ -44,12 +46,14 @@ def test_tokens_are_told_apart_by_what_they_consist_of(text: str, kinds: dict[st
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_the_vocabulary_is_in_memory_once() -> None:
     assert count("hello world") == 2
     assert vars(counting.encoding())["_mergeable_ranks"] == {}, "tiktoken keeps it under another name: 25 MB more"
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_special_tokens_are_text() -> None:
     assert count("<|endoftext|>") > 1
     assert count("<|im_start|>user") > 3
@@ -72,6 +76,7 @@ def test_pathological_texts_are_counted(text: str) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_lone_surrogates_are_counted() -> None:
     assert count("a \ud800 b") > 2
 
@@ -91,6 +96,7 @@ def test_pieces_are_the_text(parts: list[str]) -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 def test_it_counts_without_the_network_and_without_litellm() -> None:
     code = (
         "import os, socket, sys\n"

@@ -31,7 +31,7 @@ from agent_tui.models.usage import Cost, TokenUsage
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 RATE_LIMIT = (
     "Anthropic: too many requests (429): This request would exceed your organization's rate limit of 50,000 input "

@@ -14,7 +14,7 @@ from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkCli
 from tests.support.transcripts import Holder, answer, chat, screen
 from tests.support.waiting import PATIENCE
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 SOURCE = (
     "A paragraph that is **long enough** to be wrapped at this width.\n\n- one\n  - two\n\n"

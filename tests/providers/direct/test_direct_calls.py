@@ -25,7 +25,7 @@ from tests.support.loopback import Loopback, Reply, anthropic_events, chat_strea
 from tests.support.model_calls import KEY, Answer, environment, make_request, run_python
 from tests.support.recorded import info_for
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 MODELS = (
     "openai/local",

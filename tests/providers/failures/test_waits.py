@@ -13,7 +13,7 @@ from agent_tui.providers.catalog import Called
 from agent_tui.providers.errors import StreamError, classify
 from agent_tui.providers.waits import reset_after, retry_after, said_wait, seconds_of, wants_retry
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 NOW = 1_800_000_000.0
 

@@ -15,7 +15,7 @@ from agent_tui.providers.errors import bad_end_failure
 from tests.providers.streams.test_streams import Accumulated, accumulate, block, claude, frames
 from tests.support.loopback import sse
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 def _chat(reason: str, text: str) -> Accumulated:

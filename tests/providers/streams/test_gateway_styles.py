@@ -21,7 +21,7 @@ from tests.support.gateways import Called, Part, Said, Thought
 from tests.support.loopback import sse
 from tests.support.recorded import assemble
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 NAMES = ("read", "list", "write_file")
 WORDS = ("The ", "answer ", "is ", "forty-two", ".\n", "So ", "let me ", "see: ", "é✓ ", "- ", "## ", "1", "0 ")

@@ -18,7 +18,7 @@ from agent_tui.providers.dialects.repeats import RunningText, is_json_beginning
 from tests.providers.streams.test_streams import Accumulated, accumulate, block, chat, claude
 from tests.support.loopback import sse
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 def texts(*pieces: str) -> bytes:

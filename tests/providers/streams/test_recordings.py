@@ -31,6 +31,7 @@ def _pieces(data: bytes, size: int) -> list[bytes]:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 @every
 @pytest.mark.parametrize("via", ["auto", "litellm"])
 def test_an_answer_is_stored_and_sent_back_exactly(name: str, via: str) -> None:

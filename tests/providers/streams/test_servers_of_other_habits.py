@@ -134,6 +134,7 @@ WHOLE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 @pytest.mark.parametrize("indent", [None, 2], ids=["one line", "indented"])
 @pytest.mark.parametrize("said", ["application/json; charset=utf-8", "text/event-stream", "text/plain"])
 @pytest.mark.parametrize("dialect", WHOLE)

@@ -16,7 +16,7 @@ from agent_tui.providers.accumulate import Accumulator
 from tests.support.loopback import sse
 from tests.support.recorded import assemble
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 def accumulate(data: bytes, provider: str = "openai", content_type: str = "text/event-stream") -> Accumulated:

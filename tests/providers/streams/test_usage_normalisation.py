@@ -247,6 +247,7 @@ CONVENTIONS: dict[str, Callable[[Spent], dict[str, Any]]] = {
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_whatever_convention_a_report_keeps_its_input_and_output_are_the_true_ones(convention: str) -> None:
     random = Random(convention)

@@ -38,6 +38,7 @@ def fake(code: str) -> tuple[str, ...]:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 async def test_it_starts_at_first_use_and_counts() -> None:
     states: list[str] = []
     client = WorkerClient(on_state=states.append)
@@ -50,6 +51,7 @@ async def test_it_starts_at_first_use_and_counts() -> None:
 
 @pytest.mark.slow
 @pytest.mark.quick
+@pytest.mark.versions
 async def test_describing_models_does_not_load_litellm_and_preparing_one_does() -> None:
     states: list[str] = []
     loading = asyncio.Event()
@@ -72,6 +74,7 @@ async def test_describing_models_does_not_load_litellm_and_preparing_one_does() 
 
 @pytest.mark.slow
 @pytest.mark.quick
+@pytest.mark.versions
 async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts_it() -> None:
     client = WorkerClient()
     await client.start()
@@ -192,6 +195,7 @@ async def test_nothing_is_left_after_closing() -> None:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 async def test_what_libraries_print_does_not_reach_the_pipe() -> None:
     noisy = (
         "import os, sys; sys.path.append(sys.argv.pop())\n"

@@ -26,6 +26,7 @@ def nothing_is_left() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.quick
+@pytest.mark.versions
 async def test_the_early_worker_is_the_one_that_is_used(tmp_path: Path) -> None:
     start.start_early(tmp_path / "log")
     early = start._early

@@ -22,7 +22,7 @@ from agent_tui.tools.files.pictures import MAX_PIXELS, PictureError, fit_attachm
 GROQ = DIALECTS["groq"].images
 XAI = DIALECTS["xai"].images
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 SMALL = ImageLimits(200_000, 400, count=None, total=None)
 

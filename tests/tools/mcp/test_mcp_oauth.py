@@ -67,6 +67,7 @@ def kept(home: Path) -> dict[str, object]:
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 @pytest.mark.parametrize(
     ("server", "path", "kind"),
     one_of([("mcp", "mcp", ""), ("mcp", "mcp", "http"), ("sse", "sse", "sse"), ("sse", "sse", "")]),

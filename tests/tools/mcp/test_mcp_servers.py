@@ -174,6 +174,7 @@ async def test_big_schemas_are_deferred_found_and_called(tmp_path: Path) -> None
 
 
 @pytest.mark.quick
+@pytest.mark.versions
 @pytest.mark.usefixtures("forked_host")
 async def test_servers_of_an_older_protocol_work(tmp_path: Path) -> None:
     script = str(Path(SERVER).with_name("mcp_legacy.py"))
