@@ -93,11 +93,10 @@ def logging_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def programs_as_they_were() -> Iterator[None]:
+def programs_as_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that runs the program in this process says where commands may write; the next one must not find it so."""
-    before = set(programs._written), set(programs._spared), programs._held
-    yield
-    programs._written, programs._spared, programs._held = before
+    for name, value in (("_written", set[str]()), ("_spared", set[str]()), ("_held", False)):
+        monkeypatch.setattr(programs, name, value)
 
 
 @pytest.fixture

@@ -39,14 +39,11 @@ class Drawn:
                 calm = 0 if self._busy() else calm + 1
 
     def _busy(self) -> bool:
-        app = self.run.app
-        for screen in app.screen_stack:  # what stands behind a dialog is drawn, too
-            widgets = [node for node in screen.walk_children(with_self=True) if isinstance(node, Widget)]
-            if any(node._repaint_required or node._layout_required or node._scroll_required for node in widgets):
-                return True
-            if screen._dirty_widgets:
-                return True
-        return bool(app.transcript._dirty or app.transcript._frame_pending)
+        app, screen = self.run.app, self.run.app.screen
+        widgets = [node for node in screen.walk_children(with_self=True) if isinstance(node, Widget)]
+        if any(node._repaint_required or node._layout_required or node._scroll_required for node in widgets):
+            return True
+        return bool(screen._dirty_widgets or app.transcript._dirty or app.transcript._frame_pending)
 
     def expected(self) -> list[list[Cell]]:
         """The cells that the compositor holds."""

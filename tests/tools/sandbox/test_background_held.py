@@ -30,7 +30,7 @@ from tests.support.waiting import PATIENCE
 SERVER = """
 import socket
 server = socket.create_server(("127.0.0.1", 0))
-print("port", server.getsockname()[1], flush=True)
+print("port", server.getsockname()[1], "open", flush=True)
 client = server.accept()[0]
 client.sendall(b"served")
 client.close()
@@ -90,7 +90,7 @@ async def test_a_server_is_reached_as_far_as_the_network_is_open(context: ToolCo
     opened = await start(replace(context, network="allow"), command)
     assert PORTS["itself"] not in opened and PORTS["sandbox"] not in opened
     job = context.jobs.all()[-1]
-    while "port" not in job.info.last_line:
+    while "open" not in job.info.last_line:
         assert not await job.ended(0.02), job.look()
     reader, writer = await asyncio.open_connection("127.0.0.1", int(job.info.last_line.split()[1]))
     assert await reader.read() == b"served"
@@ -139,7 +139,7 @@ async def serving(context: ToolContext, code: str = SERVER) -> int:
     assert context.jobs is not None
     await start(context, f"exec {sys.executable} -I server.py")
     job = context.jobs.all()[-1]
-    while "port" not in job.info.last_line:
+    while "open" not in job.info.last_line:
         assert not await job.ended(0.02), job.look()
     return int(job.info.last_line.split()[1])
 
