@@ -126,7 +126,7 @@ import socket
 server = socket.socket(socket.AF_UNIX)
 server.bind("\\0agent-tui-test")
 server.listen()
-print("port", 0, flush=True)
+print("port", 0, "open", flush=True)
 server.accept()
 """
 
