@@ -45,7 +45,7 @@ from tests.support.waiting import Bell
 settle(os.environ)
 time.tzset()
 
-settings.register_profile("suite", deadline=None, max_examples=examples(50, 500))
+settings.register_profile("suite", deadline=None, max_examples=examples(50, 500), derandomize=not LONG)
 settings.load_profile("suite")
 
 os.environ[STRICT] = "1"
