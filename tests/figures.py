@@ -20,13 +20,13 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 496,
-    "lines of the program": 120_474,
+    "lines of the program": 120_475,
     "protocols": 19,
     f"functions with more than {MANY_PARAMETERS} parameters": 5,
     "private names of Textual": 31,
     "files entered from Agent.submit to the provider": 75,
     "files entered by one Anthropic call in the worker": 27,
-    "lines of tests/support": 16_430,
+    "lines of tests/support": 16_429,
 }
 
 
