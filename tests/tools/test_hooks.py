@@ -52,7 +52,7 @@ def test_a_hook_that_was_accepted_and_changed_lets_nothing_pass(ran: Ran, own: b
         assert (answer.blocked, answer.problem) == (None, ran.problem)
         return
     assert answer.blocked == f"the {event} hook `sh check.sh` {answer.problem}"
-    assert answer.problem == "was changed since you accepted it (y.sh): /trust shows what; until then this is not done"
+    assert answer.problem == "changed since you accepted it (y.sh), so this is blocked; /trust shows the change"
 
 
 @every(
