@@ -190,7 +190,7 @@ def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
         # A hook of the project runs only once it was accepted; one of the user's own may name files nobody has seen.
         if ran.changed and hook.event in GUARDING and (ran.known or not hook.own):
             line = f"changed since you accepted it ({ran.changed}), so this is blocked; /trust shows the change"
-            return Answer(problem=line, blocked=f"it {line}")
+            return Answer(problem=line, blocked="it changed since it was accepted; /trust shows the change")
         return Answer(problem=ran.problem, blocked=ran.problem if hook.blocks and hook.event in BLOCKING else None)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")

@@ -51,7 +51,7 @@ def test_a_hook_that_was_accepted_and_changed_lets_nothing_pass(ran: Ran, own: b
     if not holds or event in ("PostToolUse", "Stop"):
         assert (answer.blocked, answer.problem) == (None, ran.problem)
         return
-    assert answer.blocked == f"it {answer.problem}"
+    assert answer.blocked == "it changed since it was accepted; /trust shows the change"
     assert answer.problem == "changed since you accepted it (y.sh), so this is blocked; /trust shows the change"
 
 
