@@ -50,9 +50,12 @@ def _auth_set(values: argparse.Namespace) -> None:
     from agent_tui.providers.catalog import dialect_of
     from agent_tui.providers.key_check import check_key
     from agent_tui.providers.keys import pasted_key
+    from agent_tui.providers.listing import unknown_provider
     from agent_tui.store.keys import winning_variable
 
     provider, keys = values.provider, _key_store(values)
+    if (why := unknown_provider(provider)) is not None:
+        raise ConfigError(why)
     name = one_line(provider, 60)
     typed = terminal_output.ask_secret(f"Key for {name}: ") if sys.stdin.isatty() else sys.stdin.read(10_000)
     key = pasted_key(typed, provider)

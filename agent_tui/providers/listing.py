@@ -263,6 +263,14 @@ def unknown(name: str, api_base: str | None = None, among: Sequence[str] = ()) -
     return f"Unknown {what}{_meant(name, among) or f': {usual}.'}"
 
 
+def unknown_provider(name: str) -> str | None:
+    """Why no provider can have a name, in one line with what may be meant; None where one has."""
+    if is_provider(name):
+        return None
+    meant = difflib.get_close_matches(name.lower(), DIALECTS, 1, _ALIKE)
+    return f"Unknown provider {_shown(name)}" + (f". Did you mean {meant[0]}?" if meant else ": use one LiteLLM knows.")
+
+
 def doubt(name: str, api_base: str | None = None) -> str | None:
     """What to tell of a model that may well exist, but is not on the list; None where its name is right."""
     if not unlisted(name, api_base):

@@ -49,6 +49,12 @@ def test_a_key_is_checked_kept_listed_moved_and_removed(
     assert again.code == 1 and "No key is stored for openai" in again.error
 
 
+def test_a_provider_that_nobody_knows_gets_no_key(cli: Cli) -> None:
+    outcome = cli.run("auth", "set", "opanai", stdin=b"sk-secret-1234\n")
+    assert outcome.code == 2 and outcome.error == "agent-tui: Unknown provider 'opanai'. Did you mean openai?"
+    assert cli.run("auth", "list").out == ""
+
+
 def test_a_key_that_is_refused_is_not_kept(cli: Cli, provider: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = use_keyring(monkeypatch)
     provider.serve("/v1/models", REFUSED)
