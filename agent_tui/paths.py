@@ -94,6 +94,11 @@ def home_as_tilde(folder: Path) -> str:
     return f"~/{below}" if below.parts else "~"
 
 
+def shown_path(path: Path, root: Path) -> str:
+    """A path as people write it, that of a file of the project without the project's ``root``."""
+    return str(path.relative_to(root)) if path.is_relative_to(root) else home_as_tilde(path)
+
+
 def private_dir(path: Path) -> Path:
     """Creates a folder only its owner may enter, and returns it. Raises ``OSError`` when that is impossible."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
