@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
-from agent_tui.config.brought import check_brought
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
 from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.context.skills import own_skills
@@ -67,7 +66,6 @@ def config_layers(options: Options, paths: Paths, project: Layer | None) -> list
     own = file_layer(paths.config_file)
     files = [own]
     if project is not None:
-        check_brought(project)
         files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
         files.append(file_layer(options.config, required=True))

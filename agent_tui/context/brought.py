@@ -14,7 +14,6 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from agent_tui.config.brought import refusal
 from agent_tui.config.files import Layer, layer_of_text
 from agent_tui.context.agents import AGENTS_FOLDERS, type_files
 from agent_tui.context.folder import git_hooks, identity_of, walk
@@ -211,6 +210,8 @@ class _Reader:
             # Whoever trusts it is told at the start what is wrong with it.
             yield TrustItem("setting", source, source, known)
             return
+        from agent_tui.config.schema import refusal
+
         for keys, value in _leaves(layer.values):
             item = self._setting(source, keys, value)
             yield replace(item, keys=keys, problem=item.problem or refusal(keys, value))

@@ -13,7 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent_tui.config.brought import refusal
 from agent_tui.config.files import Layer, layer_of_text
 from agent_tui.context.brought import KINDS, MCP_FILE, PLACES, Brought, Command, TrustItem, layer_of, read_brought
 from agent_tui.context.folder import Stamps, stamps
@@ -66,6 +65,8 @@ class AcceptedItem:
         kind, source, name = self.key
         if kind != "setting" or source != PROJECT_CONFIG.as_posix() or name == source:
             return False
+        from agent_tui.config.schema import refusal
+
         with suppress(ValueError):
             return bool(refusal(name.split("."), json.loads(self.texts.get("", "null"))))
         return False
