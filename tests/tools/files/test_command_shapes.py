@@ -138,7 +138,7 @@ BY_OTHERS: dict[str, tuple[str | list[str], dict[str, str], dict[str, str]]] = {
     ),
     "a path for modules": ("PYTHONPATH=src python3 -m m.h", {"src/m/h.py": ""}, {"src/m/h.py": "1"}),
     "a server's path for modules": (
-        with_environment({"PYTHONPATH": "src"}, "python3", "-m", "srv"),
+        with_environment({"no-shell-has-this": "1", "PYTHONPATH": "src"}, "python3", "-m", "srv"),
         {"src/srv.py": ""},
         {"src/srv.py": "1"},
     ),
