@@ -361,6 +361,9 @@ def test_a_text_that_was_read_is_read_again_once_it_changed(root: Path) -> None:
         ("--config=a/b", {"--config=a/b", "--config", "a/b"}),
         ("-Ilib", {"-Ilib", "lib"}),
         ("a/{b,c}{d,e}", {"a/bd", "a/be", "a/cd", "a/ce"}),
+        ("{a,b}/{a,b}", {"a/a", "a/b", "b/a", "b/b"}),
+        ("x/" + "{a,b}" * 7, {"x/*"}),
+        ("{,}" * 300, {"*"}),
         ("a,b:c", {"a,b:c", "a", "b", "c"}),
     ],
 )
