@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_tui.config import Settings
-from agent_tui.config.brought import check_brought
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer, merge
+from agent_tui.context.brought import OwnCommand
 from agent_tui.context.prompt import SYSTEM_PROMPT
 from agent_tui.context.skills import own_skills
 from agent_tui.context.trust import FolderTrust
@@ -67,7 +68,6 @@ def config_layers(options: Options, paths: Paths, project: Layer | None) -> list
     own = file_layer(paths.config_file)
     files = [own]
     if project is not None:
-        check_brought(project)
         files.append(_within_budget(project, own)._replace(brought=True))
     if options.config is not None:
         files.append(file_layer(options.config, required=True))
@@ -174,11 +174,12 @@ def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Setting
     return find
 
 
-def _commands_of(own: Settings) -> list[str | list[str]]:
+def _commands_of(own: Settings) -> list[OwnCommand]:
     """The commands of the user's ``own`` configuration that run by themselves."""
-    found: list[str | list[str]] = [own.ui.status_command] if own.ui.status_command else []
-    found += [hook.command for hooks in own.hooks.values() for hook in hooks]
-    return found + [with_environment(one.env, one.command, *one.args) for one in own.mcp.values() if one.command]
+    lines = [own.ui.status_command] if own.ui.status_command else []
+    lines += [hook.command for hooks in own.hooks.values() for hook in hooks]
+    servers = [([one.command, *one.args], one.env) for one in own.mcp.values() if one.command]
+    return [*zip(lines, lines, strict=True), *((shlex.join(run), with_environment(env, *run)) for run, env in servers)]
 
 
 def numbers_of(usage: ContextUsage, steps: Sequence[Step]) -> Metadata:

@@ -94,6 +94,11 @@ def home_as_tilde(folder: Path) -> str:
     return f"~/{below}" if below.parts else "~"
 
 
+def shown_path(path: Path, root: Path) -> str:
+    """A path as people write it, that of a file of the project without the project's ``root``."""
+    return str(path.relative_to(root)) if path.is_relative_to(root) else home_as_tilde(path)
+
+
 def private_dir(path: Path) -> Path:
     """Creates a folder only its owner may enter, and returns it. Raises ``OSError`` when that is impossible."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -218,11 +223,17 @@ def _safe_directories() -> list[str]:
 def read_regular(path: Path, limit: int) -> bytes:
     """At most ``limit`` bytes of a regular file (-1: all of it), wherever links lead. Raises OSError, also for a pipe
     or a device, which may never begin or never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    return read_opened(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), limit)[0]
+
+
+def read_opened(descriptor: int, limit: int) -> tuple[bytes, os.stat_result]:
+    """The same of an open file, which is closed, and its state."""
+    info = os.fstat(descriptor)
+    if not stat.S_ISREG(info.st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return file.read(limit)
+        return file.read(limit), info
 
 
 def in_project(path: str, folder: Path) -> str:

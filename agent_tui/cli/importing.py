@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_tui import terminal_output
 from agent_tui.cli.arguments import add_command
 from agent_tui.errors import AgentError, ConfigError
-from agent_tui.paths import Paths, project_root, user_paths
+from agent_tui.paths import Paths, project_root, shown_path, user_paths
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 from agent_tui.text.numbers import plural, size
@@ -61,7 +61,7 @@ def _import(values: argparse.Namespace) -> None:
     new = [copy for copy in found if not copy.target.exists()]
     for copy in found:
         state = "" if copy in new else "  (is there already, kept)"
-        terminal_output.say(clean_line(f"{_shown(copy.source, root)} -> {_shown(copy.target, root)}{state}"))
+        terminal_output.say(clean_line(f"{shown_path(copy.source, root)} -> {shown_path(copy.target, root)}{state}"))
     for place, which in dict.fromkeys((place, which) for which, _, place in rules.rules):
         listed = ", ".join(rule for one, rule, where in rules.rules if (where, one) == (place, which))
         terminal_output.say(clean_line(f"{place} -> rules that {which} in this project: {listed}"))
@@ -144,9 +144,3 @@ def _keep(paths: Paths, root: Path, rules: ForeignRules) -> None:
         for which, rule, _ in rules.rules:
             if (which, rule) not in known:
                 store.rules.add(root, identity, rule, which)
-
-
-def _shown(path: Path, root: Path) -> str:
-    if path.is_relative_to(root):
-        return str(path.relative_to(root))
-    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)

@@ -11,7 +11,6 @@ from agent_tui.text.cells import shorten
 from agent_tui.text.clean import drawable_output
 from agent_tui.text.diff import read_diff
 from agent_tui.text.numbers import duration, lines_changed, lines_in, plural
-from agent_tui.text.strict_json import read_json
 
 if TYPE_CHECKING:
     from agent_tui.models.messages import ToolResultPart
@@ -43,14 +42,6 @@ def call_label(name: str, summary: str) -> str:
 def about_a_path(name: str) -> bool:
     """Returns whether a path follows the tool's name in its label; such a path is cut at its beginning."""
     return name in _OF_A_PATH
-
-
-def argument_data(arguments: str) -> Any:
-    """The arguments as a value; None while they are not complete."""
-    try:
-        return read_json(arguments)
-    except ValueError:
-        return None
 
 
 def items_of(result: ToolResultPart | None) -> list[Item]:

@@ -53,6 +53,19 @@ _TYPES: dict[Any, tuple[str, Any]] = {
     list: ("a list", list),
     dict: ("a table", dict),
 }
+OWN_SETTINGS = {
+    "sandbox": None,
+    # What lets keys out.
+    "tools.env_allow": None,
+    "tools.web_search": None,
+    "tools.web_search_headers": None,
+    "permissions.mode": "bypass",
+    "permissions.mcp_read_only": None,
+    "ui.status_command": None,
+    "ui.editor": None,
+}
+"""Settings, tables, and values of settings that only the user's own configuration may have: what keeps a project's
+commands in their place, and what is run unasked outside of it."""
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
 _SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
 """Keys that Textual calls otherwise than Unicode does."""
@@ -89,9 +102,18 @@ def check(layers: Sequence[Layer]) -> None:
     _check_search(layers)
 
 
-def unknown_key(values: Mapping[str, Any]) -> str:
-    """Returns the first key, dotted, that no setting has; empty where all are known."""
-    return next((".".join(path) for path, _, allowed in _problems((), values, Settings) if not allowed), "")
+def refusal(keys: Sequence[str | int], value: Any) -> str:
+    """Why a project's configuration, trusted or not, cannot have a value below ``keys``, with a number for each list;
+    empty where it can."""
+    path, values = [key for key in keys if isinstance(key, str)], value
+    for own, only in OWN_SETTINGS.items():
+        names = own.split(".")
+        if path[: len(names)] == names and only in (None, value):
+            return f"only your own configuration may set {'this' if only is None else f'it to {json.dumps(only)}'}"
+    for key in reversed(keys):
+        values = {key: values} if isinstance(key, str) else [values]
+    unknown = next((".".join(found) for found, _, allowed in _problems((), values, Settings) if not allowed), "")
+    return f"there is no setting {unknown}" if unknown else ""
 
 
 @cache

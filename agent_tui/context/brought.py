@@ -4,17 +4,14 @@ with the files that it runs or is made of."""
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from agent_tui.config.brought import refusal
 from agent_tui.config.files import Layer, layer_of_text
 from agent_tui.context.agents import AGENTS_FOLDERS, type_files
 from agent_tui.context.folder import git_hooks, identity_of, walk
@@ -41,8 +38,6 @@ MAX_SHOWN = 100_000
 """Bytes of one file whose text is shown; of a longer one its size is."""
 MAX_DEFINITIONS = 1_000_000
 """Bytes of a file that says what runs and what is allowed."""
-
-_ASSIGNMENT = re.compile(r"\w+=")
 
 Kind: TypeAlias = Literal[
     "hook",
@@ -139,13 +134,15 @@ class Brought:
 
 Command: TypeAlias = str | Sequence[str]
 """A line of shell, or a program with its arguments."""
+OwnCommand: TypeAlias = tuple[str, Command]
+"""One of the user's, as it is shown, and as it runs: what it is given in its environment may be a key."""
 
 
 class TooMuchError(ValueError):
     """More than can be looked at; the text says what."""
 
 
-def read_brought(root: Path, cwd: Path, own: Sequence[Command] = ()) -> Brought:
+def read_brought(root: Path, cwd: Path, own: Sequence[OwnCommand] = ()) -> Brought:
     """Returns what the folder brings along now. Hooks start in ``cwd``; ``own`` are the commands of the user's that run
     by themselves, which may name files here. Reads files; nothing is raised."""
     reader = _Reader(root, cwd, own)
@@ -162,7 +159,7 @@ def read_brought(root: Path, cwd: Path, own: Sequence[Command] = ()) -> Brought:
 class _Reader:
     """Reads one folder once."""
 
-    def __init__(self, root: Path, cwd: Path, own: Sequence[Command]) -> None:
+    def __init__(self, root: Path, cwd: Path, own: Sequence[OwnCommand]) -> None:
         self._root, self._cwd, self._own = root, cwd, own
         self._real = Path(os.path.realpath(root))
         self._room, self._files = MAX_BYTES, 0
@@ -176,10 +173,8 @@ class _Reader:
         for place in CLAUDE_SETTINGS:
             yield from self._of_settings(place)
         yield from self._of_servers()
-        for command in self._own:
-            # What a server is given in its environment may be a key: it is yours, and is not shown.
-            named = command if isinstance(command, str) else shlex.join(itertools.dropwhile(_ASSIGNMENT.match, command))
-            item = self._item("command of yours", "your configuration", named, runs=command)
+        for shown, command in self._own:
+            item = self._item("command of yours", "your configuration", shown, runs=command)
             if item.files or item.problem:
                 yield item
         for file in git_hooks(self._root):
@@ -211,6 +206,8 @@ class _Reader:
             # Whoever trusts it is told at the start what is wrong with it.
             yield TrustItem("setting", source, source, known)
             return
+        from agent_tui.config.schema import refusal
+
         for keys, value in _leaves(layer.values):
             item = self._setting(source, keys, value)
             yield replace(item, keys=keys, problem=item.problem or refusal(keys, value))

@@ -13,9 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent_tui.config.brought import refusal
 from agent_tui.config.files import Layer, layer_of_text
-from agent_tui.context.brought import KINDS, MCP_FILE, PLACES, Brought, Command, TrustItem, layer_of, read_brought
+from agent_tui.context.brought import KINDS, MCP_FILE, PLACES, Brought, OwnCommand, TrustItem, layer_of, read_brought
 from agent_tui.context.folder import Stamps, stamps
 from agent_tui.errors import ConfigError
 from agent_tui.paths import PROJECT_CONFIG
@@ -66,6 +65,8 @@ class AcceptedItem:
         kind, source, name = self.key
         if kind != "setting" or source != PROJECT_CONFIG.as_posix() or name == source:
             return False
+        from agent_tui.config.schema import refusal
+
         with suppress(ValueError):
             return bool(refusal(name.split("."), json.loads(self.texts.get("", "null"))))
         return False
@@ -122,7 +123,7 @@ class FolderTrust:
         self.has_servers = True
         """Whether the servers of the project's ``.mcp.json`` count in this run."""
         self._stored, self._cwd = stored, cwd or root
-        self._commands: Sequence[Command] = ()
+        self._commands: Sequence[OwnCommand] = ()
         self._record: list[AcceptedItem] | None = None
         self._identity = ""
         row = stored.get(root)
@@ -133,12 +134,12 @@ class FolderTrust:
         self.identity, self._seen = self.brought.identity, self.brought
 
     @property
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[OwnCommand]:
         """The user's own commands that run by themselves: the files they name in the folder are asked about, too."""
         return self._commands
 
     @commands.setter
-    def commands(self, commands: Sequence[Command]) -> None:
+    def commands(self, commands: Sequence[OwnCommand]) -> None:
         self._commands = commands
         self._take(self._read())
         self._seen = self.brought

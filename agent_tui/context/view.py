@@ -25,7 +25,7 @@ from agent_tui.models.requests import ModelInfo, SentMessage
 from agent_tui.models.search import is_paused
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.providers.catalog import dialect_of, own_compaction, variable_base
-from agent_tui.text.strict_json import read_json
+from agent_tui.text.strict_json import json_or
 
 GONE_SUFFIX = "#gone"
 """A message that was dropped, where what is sent is compared with what was."""
@@ -327,19 +327,12 @@ def _without_unfinished(
     message: Message, calls: list[ToolCallPart], results: list[Message | None]
 ) -> tuple[Message, list[Message | None]]:
     """A cut-off answer without the calls it never finished writing: no result, and no JSON object as arguments."""
-    keep = [r is not None or _is_object(c.arguments) for c, r in zip(calls, results, strict=True)]
+    keep = [r is not None or isinstance(json_or(c.arguments, None), dict) for c, r in zip(calls, results, strict=True)]
     if all(keep):
         return message, results
     unfinished = {id(c) for c, k in zip(calls, keep, strict=True) if not k}
     parts = [p for p in message.parts if id(p) not in unfinished]
     return with_parts(message, parts), [r for r, k in zip(results, keep, strict=True) if k]
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(read_json(arguments), dict)
-    except ValueError:
-        return False
 
 
 def _text(message: Message) -> bool:

@@ -16,7 +16,6 @@ from agent_tui.context.compaction.notices import cancelled_text, fold_text
 from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
 from agent_tui.context.compaction.worth import PlanPrice, expected_read
 from agent_tui.context.cuts import WITHOUT_SUFFIX, dropped_attachments, dropped_by, parts_of, parts_words, treated
-from agent_tui.context.tokens import estimate_message, family_of, round_up
 from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, for_model, summaries_in_force
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
@@ -239,9 +238,9 @@ class Edits:
         for each in self._targets.dropped():
             id, _, number = each.partition("#")
             message, waits = messages[id], each not in gone
-            size = self._size(message)
+            size = self._state.runtime.size_of(message)
             if number:
-                size -= self._size(treated(message, f"{WITHOUT_SUFFIX}{number}"))
+                size -= self._state.runtime.size_of(treated(message, f"{WITHOUT_SUFFIX}{number}"))
             by_record = "" if waits else by[each]
             found.append(Dropped(message, max(0, size), by_record, waits, int(number) if number else None))
         return found
@@ -283,13 +282,6 @@ class Edits:
         )
         self._told()
         return cancelled_text(0, False, "edit") if result is None else result.text
-
-    def _size(self, message: Message) -> int:
-        """Tokens of a message as it would be sent."""
-        runtime = self._state.runtime
-        family = family_of(runtime.info.target)
-        known = runtime.calibration or family.beginning
-        return round_up(known.tokens(estimate_message(message, family).content))
 
     def _newest(self) -> CompactionRecord:
         """The newest edit that holds for the conversation. Raises AgentError where there is none."""

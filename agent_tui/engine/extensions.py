@@ -25,7 +25,7 @@ from agent_tui.models.messages import UPDATE, AttachmentPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock
 from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.usage import Limits
-from agent_tui.paths import Paths, with_home
+from agent_tui.paths import Paths, shown_path, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import plain_line
 from agent_tui.text.frames import attribute, framed
@@ -153,7 +153,7 @@ class Extensions:
         self.agents.refresh()
         rows: list[tuple[str, str, str]] = []
         for kind in self.agents.loaded:
-            folder = _shown(_folder_of(kind.path, ("agents",)), self._root)
+            folder = shown_path(_folder_of(kind.path, ("agents",)), self._root)
             rows.append((kind.name, " · ".join([kind.description, *kind.settings()]), folder))
         return [*sorted(rows, key=itemgetter(2)), *(("", line, "Broken") for line in self.agents.failed)]
 
@@ -193,7 +193,7 @@ class Extensions:
             found.setdefault(skill.path.parent.parent, []).append(skill)
         for kind in self.agents.loaded:
             found.setdefault(_folder_of(kind.path, ("agents",)), []).append(kind)
-        return [(_shown(folder, self._root), _counted(each)) for folder, each in sorted(found.items())]
+        return [(shown_path(folder, self._root), _counted(each)) for folder, each in sorted(found.items())]
 
     def _prompts(self) -> list[UserCommand]:
         return [PromptCommand(self.mcp, prompt) for prompt in self.mcp.prompts()]
@@ -231,12 +231,6 @@ def _as_command(skill: Skill) -> FileCommand:
 
 def _folder_of(path: Path, names: Sequence[str]) -> Path:
     return next((parent for parent in path.parents if parent.name in names), path.parent)
-
-
-def _shown(folder: Path, root: Path) -> str:
-    if folder.is_relative_to(root):
-        return str(folder.relative_to(root))
-    return f"~/{folder.relative_to(Path.home())}" if folder.is_relative_to(Path.home()) else str(folder)
 
 
 def _counted(each: Sequence[FileCommand | Skill | AgentType]) -> str:

@@ -13,7 +13,6 @@ from agent_tui.context.compaction.rules import lasting_rule
 from agent_tui.context.compaction.worth import expected_read
 from agent_tui.context.cuts import dropped_ids
 from agent_tui.context.tidy import units_of
-from agent_tui.context.tokens import estimate_message, family_of, round_up
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, WorkerError
@@ -87,14 +86,7 @@ class Pins:
         alone = replace(message, parts=[TextPart(_words(message))])
         if len(alone.parts) != len(message.parts):
             alone = replace(alone, raw_tokens=None, counts=None)
-        return self._sized(alone)
-
-    def _sized(self, message: Message) -> int:
-        """Tokens of a message as the rows count them: by what the model's reports have shown, too."""
-        runtime = self._state.runtime
-        family = family_of(runtime.info.target)
-        known = runtime.calibration or family.beginning
-        return round_up(known.tokens(estimate_message(message, family).content))
+        return self._state.runtime.size_of(alone)
 
     def message(self, id: str = "") -> Message | None:
         """The message of this conversation with an id, short or long; without one the newest of the user."""
@@ -197,7 +189,7 @@ class Pins:
             message.raw_tokens = raw_total(message.counts)
         except WorkerError as error:
             log.warning("The file could not be counted, the character rule stands in: %s", error)
-        return self._sized(message)
+        return self._state.runtime.size_of(message)
 
     def _propose(self, event: Event) -> None:
         """One quiet line where the user typed what reads as a rule for good. Nothing is pinned by that."""

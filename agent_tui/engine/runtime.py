@@ -21,7 +21,7 @@ from agent_tui.context.accounting.spending import (
     expected_call,
 )
 from agent_tui.context.incremental import Incremental
-from agent_tui.context.tokens import TokenCounterMetrics, message_text_for_count
+from agent_tui.context.tokens import TokenCounterMetrics, estimate_message, family_of, message_text_for_count, round_up
 from agent_tui.context.view import for_model
 from agent_tui.engine.accepted import outgrown
 from agent_tui.engine.budget import SpendingBudget
@@ -39,7 +39,7 @@ from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.failure import Overflow
-from agent_tui.models.messages import Metadata, new_id
+from agent_tui.models.messages import Message, Metadata, new_id
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule, SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import SubagentRef
@@ -151,6 +151,12 @@ class Runtime:
     _sent_log: SentLog | None = None
     _inputs: tuple[object, ContextInputs] | None = None
     _answer: tuple[ContextInputs, ContextUsage] | None = None
+
+    def size_of(self, message: Message) -> int:
+        """Tokens of a message as it would be sent, and as the rows count it: by what reports have shown, too."""
+        family = family_of(self.info.target)
+        known = self.calibration or family.beginning
+        return round_up(known.tokens(estimate_message(message, family).content))
 
     @property
     def sent_log(self) -> SentLog:

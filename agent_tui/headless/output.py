@@ -57,7 +57,7 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import STREAMS, Options
 from agent_tui.text.numbers import duration, tokens
-from agent_tui.text.strict_json import read_json
+from agent_tui.text.strict_json import json_or
 
 BUSY = f"This session is {OPEN_ELSEWHERE}: close it there, or copy it there with /fork, then run this again."
 
@@ -400,10 +400,7 @@ def bill(steps: Sequence[Step]) -> Metadata:
 
 
 def _arguments(raw: str) -> Any:
-    try:
-        return read_json(raw) if raw.strip() else {}
-    except ValueError:
-        return raw
+    return json_or(raw, raw) if raw.strip() else {}
 
 
 def _estimate(step: Step) -> Metadata:

@@ -104,23 +104,27 @@ def _is_anyones(place: str, info: os.stat_result) -> bool:
 def _is_on_drive(place: str) -> bool:
     """Returns whether a place lies on a drive of Windows, in WSL: mode and owner that a file has there are those of the
     mount, and whoever is on this machine is the one user of Windows."""
-    on = [drive for mount, drive in _mounts() if _is_within(place, mount)]
+    on = [drive for mount, drive in _drives() if _is_within(place, mount)]
     return on[-1] if on else False
 
 
 @cache
-def _mounts() -> list[tuple[str, bool]]:
+def _drives() -> list[tuple[str, bool]]:
     """Where something is mounted, the places further down last, and whether it is a drive of Windows. Only root mounts
     one: WSL 1 calls it by its type, WSL 2 by what its server is asked for."""
-    found: list[tuple[str, bool]] = []
     with suppress(OSError):
-        for line in Path(MOUNTS).read_text("utf-8", "surrogateescape").splitlines():
-            ours, _, theirs = line.partition(" - ")
-            kind, _, rest = theirs.partition(" ")
-            mount = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), ours.split(" ")[4])
-            asked = re.search(r"\baname=drvfs[;,]", rest) if kind == "9p" else None
-            found.append((mount, kind == "drvfs" or asked is not None))
-    return sorted(found, key=lambda each: len(each[0]))
+        found = [(place, re.match(r"drvfs |9p .*\baname=drvfs[;,]", what) is not None) for place, what in mounts()]
+        return sorted(found, key=lambda each: len(each[0]))
+    return []
+
+
+def mounts() -> list[tuple[str, str]]:
+    """Where something is mounted now, and what: its type, then what it is of and how. Raises OSError."""
+    found: list[tuple[str, str]] = []
+    for line in filter(None, os.fsdecode(Path(MOUNTS).read_bytes()).split("\n")):
+        ours, _, theirs = line.partition(" - ")
+        found.append((re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), ours.split(" ")[4]), theirs))
+    return found
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -42,6 +42,14 @@ def read_json(text: str | bytes) -> Any:
     return value
 
 
+def json_or(text: str, otherwise: Any) -> Any:
+    """The value of such a text; ``otherwise`` for any other."""
+    try:
+        return read_json(text)
+    except ValueError:
+        return otherwise
+
+
 def names_twice(text: str) -> bool:
     """Returns whether an object in a text of JSON has a name twice: readers differ in what they make of that."""
     found = False

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Metadata, ToolCallPart
 from agent_tui.text.clean import printable_line
-from agent_tui.text.strict_json import read_json, strict
+from agent_tui.text.strict_json import json_or, read_json, strict
 from agent_tui.tools.loose_json import read_loose_object
 
 T = TypeVar("T")
@@ -170,10 +170,7 @@ def _fitted(cls: type[Any], value: Any) -> Any:
 def _unquoted(value: Any, kinds: set[Any]) -> Any:
     """Models sometimes send a list or an object as a string of JSON. Numbers and booleans in quotes are pydantic's."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{") and any(get_origin(k) or k is dict for k in kinds):
-        try:
-            return read_json(value)
-        except ValueError:
-            return value
+        return json_or(value, value)
     return value
 
 
@@ -207,11 +204,7 @@ _READ = 4_000
 def call_summary(name: str, arguments: str) -> str:
     """A call in one line, before the tool has said what it will do, or where it never does: its name and what it is
     about, also where the arguments are cut off, wrong or for a tool that nobody knows."""
-    try:
-        data = read_json(arguments)
-    except ValueError:
-        data = None
-    given = data if isinstance(data, dict) else {}
+    given = data if isinstance(data := json_or(arguments, None), dict) else {}
     for subject in _SUBJECTS:
         value = given.get(subject)
         if isinstance(value, str) and value:

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,8 +68,8 @@ class NotAccepted(ToolError):
 
 
 @dataclass(slots=True, frozen=True)
-class Looked:
-    """What a command names as it was looked at, watched since."""
+class CommandFiles:
+    """The files that a command names, as they were looked at, watched since."""
 
     root: Path
     named: NamedFiles
@@ -98,13 +98,13 @@ class Starter:
         self.root, self._bytecode, self._changed, self._trusted = root, bytecode, changed, trusted
         self._lets_git_out = lets_git_out or trusted
 
-    def _look(self, command: str | Sequence[str], cwd: Path) -> Looked:
+    def _look(self, command: str | Sequence[str], cwd: Path) -> CommandFiles:
         named = named_files(command, cwd, self.root)
         paths = (*named.files, *named.missing, *named.trees)
         watch = FileWatch(paths, os.path.realpath(self.root))
-        return Looked(self.root, named, fingerprint(named, self.root, settled=True), watch)
+        return CommandFiles(self.root, named, fingerprint(named, self.root, settled=True), watch)
 
-    def _accepted(self, command: str | Sequence[str], cwd: Path) -> Looked:
+    def _accepted(self, command: str | Sequence[str], cwd: Path) -> CommandFiles:
         """Raises NotAccepted."""
         looked = self._look(command, cwd)
         changed = self._changed(looked.found)
@@ -178,8 +178,10 @@ class Starter:
             return Ran(problem=str(error), changed=error.what, known=self._trusted())
         try:
             env = await asyncio.to_thread(self._environment, line, cwd, environ, (), looked.named)
-            ran = await run_shell_line(line, told, cwd, env, seconds, looked.watch)
-            if await asyncio.to_thread(looked.is_same):
+            ran: Ran | None = None
+            async with _until_touched(looked.watch):
+                ran = await run_shell_line(line, told, cwd, env, seconds)
+            if ran is not None and await asyncio.to_thread(looked.is_same):
                 return ran
         except ToolError as error:
             return Ran(problem=str(error))
@@ -227,10 +229,29 @@ def _started(line: str) -> Iterator[str]:
                 begins = False
 
 
-async def run_shell_line(
-    line: str, told: bytes, cwd: Path, env: Mapping[str, str], seconds: float, watch: FileWatch | None = None
-) -> Ran:
-    """``Starter.run`` behind its checks. Ended at once where ``watch`` sees something soon after the start."""
+@contextlib.asynccontextmanager
+async def _until_touched(watch: FileWatch) -> AsyncIterator[None]:
+    """Ends at once what it is around where ``watch`` sees something soon after the start."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _ENDED_WITHIN
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(None) as limit:
+
+            def see() -> None:
+                if watch.look() and loop.time() < until and not limit.expired():
+                    limit.reschedule(0.0)
+
+            if watch.sees:
+                loop.add_reader(watch.fileno(), see)
+            try:
+                yield
+            finally:
+                if watch.sees:
+                    loop.remove_reader(watch.fileno())
+
+
+async def run_shell_line(line: str, told: bytes, cwd: Path, env: Mapping[str, str], seconds: float) -> Ran:
+    """``Starter.run`` behind its checks."""
     given = as_file(told)
     read_end, write_end = os.pipe()
     try:
@@ -248,14 +269,6 @@ async def run_shell_line(
     reader = asyncio.StreamReader(limit=1 << 16)
     loop = asyncio.get_running_loop()
     too_much: asyncio.Future[None] = loop.create_future()
-    touched: asyncio.Future[None] = loop.create_future()
-    until = loop.time() + _ENDED_WITHIN
-
-    def see() -> None:
-        if watch is not None and watch.look() and loop.time() < until and not touched.done():
-            touched.set_result(None)
-
-    watched = watch is not None and watch.sees
     waiting = asyncio.ensure_future(group.wait())
     kept = bytearray(), bytearray()
     reading: set[asyncio.Task[None]] = set()
@@ -266,15 +279,10 @@ async def run_shell_line(
         )
         reading.add(asyncio.create_task(_keep(reader.read, kept[0], too_much), name="its output"))
         reading.add(asyncio.create_task(_keep(lambda _: group.read(), kept[1], too_much), name="its errors"))
-        if watch is not None and watched:
-            loop.add_reader(watch.fileno(), see)
-            see()
-        ends: set[asyncio.Future[Any]] = {waiting, too_much, touched}
+        ends: set[asyncio.Future[Any]] = {waiting, too_much}
         done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             return Ran(problem=f"took more than {duration(seconds)} and was ended")
-        if touched.done():
-            return Ran(problem="ended: its files changed")
         if not too_much.done():
             # What it left in the background may hold its pipes open for as long as it likes.
             await asyncio.wait(reading, timeout=_DRAIN_SECONDS)
@@ -283,8 +291,6 @@ async def run_shell_line(
         output, errors = (data.decode("utf-8", "replace") for data in kept)
         return Ran(waiting.result(), output, errors)
     finally:
-        if watch is not None and watched:
-            loop.remove_reader(watch.fileno())
         waiting.cancel()
         too_much.cancel()
         for task in reading:

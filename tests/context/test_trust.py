@@ -26,7 +26,7 @@ from agent_tui.store.store import Store
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.fingerprints import fingerprint
-from agent_tui.tools.files.named_files import named_files
+from agent_tui.tools.files.named_files import named_files, with_environment
 
 HOOKS = {
     "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls)"]},
@@ -547,10 +547,10 @@ def test_commands_of_the_user_that_name_files_here_are_asked_about(root: Path, s
     files = fingerprint(named_files("sh tools/mine.sh; ls /", root, root), root)
     assert files == {}
     trust.commands = [
-        "sh tools/mine.sh",
-        "date",
-        ["python3", "-c", "1"],
-        ["TOKEN=hidden", "B=1", "sh", "tools/server.sh"],
+        ("sh tools/mine.sh", "sh tools/mine.sh"),
+        ("date", "date"),
+        ("python3 -c 1", ["python3", "-c", "1"]),
+        ("sh tools/server.sh", with_environment({"my-token": "hidden", "B": "1"}, "sh", "tools/server.sh")),
     ]
     assert trust.is_settled
     write(root, "tools/mine.sh", "echo mine\n")

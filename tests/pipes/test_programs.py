@@ -240,7 +240,7 @@ def test_on_a_drive_of_windows_modes_say_nothing(
     lines = ["22 1 8:1 / / rw - ext4 /dev/sda rw", *(f"30 22 0:9 / {place} {said}" for said in (first, second) if said)]
     (world / "mountinfo").write_text("\n".join(lines))
     monkeypatch.setattr(programs, "MOUNTS", str(world / "mountinfo"))
-    monkeypatch.setattr(programs, "_mounts", cache(programs._mounts.__wrapped__))
+    monkeypatch.setattr(programs, "_drives", cache(programs._drives.__wrapped__))
     keep_out_of([drive / "project"])
     assert (find_program("tool", {"PATH": f"{drive}/bin"}) is not None) is found
     assert find_program("tool", {"PATH": f"{drive}/project:{world}/open:{world}/shared"}) is None

@@ -280,7 +280,7 @@ def runs_later(project: Path) -> dict[str, object]:
     """What git, editors and agents would run: hooks that are in force, configuration that names programs, and all
     other protected places."""
     found: dict[str, object] = {}
-    for path in places.protected(project, Jail(SandboxConfig(), project, project.parent).policy()):
+    for path in places.protected(project):
         name = str(path.relative_to(project))
         if path.is_symlink():
             found[name] = str(path.readlink())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import py_compile
@@ -308,6 +309,14 @@ async def test_what_is_swapped_behind_the_look_is_not_believed(
     monkeypatch.setattr(world.starter, "_accepted", swapped_then)
     ran = await world.run(whole)
     assert ran.changed and ran.known and not ran.output and "does not count" in ran.problem
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs inotify")
+async def test_a_command_whose_files_change_is_ended_at_once(world: World) -> None:
+    world.write("x.sh", "echo >> x.sh\nsleep 60\n")
+    world.accept("sh x.sh")
+    async with asyncio.timeout(30):
+        assert (await world.run("sh x.sh")).changed == "while it ran"
 
 
 async def test_what_others_write_beside_the_files_disturbs_nothing(world: World) -> None:

@@ -14,7 +14,6 @@ from pathlib import PurePath
 from typing import Any
 
 from agent_tui.commands.tool_words import (
-    argument_data,
     call_label,
     changed_lines,
     items_of,
@@ -51,6 +50,7 @@ from agent_tui.store.export_data import own_steps, session_cost
 from agent_tui.store.salvage import Content, lacks
 from agent_tui.text.clean import clean, cut, program_output
 from agent_tui.text.numbers import lines_in, money, plural, share_in, tokens
+from agent_tui.text.strict_json import json_or
 from agent_tui.tools.arguments import call_summary
 
 MOST_OUTPUT = 40_000
@@ -113,7 +113,7 @@ class Call:
 
     def arguments(self) -> str:
         """The arguments that the label does not say, a line each."""
-        data = argument_data(self.part.arguments)
+        data = json_or(self.part.arguments, None)
         if not isinstance(data, dict):
             return self.part.arguments.strip()
         label = self.label

@@ -123,10 +123,7 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
     total = base - gone + delta + new.total
     guessed = anchor.output_source == "estimated" and output > 0
     others = abs(gone) + abs(delta) + (abs(dropped.tokens) if dropped.estimated else 0) + (output if guessed else 0)
-    estimated = others + new.total
     calculation = Calculation(anchor.input, output, dropped.tokens, gone, delta, new.total, guessed)
-    single = total == anchor.input and output == 0 and not estimated
-    pending = bool(new.approximate) or delta_uncounted
     answered = Content(plain=output, rough=(ROUGH * output) ** 2 if guessed else 0.0)
     terms, whole = (answered, dropped.content, removed.content, changed, new.content), Content()
     for content, sign in zip(terms, (1, -1, -1, 1, 1), strict=True):
@@ -135,6 +132,10 @@ def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) 
     calculation.content, calculation.known = whole.rounded(), total - round(ground.calibration.tokens(whole))
     if others <= OTHERS_SHARE * (new.total - new.given):
         calculation.content, calculation.known = new.content.rounded(), total - new.total
+    # What stands in the place of something else may happen to be estimated at what that cost.
+    estimated = max(others + new.total, ground.calibration.spread(whole))
+    pending = bool(new.approximate) or delta_uncounted
+    single = total == anchor.input and output == 0 and not estimated
     basis: Basis = "measured" if single else "derived"
     spread = _spread(ground, whole, estimated, pending)
     return NextInput(total, calculation, basis, min(estimated, total), pending, spread)

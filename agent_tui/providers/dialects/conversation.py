@@ -32,7 +32,7 @@ from agent_tui.providers.dialects.record import ToolNames as NameForm
 from agent_tui.records import dataclass
 from agent_tui.text.clean import encodable
 from agent_tui.text.frames import NOTE, attribute, framed
-from agent_tui.text.strict_json import names_twice, read_json, strict
+from agent_tui.text.strict_json import json_or, names_twice, strict
 
 NOT_SENT = "text/x-not-sent"
 """Media type of the words that stand for an image which is not sent."""
@@ -87,10 +87,7 @@ def _object(raw: str) -> str:
     raw = encodable(raw)
     if not raw.strip():
         return "{}"
-    try:
-        value = read_json(raw)
-    except ValueError:
-        value = None
+    value = json_or(raw, None)
     if not isinstance(value, dict):
         return json.dumps({"invalid_arguments": raw})
     sound = strict(value)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from agent_tui.errors import ToolError
-from agent_tui.paths import with_home
+from agent_tui.paths import read_opened, with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured
 
@@ -59,13 +59,7 @@ class Place:
 
     def read(self, limit: int = -1) -> tuple[bytes, os.stat_result]:
         """Up to ``limit`` bytes of a regular file, and its state."""
-        descriptor = self.open(os.O_RDONLY)
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode):
-            os.close(descriptor)
-            raise OSError(errno.EINVAL, "not a regular file")
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read(limit), info
+        return read_opened(self.open(os.O_RDONLY), limit)
 
     def unlink(self) -> None:
         os.unlink(self.name, dir_fd=self.folder)

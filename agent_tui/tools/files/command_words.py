@@ -12,7 +12,9 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Literal
 
+from agent_tui.errors import ToolError
 from agent_tui.records import dataclass
+from agent_tui.tools.files.walk import expand_braces
 from agent_tui.tools.word_sets import word_set
 
 Role = Literal["runs", "given", "names", "looks", "module", "library", "goes"]
@@ -311,9 +313,10 @@ def unquote(word: str) -> str:
 @lru_cache(4_096)
 def meanings(word: str) -> tuple[str, ...]:
     """What a word may be as a path: whole, in an option or a list, with its braces expanded."""
-    whole = [word]
-    while len(whole) < 64 and (match := re.search(r"\{([^{}]*,[^{}]*)\}", whole[0])):
-        whole = [one.replace(match[0], part) for one in whole for part in match[1].split(",")][:256]
+    try:
+        whole = expand_braces(word)
+    except ToolError:  # there are many of them: any file may be one
+        whole = [re.sub(r"\{.*\}", "*", word)]
     parts = [part for one in whole for part in (one, *re.split(r"[=:,;]", one), one.lstrip("@"))]
     parts += [one[2:] for one in whole if re.match(r"-\w[^-]", one)]
     return tuple(dict.fromkeys(part for part in parts if part and "\n" not in part))

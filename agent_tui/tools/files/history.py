@@ -365,11 +365,9 @@ def _read(folder: int, name: str, size: int, most: int) -> bytes | None:
     if size > SMALL_BYTES:
         return None
     try:
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        return Place(folder, Path(name)).read(most)[0]
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(most)
 
 
 def _copy_bytes(source: int, target: int) -> None:

@@ -79,7 +79,7 @@ def named_files(command: str | Sequence[str], cwd: Path, root: Path) -> NamedFil
 
 def with_environment(environ: Mapping[str, str], *words: str) -> list[str]:
     """A program with its arguments behind what it is given in its environment, as a shell has them."""
-    return [*(f"{name}={value}" for name, value in environ.items()), *words]
+    return [*(re.sub(r"\W", "_", name) + f"={value}" for name, value in environ.items()), *words]
 
 
 class _Search:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent_tui.paths import with_home
+from agent_tui.paths import home_as_tilde, with_home
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within
 from agent_tui.tools.git.repository import find_repository, own_git
@@ -148,11 +148,9 @@ def runs(subject: Subject) -> Decision:
         return replace(asked, reason=_why_not(subject, rule, need))
     if need.why:
         # What an answer "always" is bound to, where it would let the command out of the sandbox.
-        leaves = standing.holds("work") and asked.patterns and (need.remotes or need.domain == "free")
-        bound = (
-            f" (always: only in {_short(standing.root)}, as long as its configuration stays the same)" if leaves else ""
-        )
-        return replace(asked, reason=need.why + bound)
+        leaves = standing.holds("work") and bool(asked.patterns) and (need.remotes or need.domain == "free")
+        here = f" (always: only in {home_as_tilde(standing.root)}, as long as its configuration stays the same)"
+        return replace(asked, reason=need.why + here * leaves)
     if standing.mode in ("accept-edits", "auto") and standing.holds("work"):
         return Decision("allow", domain="work")
     if standing.mode == "auto" and not standing.holds("work") and not need.remotes and not _hidden(subject):
@@ -282,7 +280,7 @@ def _not_covered(subject: Subject, rule: Rule, need: _Need) -> str:
         return f"the rule {text} does not cover {word}" if word else ""
     there = standing.cwd == standing.root or (of_git and same_repository(standing.cwd, standing.root))
     if subject.folders != {standing.cwd} or not there:
-        return f"the rule {text} applies only in {_short(standing.root)}"
+        return f"the rule {text} applies only in {home_as_tilde(standing.root)}"
     if need.exactly and has_star(rule.pattern):
         return f"{need.why}, and the rule {text} has a wildcard"
     word = "" if need.remotes else uncovered(rule.pattern, subject.words)
@@ -300,11 +298,6 @@ def _why_not(subject: Subject, rule: Rule, need: _Need) -> str:
 
 def _held(subject: Subject, need: _Need) -> bool:
     return subject.standing.holds("work") and need.domain == "work" and not need.remotes
-
-
-def _short(folder: Path) -> str:
-    home = Path.home()
-    return f"~/{folder.relative_to(home)}" if folder != home and folder.is_relative_to(home) else str(folder)
 
 
 def _ends_its_own(subject: Subject) -> bool:

@@ -130,7 +130,7 @@ def watches(policy: SandboxPolicy, kept: Callable[[Path, Path], bool]) -> tuple[
     return tuple(
         Watch(
             str(folder),
-            tuple(str(path.relative_to(folder)) for path in places.protected(folder, policy) if not kept(path, folder)),
+            tuple(str(path.relative_to(folder)) for path in places.protected(folder) if not kept(path, folder)),
         )
         for folder in places.writable(policy)
     )
@@ -341,7 +341,7 @@ def _kept(folder: Path, policy: SandboxPolicy, secrets: Sequence[str]) -> list[P
     masks = _inside(folder, secrets)
     return [
         path
-        for path in places.protected(folder, policy)
+        for path in places.protected(folder)
         if not any(places.is_within(str(path), mask) for mask in masks) and _mountable(path, folder)
     ]
 
@@ -413,7 +413,7 @@ def profile(domain: Domain, policy: SandboxPolicy) -> str:
     if domain == "work":
         lines.append(_rule("allow file-write*", folders))
         for folder in folders:
-            lines.append(_rule("deny file-write*", places.protected(folder, policy)))
+            lines.append(_rule("deny file-write*", places.protected(folder)))
             lines.append(f"(deny file-write-unlink (literal {_quoted(folder / '.git')}))")
     lines.append(_rule("deny file-read* file-write*", places.secrets(policy)))
     lines.append(_rule("allow file-read* file-write*", [folder.resolve() for folder in policy.private]))

@@ -254,7 +254,7 @@ class Jail:
         """Listens to what a command of ``look`` would change that it could in ``work``; ``more`` is lent to it besides
         what it may write already, and with ``sockets`` those of unix. Runs git."""
         policy = self._base
-        kept = [path for folder in policy.folders for path in places.protected(folder, policy)]
+        kept = [path for folder in policy.folders for path in places.protected(folder)]
         own_tmp = self._backend is not None and self._backend.own_tmp
         secret = [*places.secrets(policy), *self.denied(self.shows()).paths]
         closed = [path for path in (*kept, *secret) if path.is_relative_to(policy.folders[0])]

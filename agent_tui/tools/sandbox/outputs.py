@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 import subprocess
 import tempfile
@@ -20,6 +19,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
+from agent_tui.pipes.programs import mounts
 from agent_tui.tools.git.repository import OwnGit, find_repository, own_git, read_small
 from agent_tui.tools.sandbox.protected import is_protected
 from agent_tui.tools.word_sets import word_set
@@ -302,11 +302,7 @@ def _touch(path: Path, closed: Path) -> bool:
 
 def _is_mounted(path: Path) -> bool:
     """Returns whether something is mounted there or below."""
-    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-    named = (
-        re.sub(rb"\\([0-7]{3})", lambda match: bytes((int(match[1], 8),)), line.split(b" ", 5)[4]) for line in lines
-    )
-    return any(Path(os.fsdecode(place)).is_relative_to(path) for place in named)
+    return any(Path(place).is_relative_to(path) for place, _ in mounts())
 
 
 def _without_other_names(folder: Path) -> None:

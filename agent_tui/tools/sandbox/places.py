@@ -295,7 +295,7 @@ def _usual_secrets(below: Path, _: int) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(place for path in named for place in (path, _resolved(path)) if place != below))
 
 
-def protected(folder: Path, policy: SandboxPolicy) -> list[Path]:
+def protected(folder: Path) -> list[Path]:
     """Returns the places that stay read-only in a writable folder, whether they exist or not."""
     names = PROTECTED + (HOME_PROTECTED if folder == home() else ())
     found = [git / name for git in git_folders(folder) for name in GIT_PROTECTED]

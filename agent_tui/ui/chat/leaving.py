@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.models.messages import TOLD, AttachmentPart, Message, SummaryPart, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.text.clean import clean, one_line
-from agent_tui.text.strict_json import read_json
+from agent_tui.tools.arguments import call_summary
 from agent_tui.ui.flow.layout import chop, wrap
 
 if TYPE_CHECKING:
@@ -57,18 +57,9 @@ def _message(message: Message, width: int) -> Iterator[str]:
             case AttachmentPart() if part.name not in TOLD:
                 yield from _prose(f"[attached: {one_line(part.name)}]", width)
             case ToolCallPart():
-                yield from _prose(f"• {part.name} {_subject(part)}".rstrip(), width)
+                yield from _prose(f"• {one_line(call_summary(part.name, part.arguments), 200)}", width)
             case ToolResultPart() if part.is_error:
                 yield from _prose(f"  failed: {one_line(part.text, 200)}", width)
-
-
-def _subject(call: ToolCallPart) -> str:
-    try:
-        arguments = read_json(call.arguments or "{}")
-    except ValueError:
-        return one_line(call.arguments, 200)
-    values = arguments.values() if isinstance(arguments, dict) else ()
-    return next((one_line(value, 200) for value in values if isinstance(value, str) and value.strip()), "")
 
 
 def _user(text: str, width: int) -> Iterator[str]:

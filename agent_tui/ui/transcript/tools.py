@@ -10,7 +10,6 @@ from agent_tui.commands.tool_words import (
     LAST_LINES,
     Excerpt,
     about_a_path,
-    argument_data,
     call_label,
     excerpt,
     items_of,
@@ -20,6 +19,7 @@ from agent_tui.commands.tool_words import (
 from agent_tui.models.messages import INTERRUPTED_RESULT, ToolResultPart
 from agent_tui.text.clean import drawable, drawable_output, visible
 from agent_tui.text.numbers import plural
+from agent_tui.text.strict_json import json_or
 from agent_tui.tools.arguments import call_summary
 from agent_tui.ui.flow.diff import ROWS, beginning, diff_flows, shown_diff
 from agent_tui.ui.flow.layout import Action, Decoration, Flow, shown_line
@@ -216,7 +216,7 @@ class ToolBlock(GrowingBlock):
         return out
 
     def _argument_rows(self) -> Iterator[str]:
-        data = argument_data(self.arguments)
+        data = json_or(self.arguments, None)
         if not isinstance(data, dict):
             if self.arguments.strip():
                 yield from drawable_output(self.arguments).split("\n")

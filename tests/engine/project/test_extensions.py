@@ -34,7 +34,7 @@ def make(tmp_path: Path, settings: Settings | None = None) -> Extensions:
     with Store.open(paths.database) as store:
         trust = FolderTrust(root, store.trust)
         if settings is not None:
-            trust.commands = [[server.command or "", *server.args] for server in settings.mcp.values()]
+            trust.commands = [(name, [one.command or "", *one.args]) for name, one in settings.mcp.items()]
             assert trust.accept()
     return Extensions(settings or Settings(), paths, FileAccess([root]), root, trust, home=tmp_path / "home")
 
