@@ -179,13 +179,11 @@ class Printer:
                 self._problem = event
             case Notice(level, text, code):
                 self.denied += code == "permission_denied"
-                self._notice(
-                    "warning" if code in ("empty_answer", "session_new") else level,
-                    BUSY if code == "read_only" else text,
-                    code,
-                )
+                text = BUSY if code == "read_only" else in_a_shell(text, event.way)
+                self._notice("warning" if code in ("empty_answer", "session_new") else level, text, code)
             case RetryWaiting(seconds, attempt, attempts, failure):
-                text = f"{failure.message} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
+                line = in_a_shell(failure.message, failure.way)
+                text = f"{line} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
                 self._notice("warning", text, "retry")
             case CompactionStarted(before, reason, estimated):
                 self._narrate(f"Compacting {tokens(before, estimated, full=True)} tokens ({reason})…")
@@ -211,7 +209,7 @@ class Printer:
                 self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:
-                    line = in_a_shell(failure.message)
+                    line = in_a_shell(failure.message, failure.way)
                     if not any(told["text"] in (line, failure.message) for told in self._notices[self._turn_notices :]):
                         self._notices.append({"level": "error", "text": line, "code": failure.kind})
                         self._tell(line)
@@ -274,7 +272,6 @@ class Printer:
                 self._print("\n")
 
     def _notice(self, level: str, text: str, code: str) -> None:
-        text = in_a_shell(text)
         notice = {"level": level, "text": text, "code": code}
         self._notices.append(notice)
         (self._narrate if level == "info" else self._tell)(text)

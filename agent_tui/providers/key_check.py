@@ -6,7 +6,6 @@ import asyncio
 import re
 from typing import Literal
 
-from agent_tui.models.failure import TEXT_KEPT
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, is_direct, resolve_target
 from agent_tui.providers.direct import Connections, NetworkSettingsError, headers_of
@@ -69,7 +68,7 @@ async def _refusal(
         if not (isinstance(error, OSError) or is_of_httpx(error) or hasattr(error, "status_code")):
             raise
         failure = classify(error, called, "", False, [key])
-    said = _HIDDEN.sub(MASK, failure.message.partition(TEXT_KEPT)[0].strip())
+    said = _HIDDEN.sub(MASK, failure.cause)
     # 403: the key is known, and may not list models. 429 and no credit say nothing against it either.
     if failure.kind == "auth" and failure.status in (400, 401):
         return KeyCheck("refused", said)
