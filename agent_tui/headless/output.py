@@ -11,6 +11,7 @@ from typing import Any, TextIO, assert_never
 
 from agent_tui import __version__, terminal_output
 from agent_tui.commands.report_json import by_kind_json, compaction_json
+from agent_tui.commands.tool_words import call_label, facts_in_words
 from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.control.control import Answer, Question, Request
 from agent_tui.engine.agent import Agent
@@ -56,6 +57,7 @@ from agent_tui.models.search import search_calls
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import STREAMS, Options
+from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import duration, tokens
 from agent_tui.text.strict_json import read_json
 
@@ -87,6 +89,7 @@ class Printer:
         self._reasoning: list[str] = []
         self._tool_calls: list[Metadata] = []
         self._results: dict[str, Metadata] = {}
+        self._calls: dict[str, str] = {}
         self._notices: list[Metadata] = []
         self._compactions: list[CompactionRecord] = []
         self._turn_notices = 0
@@ -156,6 +159,7 @@ class Printer:
             case StepEnded(step, message):
                 self._step_ended(step, message)
             case ToolStarted(call_id, name, summary):
+                self._calls[call_id] = call_label(name, summary)
                 self._narrate(summary)
                 if self._two_way:
                     self._line({"type": "tool_start", "call_id": call_id, "name": name, "summary": summary})
@@ -169,6 +173,9 @@ class Printer:
                 if (result := message.tool_result) is not None:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
                     self._results[result.call_id] = {**entry, "text": result.text}
+                    if result.is_error:
+                        label = spelled(self._calls.get(result.call_id, result.name), line=True)
+                        self._narrate(f"Tool {label}: {', '.join(facts_in_words(result))}")
                     self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
             case PlanPresented("", plan):
                 self._plan = plan
