@@ -47,10 +47,9 @@ def _key_store(values: argparse.Namespace) -> KeyStore:
 
 def _auth_set(values: argparse.Namespace) -> None:
     from agent_tui.models.requests import ModelSpec
-    from agent_tui.providers.catalog import dialect_of
+    from agent_tui.providers.catalog import dialect_of, key_variable
     from agent_tui.providers.key_check import check_key
     from agent_tui.providers.keys import pasted_key
-    from agent_tui.store.keys import winning_variable
 
     provider, keys = values.provider, _key_store(values)
     name = one_line(provider, 60)
@@ -65,16 +64,16 @@ def _auth_set(values: argparse.Namespace) -> None:
         return f"{found.words} It is kept in {await keys.put(provider, key)}."
 
     said = asyncio.run(keep())
-    wins = winning_variable(provider)
+    wins = key_variable(provider)
     terminal_output.tell(f"{said} {wins} is also set and takes precedence." if wins else said)
 
 
 def _auth_remove(values: argparse.Namespace) -> None:
-    from agent_tui.store.keys import winning_variable
+    from agent_tui.providers.catalog import key_variable
 
     keys, name = _key_store(values), one_line(values.provider, 60)
     places = asyncio.run(keys.remove(values.provider))
-    wins = winning_variable(values.provider)
+    wins = key_variable(values.provider)
     still = f" {wins} still has one." if wins else ""
     if not places:
         known = ", ".join(asyncio.run(keys.places())) or "none"
@@ -83,10 +82,10 @@ def _auth_remove(values: argparse.Namespace) -> None:
 
 
 def _auth_list(values: argparse.Namespace) -> None:
-    from agent_tui.store.keys import winning_variable
+    from agent_tui.providers.catalog import key_variable
 
     for name, place in asyncio.run(_key_store(values).places()).items():
-        wins = winning_variable(name)
+        wins = key_variable(name)
         terminal_output.say(clean_line(f"{name}  {place}{f'; {wins} is set and wins' if wins else ''}"))
 
 

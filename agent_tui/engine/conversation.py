@@ -23,7 +23,7 @@ from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
 from agent_tui.store.salvage import Content
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
-from agent_tui.text.secrets import without_keys
+from agent_tui.text.secrets import beginning_without_keys, without_keys
 from agent_tui.tools.base import Past
 
 log = logging.getLogger(__name__)
@@ -393,13 +393,9 @@ class Conversation:
         self._unsaved["info"] = lambda: self.store.sessions.save(self.info)
 
 
-_LOOKED_AT = 20_000
-"""Characters of a message that a title is made of."""
-
-
 def title_from(text: str) -> str:
     """A session's first title: the first line of the first message, at most 60 characters."""
-    line = next((line for line in without_keys(text[:_LOOKED_AT]).splitlines() if line.strip()), "")
+    line = next((line for line in beginning_without_keys(text).splitlines() if line.strip()), "")
     return printable_line(line, TITLE_LENGTH)
 
 

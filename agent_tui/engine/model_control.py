@@ -22,6 +22,7 @@ from agent_tui.providers.catalog import (
     Key,
     dialect_of,
     images_of,
+    key_variable,
     missing_key_line,
     resolve_key,
     resolve_target,
@@ -31,7 +32,6 @@ from agent_tui.providers.images import not_taken
 from agent_tui.providers.keys import pasted_key
 from agent_tui.providers.listing import listed_models, unlisted
 from agent_tui.records import dataclass
-from agent_tui.store.keys import winning_variable
 from agent_tui.text.numbers import plural
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
@@ -88,7 +88,7 @@ class ModelControl:
         return self._catalogue.all()
 
     async def look(self) -> None:
-        """Finds what there is to choose from: on the list, in the keyring and on this machine; at most some seconds."""
+        """Finds what there is to choose from: on the list, with a kept key, on this machine; at most some seconds."""
         from agent_tui.providers.local_servers import served_models
 
         served, _ = await asyncio.gather(served_models(), self.list.look())
@@ -172,7 +172,7 @@ class ModelControl:
             where = await self._state.keys.put(provider, key)
         except AgentError as error:
             return f"It is used until you quit. {error}"
-        wins = winning_variable(provider)
+        wins = key_variable(provider)
         return f"It is kept in {where}." + (
             f" {wins} is also set and takes precedence at the next start." if wins else ""
         )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 from agent_tui.errors import AgentError
 from agent_tui.paths import home_as_tilde
 from agent_tui.providers import keys
-from agent_tui.providers.catalog import dialect_of
 from agent_tui.store.private_file import PrivateFile
 
 log = logging.getLogger(__name__)
@@ -89,8 +87,3 @@ class KeyStore:
             entries.pop(provider, None)
             self._file.write(entries if key is None else {**entries, provider: key})
         return True
-
-
-def winning_variable(provider: str) -> str | None:
-    """The variable of a provider that holds a key, which wins over a stored one."""
-    return next((name for name in dialect_of(provider).keys if os.environ.get(name, "").strip()), None)
