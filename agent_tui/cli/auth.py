@@ -24,7 +24,7 @@ def add_auth(commands: Any) -> None:
     )
     auth_actions = auth.add_subparsers(required=True)
     for name, text in (
-        ("set", "check a key and keep it: type it when asked, or pipe it in"),
+        ("set", "check a key and store it: type it when asked, or pipe it in"),
         ("remove", "remove a key wherever it is kept"),
     ):
         action = add_command(auth_actions, name, text, "anthropic")
@@ -86,9 +86,10 @@ def _auth_list(values: argparse.Namespace) -> None:
 
     for name, place in asyncio.run(_key_store(values).places()).items():
         wins = key_variable(name)
-        terminal_output.say(clean_line(f"{name}  {place}{f'; {wins} is set and wins' if wins else ''}"))
+        also = f"; {wins} is also set and takes precedence" if wins else ""
+        terminal_output.say(clean_line(f"{name}  {place}{also}"))
 
 
 def _auth_move(values: argparse.Namespace) -> None:
-    moved = asyncio.run(_key_store(values).move())
-    terminal_output.tell(f"Moved to the system's keyring: {clean_line(', '.join(moved)) or 'nothing was in the file'}.")
+    names = clean_line(", ".join(asyncio.run(_key_store(values).move())))
+    terminal_output.tell(f"Moved to the system's keyring: {names}." if names else "The file has no keys to move.")

@@ -37,6 +37,10 @@ from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 
 
+UNKEPT = "It is used until you quit."
+"""Said of a key that is kept nowhere."""
+
+
 @dataclass(slots=True, frozen=True)
 class MissingKey:
     """A key that a model needs: whose it is, and the environment variable that may hold it."""
@@ -151,31 +155,28 @@ class ModelControl:
         dialect, called = dialect_of(provider), Called(provider, spec.api_base or variable_base(dialect_of(provider)))
         key = pasted_key(typed, provider, elsewhere=called.own)
         self._state.parts.secrets.add(key)
-        said = ["The key is not checked."]
+        said = ["The key was not checked."]
         if check:
             found = await check_key(spec, key)
             if found.result == "refused":
                 raise ConfigError(f"{found.words} Nothing was stored.")
             said = [found.words]
         if Called(provider, spec.api_base).own or (spec.api_key_env and spec.api_key_env not in dialect.keys):
-            variable = spec.api_key_env or "a variable, and name that in api_key_env of the model"
-            said.append(f"It is used until you quit. To keep it, set {variable}.")
-        elif not keep:
-            said.append(f"It is used until you quit. To keep it, set {dialect.key_name}.")
+            keep, variable = False, spec.api_key_env or "a variable, and name that in api_key_env of the model"
         else:
-            said.append(await self._kept(provider, key))
+            variable = dialect.key_name
+        said.append(await self._keep(provider, key) if keep else f"{UNKEPT} To keep it, set {variable}.")
         self._catalogue.use_key(spec, key)
         return " ".join(said)
 
-    async def _kept(self, provider: str, key: str) -> str:
+    async def _keep(self, provider: str, key: str) -> str:
         try:
             where = await self._state.keys.put(provider, key)
         except AgentError as error:
-            return f"It is used until you quit. {error}"
+            return f"{UNKEPT} {error}"
         wins = key_variable(provider)
-        return f"It is kept in {where}." + (
-            f" {wins} is also set and takes precedence at the next start." if wins else ""
-        )
+        also = f" {wins} is also set and takes precedence at the next start." if wins else ""
+        return f"It is kept in {where}.{also}"
 
     async def take_key(self, name: str, typed: str, *, keep: bool = True) -> str:
         """The same for a model by its name; where it is not to be kept, nothing is waited for."""

@@ -70,7 +70,8 @@ class KeyStore:
     async def move(self) -> list[str]:
         """Puts the keys of the file into the keyring, and says whose. Raises AgentError where there is none."""
         if await self.place() != KEYRING:
-            raise AgentError("There is no keyring to move keys to: it needs the keyring package (pip install keyring).")
+            why = "install the keyring package (pip install keyring)" if self._keyring else "remove agent.private_file"
+            raise AgentError(f"There is no keyring to move keys to: {why}.")
         moved: list[str] = []
         for provider, key in self._file.read().items():
             await keys.keep_key(provider, str(key))

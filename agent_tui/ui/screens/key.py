@@ -60,8 +60,8 @@ class KeyScreen(Guarded, ModalScreen[str]):
     @property
     def _where(self) -> str:
         return (
-            f"{one_line(self.missing.owner, 40)} is asked whether it takes the key. It is then kept in the system's "
-            f"keyring, else in a file that only you can read. You can also set {self.missing.variable}."
+            f"{one_line(self.missing.owner, 40)} is asked whether the key is valid. It is then stored in the system's "
+            f"keyring, or in a file that only you can read. You can also set {self.missing.variable}."
         )
 
     def on_mount(self) -> None:
