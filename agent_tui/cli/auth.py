@@ -24,7 +24,7 @@ def add_auth(commands: Any) -> None:
     )
     auth_actions = auth.add_subparsers(required=True)
     for name, text in (
-        ("set", "check a key and keep it: type it when asked, or pipe it in"),
+        ("set", "check a key and store it: type it when asked, or pipe it in"),
         ("remove", "remove a key wherever it is kept"),
     ):
         action = add_command(auth_actions, name, text, "anthropic")
@@ -47,11 +47,10 @@ def _key_store(values: argparse.Namespace) -> KeyStore:
 
 def _auth_set(values: argparse.Namespace) -> None:
     from agent_tui.models.requests import ModelSpec
-    from agent_tui.providers.catalog import dialect_of
+    from agent_tui.providers.catalog import dialect_of, key_variable
     from agent_tui.providers.key_check import check_key
     from agent_tui.providers.keys import pasted_key
     from agent_tui.providers.listing import unknown_provider
-    from agent_tui.store.keys import winning_variable
 
     provider, keys = values.provider, _key_store(values)
     if (why := unknown_provider(provider)) is not None:
@@ -68,16 +67,16 @@ def _auth_set(values: argparse.Namespace) -> None:
         return f"{found.words} It is kept in {await keys.put(provider, key)}."
 
     said = asyncio.run(keep())
-    wins = winning_variable(provider)
+    wins = key_variable(provider)
     terminal_output.tell(f"{said} {wins} is also set and takes precedence." if wins else said)
 
 
 def _auth_remove(values: argparse.Namespace) -> None:
-    from agent_tui.store.keys import winning_variable
+    from agent_tui.providers.catalog import key_variable
 
     keys, name = _key_store(values), one_line(values.provider, 60)
     places = asyncio.run(keys.remove(values.provider))
-    wins = winning_variable(values.provider)
+    wins = key_variable(values.provider)
     still = f" {wins} still has one." if wins else ""
     if not places:
         known = ", ".join(asyncio.run(keys.places())) or "none"
@@ -86,13 +85,14 @@ def _auth_remove(values: argparse.Namespace) -> None:
 
 
 def _auth_list(values: argparse.Namespace) -> None:
-    from agent_tui.store.keys import winning_variable
+    from agent_tui.providers.catalog import key_variable
 
     for name, place in asyncio.run(_key_store(values).places()).items():
-        wins = winning_variable(name)
-        terminal_output.say(clean_line(f"{name}  {place}{f'; {wins} is set and wins' if wins else ''}"))
+        wins = key_variable(name)
+        also = f"; {wins} is also set and takes precedence" if wins else ""
+        terminal_output.say(clean_line(f"{name}  {place}{also}"))
 
 
 def _auth_move(values: argparse.Namespace) -> None:
-    moved = asyncio.run(_key_store(values).move())
-    terminal_output.tell(f"Moved to the system's keyring: {clean_line(', '.join(moved)) or 'nothing was in the file'}.")
+    names = clean_line(", ".join(asyncio.run(_key_store(values).move())))
+    terminal_output.tell(f"Moved to the system's keyring: {names}." if names else "The file has no keys to move.")

@@ -163,12 +163,15 @@ def _meaning(rule: str, tool: str) -> str:
     what, _, where = rule.removesuffix(")").partition("(")
     words = _opened(rule, tool, LONG_PATTERN)
     if not where:
-        return "every call of it"
+        return "every call"
     if what in ("bash", "outside"):
-        plain = where.replace("\\*", "").removesuffix("*")
-        begins = f'commands that begin with "{shorten(spelled(where.removesuffix("*").rstrip(), line=True), SHORT)}"'
-        held = "exactly this command" if plain == where.replace("\\*", "") else begins
-        held = "commands of this form, with anything for each *" if "*" in plain else held
+        begin = where.removesuffix("*")
+        if "*" in begin.replace("\\*", ""):
+            held = "commands of this form, with anything for each *"
+        elif begin == where or begin.endswith("\\"):
+            held = "exactly this command"
+        else:
+            held = f'commands that begin with "{shorten(spelled(begin.rstrip(), line=True), SHORT)}"'
         return f"{held}, outside the sandbox" if what == "outside" else held
     if what == "network":
         return words if where == "registries" else f"connections to {words}"
@@ -176,11 +179,11 @@ def _meaning(rule: str, tool: str) -> str:
         return words
     one = "*" not in where
     return {
-        "edit": "changes of this file" if one else "changes of files with such names",
+        "edit": "changes to this file" if one else "changes to files with such names",
         "read": "reading this file" if one else "reading files with such names",
         "fetch": "fetching from this host" if one else "fetching from such hosts",
         "mcp": "this tool of the MCP server" if one else "such tools of the MCP server",
-    }.get(what, f"calls of {what} with this")
+    }.get(what, f"calls of {what} with these arguments")
 
 
 def _opened(rule: str, tool: str, most: int) -> str:

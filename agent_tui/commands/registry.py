@@ -154,7 +154,7 @@ INSTEAD: Mapping[str, str] = {
     "feedback": "/doctor shows what a report needs; c copies it.",
     "ide": "agent-tui acp connects Zed and other editors.",
     "keybindings": "? on an empty prompt lists the keys; set yours under [keys] in the configuration.",
-    "login": "Choose a model with /model: it asks for the key. agent-tui auth set PROVIDER keeps one.",
+    "login": "Choose a model with /model: it asks for the key. agent-tui auth set PROVIDER stores one.",
     "logout": "agent-tui auth remove PROVIDER removes a stored key.",
     "memory": "Edit AGENTS.md (or CLAUDE.md); /init has the model write it, /context shows what is sent.",
     "mention": "Type @ and part of a file's name.",

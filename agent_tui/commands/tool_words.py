@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,6 +172,23 @@ def result_facts(result: ToolResultPart, excerpted: bool = False) -> Iterator[st
         yield from _lines(result, text)
     if result.seconds is not None and result.seconds >= 0.05:
         yield duration(result.seconds)
+
+
+def facts_in_words(result: ToolResultPart, excerpted: bool = False) -> Iterator[str]:
+    """The same without signs and colours: what a change did, and that a call failed, stands in words."""
+    kind, _ = shown(result)
+    if kind == "diff" and not result.is_error:
+        added, removed = changed_lines(result)
+        yield f"{plural(added, 'line')} added, {removed} removed"
+        if result.seconds is not None and result.seconds >= 0.05:
+            yield duration(result.seconds)
+    elif result.is_error:
+        first, *rest = result_facts(result, excerpted)
+        first = re.sub(r"^Refused: ", "refused: ", first)
+        yield first if first.startswith(("refused", "failed", "interrupted")) else f"failed: {first}"
+        yield from rest
+    else:
+        yield from result_facts(result)
 
 
 def _lines_read(display: dict[str, Any]) -> str:

@@ -27,11 +27,7 @@ from agent_tui.context.accounting.inputs import (
     surest,
 )
 from agent_tui.context.accounting.messages import (
-    NO_CHANGE,
-    Change,
     Measured,
-    dropped_from_input,
-    dropped_from_output,
     dropped_reasoning,
     estimate_rest,
     estimated_head,
@@ -358,7 +354,6 @@ class Incremental:
         self._new: _Kept[Tally] | None = None
         self._head: _Kept[int] | None = None
         self._split: _Kept[Tally] | None = None
-        self._dropped: _Kept[Change] | None = None
 
     def usage(self, inputs: ContextInputs) -> ContextUsage:
         """Returns what ``calculate_context_usage`` gives for these inputs. From an edit to the next answer, which
@@ -386,7 +381,7 @@ class Incremental:
         self._basis = self._followed.basis
         self._measured = [k for k in self._measured if k.measured.tally.end <= settled]
         self._new, self._head = _settled(self._new, settled), _settled(self._head, settled)
-        self._split, self._dropped = _settled(self._split, settled), _settled(self._dropped, settled)
+        self._split = _settled(self._split, settled)
         return ground
 
     def _sizes(self, ground: Ground) -> Sizes:
@@ -396,7 +391,7 @@ class Incremental:
             head=self._estimated_head(ground),
             measured=measured,
             new=self._new_messages(ground),
-            dropped=self._dropped_reasoning(ground, measured),
+            dropped=dropped_reasoning(ground, measured.turn),
             removed=removed(ground, measured),
         )
 
@@ -451,21 +446,6 @@ class Incremental:
         tally = split_messages(ground, end, cost, reading)
         self._split = None if tally.approximate else _Kept(end, key, tally.copy())
         return tally
-
-    def _dropped_reasoning(self, ground: Ground, measured: Measured) -> Change:
-        """``dropped_reasoning``, where the closed turns of an input were gone through before."""
-        anchor = ground.anchor
-        if anchor is None or anchor.sent_reasoning is None:
-            return dropped_reasoning(ground, measured.turn)
-        runs, start, dropped = anchor.sent_reasoning, 0, NO_CHANGE
-        key = anchor.id, ground.calibration.factors
-        if self._dropped is not None and self._dropped.key == key:
-            start, dropped = self._dropped.messages, self._dropped.value
-        until = max(start, min(ground.reasoning.turn_start, anchor.sent_count))
-        dropped += dropped_from_input(ground, runs, start, until)
-        self._dropped = _Kept(until, key, dropped)
-        rest = dropped_from_input(ground, runs, until, anchor.sent_count)
-        return dropped + rest + dropped_from_output(ground, anchor)
 
 
 def _settled(kept: _Kept[T] | None, settled: int) -> _Kept[T] | None:

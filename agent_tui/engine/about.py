@@ -329,7 +329,7 @@ async def _keys(keys: KeyStore) -> Row:
         return "warn", "keys", str(error)
     movable = new == KEYRING and any(place != KEYRING for place in kept.values())
     stored = "".join(f"; {name}: {place}" for name, place in kept.items())
-    way = "; agent-tui auth move puts them into the keyring" if movable else ""
+    way = "; agent-tui auth move moves them to the keyring" if movable else ""
     return "warn" if movable else "ok", "keys", f"kept in {new}{stored}{way}"
 
 

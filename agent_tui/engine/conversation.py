@@ -15,7 +15,7 @@ from agent_tui.context.cuts import CUT
 from agent_tui.context.view import ViewBuilder, without_dropped
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, StoreLockedError
 from agent_tui.models.calibration import raw_total
-from agent_tui.models.failure import TEXT_KEPT, Failure
+from agent_tui.models.failure import TEXT_KEPT, Failure, make_failure
 from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart, ToolResultPart, new_id
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
@@ -23,7 +23,7 @@ from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
 from agent_tui.store.salvage import Content
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
-from agent_tui.text.secrets import without_keys
+from agent_tui.text.secrets import beginning_without_keys, without_keys
 from agent_tui.tools.base import Past
 
 log = logging.getLogger(__name__)
@@ -393,13 +393,9 @@ class Conversation:
         self._unsaved["info"] = lambda: self.store.sessions.save(self.info)
 
 
-_LOOKED_AT = 20_000
-"""Characters of a message that a title is made of."""
-
-
 def title_from(text: str) -> str:
     """A session's first title: the first line of the first message, at most 60 characters."""
-    line = next((line for line in without_keys(text[:_LOOKED_AT]).splitlines() if line.strip()), "")
+    line = next((line for line in beginning_without_keys(text).splitlines() if line.strip()), "")
     return printable_line(line, TITLE_LENGTH)
 
 
@@ -423,7 +419,7 @@ async def patiently(write: Callable[[], T]) -> T:
 def store_failure(error: StoreError, unsent: bool = False) -> Failure:
     """A turn that ended because it could not be stored. ``unsent``: the user's message goes back to the queue."""
     text = str(error)
-    kept = "Unsaved data is kept in memory and stored with your next message."
+    kept, way = "Unsaved data is kept in memory and stored with your next message.", ""
     if unsent:
-        kept = f"{TEXT_KEPT} It waits until you send it again."
-    return Failure("store", f"{text[:1].upper()}{text[1:].rstrip('.')}. {kept}")
+        kept, way = TEXT_KEPT, "It waits until you send it again."
+    return make_failure("store", f"{text[:1].upper()}{text[1:].rstrip('.')}.", way, kept=kept)

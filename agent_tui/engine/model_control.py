@@ -22,6 +22,7 @@ from agent_tui.providers.catalog import (
     Key,
     dialect_of,
     images_of,
+    key_variable,
     missing_key_line,
     resolve_key,
     resolve_target,
@@ -31,10 +32,13 @@ from agent_tui.providers.images import not_taken
 from agent_tui.providers.keys import pasted_key
 from agent_tui.providers.listing import listed_models, unlisted
 from agent_tui.records import dataclass
-from agent_tui.store.keys import winning_variable
 from agent_tui.text.numbers import plural
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
+
+
+UNKEPT = "It is used until you quit."
+"""Said of a key that is kept nowhere."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -88,7 +92,7 @@ class ModelControl:
         return self._catalogue.all()
 
     async def look(self) -> None:
-        """Finds what there is to choose from: on the list, in the keyring and on this machine; at most some seconds."""
+        """Finds what there is to choose from: on the list, with a kept key, on this machine; at most some seconds."""
         from agent_tui.providers.local_servers import served_models
 
         served, _ = await asyncio.gather(served_models(), self.list.look())
@@ -151,31 +155,28 @@ class ModelControl:
         dialect, called = dialect_of(provider), Called(provider, spec.api_base or variable_base(dialect_of(provider)))
         key = pasted_key(typed, provider, elsewhere=called.own)
         self._state.parts.secrets.add(key)
-        said = ["The key is not checked."]
+        said = ["The key was not checked."]
         if check:
             found = await check_key(spec, key)
             if found.result == "refused":
                 raise ConfigError(f"{found.words} Nothing was stored.")
             said = [found.words]
         if Called(provider, spec.api_base).own or (spec.api_key_env and spec.api_key_env not in dialect.keys):
-            variable = spec.api_key_env or "a variable, and name that in api_key_env of the model"
-            said.append(f"It is used until you quit. To keep it, set {variable}.")
-        elif not keep:
-            said.append(f"It is used until you quit. To keep it, set {dialect.key_name}.")
+            keep, variable = False, spec.api_key_env or "a variable, and name that in api_key_env of the model"
         else:
-            said.append(await self._kept(provider, key))
+            variable = dialect.key_name
+        said.append(await self._keep(provider, key) if keep else f"{UNKEPT} To keep it, set {variable}.")
         self._catalogue.use_key(spec, key)
         return " ".join(said)
 
-    async def _kept(self, provider: str, key: str) -> str:
+    async def _keep(self, provider: str, key: str) -> str:
         try:
             where = await self._state.keys.put(provider, key)
         except AgentError as error:
-            return f"It is used until you quit. {error}"
-        wins = winning_variable(provider)
-        return f"It is kept in {where}." + (
-            f" {wins} is also set and takes precedence at the next start." if wins else ""
-        )
+            return f"{UNKEPT} {error}"
+        wins = key_variable(provider)
+        also = f" {wins} is also set and takes precedence at the next start." if wins else ""
+        return f"It is kept in {where}.{also}"
 
     async def take_key(self, name: str, typed: str, *, keep: bool = True) -> str:
         """The same for a model by its name; where it is not to be kept, nothing is waited for."""

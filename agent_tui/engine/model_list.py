@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -13,7 +12,7 @@ from datetime import date
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import ModelSpec
 from agent_tui.models.usage import Prices
-from agent_tui.providers.catalog import DEMO, dialect_of, resolve_target
+from agent_tui.providers.catalog import DEMO, dialect_of, key_variable, resolve_target
 from agent_tui.providers.listing import WELL_KNOWN, ListedModel, listed_models, nearest, newest, unknown, unlisted
 from agent_tui.records import dataclass
 from agent_tui.text.search import match
@@ -112,7 +111,7 @@ class ModelList:
             return ""
         if self._given(provider):
             return "key given in this session"
-        if (variable := next((name for name in dialect.keys if os.environ.get(name, "").strip()), None)) is not None:
+        if (variable := key_variable(provider)) is not None:
             return f"key in {variable}"
         return f"key in {self._kept[provider]}" if provider in self._kept else None
 

@@ -36,20 +36,20 @@ log = logging.getLogger(__name__)
 
 
 async def no_key(provider: str) -> str | None:
-    """Stands in for a keyring where there is none."""
+    """Stands in for kept keys where there are none."""
     return None
 
 
 class ModelCatalogue:
     """The configured models, what was detected on this machine, and the demo model.
 
-    ``key_from_keyring`` looks up a provider's stored key, if there is one; it may take as long as its owner needs to
-    unlock the keyring.
+    ``stored_key`` looks up the key that is kept for a provider, if there is one; it may take as long as its owner needs
+    to unlock the keyring.
     """
 
-    def __init__(self, settings: Settings, key_from_keyring: Callable[[str], Awaitable[str | None]] = no_key) -> None:
+    def __init__(self, settings: Settings, stored_key: Callable[[str], Awaitable[str | None]] = no_key) -> None:
         self._settings = settings
-        self._keyring, self._asking = key_from_keyring, asyncio.Lock()
+        self._stored_key, self._asking = stored_key, asyncio.Lock()
         self._stored: dict[str, str] = {}
         self._detected: list[ModelSpec] = []
         self._given: dict[tuple[str, str | None], str] = {}
@@ -124,7 +124,7 @@ class ModelCatalogue:
         return spec
 
     async def with_key(self, spec: ModelSpec) -> ModelSpec:
-        """Adds the key that was given, or that of the keyring where one is needed and the environment has none."""
+        """Adds the key that was given, or the one that is kept, where one is needed and the environment has none."""
         if (given := self._given.get(_server(spec))) is not None:
             return replace(spec, api_key=given)
         provider = resolve_target(spec).provider
@@ -136,7 +136,7 @@ class ModelCatalogue:
         ):
             return spec
         async with self._asking:
-            key = self._stored.get(provider) or await self._keyring(provider)
+            key = self._stored.get(provider) or await self._stored_key(provider)
         if not key:
             return spec
         self._stored[provider] = key

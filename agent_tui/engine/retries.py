@@ -7,13 +7,12 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import TypeAlias
 
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.runtime import Emit
 from agent_tui.models.events import RetryWaiting
-from agent_tui.models.failure import Failure, without_ways
+from agent_tui.models.failure import Failure, with_more, without_ways
 from agent_tui.models.requests import Delta, Failed, ModelRequest, Provider, StreamItem
 from agent_tui.records import dataclass
 
@@ -61,7 +60,7 @@ async def stream_with_retries(
         if failure is None:
             return
         if calls:
-            yield Failed(replace(failure, message=f"{failure.message} {NOT_RUN}"))
+            yield Failed(with_more(failure, NOT_RUN))
             return
         seconds = retry_delay(failure, attempt)
         last = not failure.retryable or attempt >= attempts or seconds > PATIENCE_SECONDS

@@ -24,7 +24,7 @@ from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.waiting import AGAIN, Next, Waiting, wordless
 from agent_tui.errors import READ_ONLY, AgentError, StoreError, ToolError
 from agent_tui.models.events import MessageAdded, Notice, StepEnded, TurnEnded, WaitingMessage
-from agent_tui.models.failure import inner_failure
+from agent_tui.models.failure import GO_ON, inner_failure
 from agent_tui.models.messages import (
     NESTED,
     AttachmentPart,
@@ -150,7 +150,7 @@ class TurnRelay:
                     case StepEnded(_, answer):
                         self._context.check_drift()
                         if answer.status == "complete" and answer.note:
-                            self._state.events.publish(Notice("info", answer.note, "empty_answer"))
+                            self._state.events.publish(Notice("info", answer.note, "empty_answer", GO_ON))
                     case MessageAdded(added):
                         self._toolbox.message_added(added)
                         self._note_reach(added)

@@ -11,6 +11,7 @@ from typing import Any, TextIO, assert_never
 
 from agent_tui import __version__, terminal_output
 from agent_tui.commands.report_json import by_kind_json, compaction_json
+from agent_tui.commands.tool_words import call_label, facts_in_words
 from agent_tui.context.accounting.spending import session_totals, turn_figure
 from agent_tui.control.control import Answer, Question, Request
 from agent_tui.engine.agent import Agent
@@ -56,6 +57,7 @@ from agent_tui.models.search import search_calls
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import cost_fields, counts_json, usage_json
 from agent_tui.options import STREAMS, Options
+from agent_tui.text.clean import spelled
 from agent_tui.text.numbers import duration, tokens
 from agent_tui.text.strict_json import json_or
 
@@ -87,6 +89,7 @@ class Printer:
         self._reasoning: list[str] = []
         self._tool_calls: list[Metadata] = []
         self._results: dict[str, Metadata] = {}
+        self._calls: dict[str, str] = {}
         self._notices: list[Metadata] = []
         self._compactions: list[CompactionRecord] = []
         self._turn_notices = 0
@@ -156,6 +159,7 @@ class Printer:
             case StepEnded(step, message):
                 self._step_ended(step, message)
             case ToolStarted(call_id, name, summary):
+                self._calls[call_id] = call_label(name, summary)
                 self._narrate(summary)
                 if self._two_way:
                     self._line({"type": "tool_start", "call_id": call_id, "name": name, "summary": summary})
@@ -169,6 +173,9 @@ class Printer:
                 if (result := message.tool_result) is not None:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}
                     self._results[result.call_id] = {**entry, "text": result.text}
+                    if result.is_error:
+                        label = spelled(self._calls.get(result.call_id, result.name), line=True)
+                        self._narrate(f"Tool {label}: {', '.join(facts_in_words(result))}")
                     self._line({"type": "tool_result", **entry, "text": result.text, "seconds": result.seconds})
             case PlanPresented("", plan):
                 self._plan = plan
@@ -179,13 +186,11 @@ class Printer:
                 self._problem = event
             case Notice(level, text, code):
                 self.denied += code == "permission_denied"
-                self._notice(
-                    "warning" if code in ("empty_answer", "session_new") else level,
-                    BUSY if code == "read_only" else text,
-                    code,
-                )
+                text = BUSY if code == "read_only" else in_a_shell(text, event.way)
+                self._notice("warning" if code in ("empty_answer", "session_new") else level, text, code)
             case RetryWaiting(seconds, attempt, attempts, failure):
-                text = f"{failure.message} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
+                line = in_a_shell(failure.message, failure.way)
+                text = f"{line} Trying again in {duration(seconds)} ({attempt} of {attempts - 1})."
                 self._notice("warning", text, "retry")
             case CompactionStarted(before, reason, estimated):
                 self._narrate(f"Compacting {tokens(before, estimated, full=True)} tokens ({reason})…")
@@ -211,7 +216,7 @@ class Printer:
                 self._end_with_plan()
                 self._tell_problem()
                 if failure is not None:
-                    line = in_a_shell(failure.message)
+                    line = in_a_shell(failure.message, failure.way)
                     if not any(told["text"] in (line, failure.message) for told in self._notices[self._turn_notices :]):
                         self._notices.append({"level": "error", "text": line, "code": failure.kind})
                         self._tell(line)
@@ -274,7 +279,6 @@ class Printer:
                 self._print("\n")
 
     def _notice(self, level: str, text: str, code: str) -> None:
-        text = in_a_shell(text)
         notice = {"level": level, "text": text, "code": code}
         self._notices.append(notice)
         (self._narrate if level == "info" else self._tell)(text)

@@ -351,11 +351,13 @@ class CompactionOffered:
 
 @dataclass(slots=True, frozen=True)
 class Notice:
-    """One line for the user. ``code`` is stable and scriptable, e.g. ``context_80``, ``model_detected``."""
+    """One line for the user. ``code`` is stable and scriptable, e.g. ``context_80``, ``model_detected``. ``way``: see
+    ``Failure``."""
 
     level: NoticeLevel
     text: str
     code: str = ""
+    way: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", without_keys(self.text, fields=False))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal
+from dataclasses import field, replace
+from typing import Any, Literal
 
 from agent_tui.records import dataclass
 from agent_tui.text.secrets import without_keys
@@ -61,9 +61,10 @@ GO_ON = "Send “continue” to go on, or /rewind to ask again."
 
 _IN_A_SHELL = {
     GO_ON: "agent-tui -c -p continue goes on from there.",
-    f" {TEXT_KEPT}": "",
     "with /model": "with -m",
     "Run /compact, or choose": "Begin a new session, or choose",
+    ", run /compact to make room all the same": "",
+    "Drop it with /context, /rewind to before it, or": "Begin a new session, or",
     "/context undo sends": "agent-tui context undo sends",
     "/context shows it": "agent-tui context --rows shows it",
 }
@@ -115,7 +116,8 @@ class Failure:
     """Why a step failed. ``message`` is one line for the user, secrets removed; ``detail`` is the provider's own text.
 
     ``retry_after`` is in seconds, where the provider said so. ``status`` is the HTTP status where there was one.
-    ``overflow`` are the sizes of a refusal as too long, where the text says any.
+    ``overflow`` are the sizes of a refusal as too long, where the text says any. ``way`` is what can be done about it:
+    the end of ``message``, in our own words.
     """
 
     kind: FailureKind
@@ -127,6 +129,7 @@ class Failure:
     again: bool | None = None
     """Whether it may be tried again, where that does not follow from its kind: the server says so, or a limit of the
     user's is reached."""
+    way: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", without_keys(self.message, fields=False))
@@ -136,24 +139,44 @@ class Failure:
     def retryable(self) -> bool:
         return self.kind in RETRYABLE if self.again is None else self.again
 
+    @property
+    def cause(self) -> str:
+        """What happened, without what is kept and what can be done about it."""
+        for kept in (TEXT_KEPT, ARRIVED_KEPT):
+            before, there, _ = self.message.rpartition(kept)
+            if there:
+                return before.strip()
+        return self.message.removesuffix(self.way).strip()
+
+
+def make_failure(kind: FailureKind, cause: str, way: str = "", *, kept: str = TEXT_KEPT, **more: Any) -> Failure:
+    """A failure with its line: what happened, whether anything is lost, what can be done."""
+    return Failure(kind, " ".join(filter(None, (cause, kept, way))), way=way, **more)
+
+
+def with_more(failure: Failure, words: str) -> Failure:
+    """The same with another sentence on what can be done."""
+    return replace(failure, message=f"{failure.message} {words}", way=f"{failure.way} {words}".lstrip())
+
 
 def without_text_kept(failure: Failure) -> Failure:
     """The same of a call that nobody typed a text for: a summary, a subagent's, one that goes on from a tool's
     result."""
-    return replace(failure, message=" ".join(failure.message.replace(TEXT_KEPT, "").split()))
+    before, kept, after = failure.message.rpartition(TEXT_KEPT)
+    return replace(failure, message=f"{before}{after.lstrip()}".strip()) if kept else failure
 
 
 def without_ways(failure: Failure) -> Failure:
     """The same of a call that is made again by itself: nothing is kept, and nothing to be done."""
-    said = failure.message.partition(TEXT_KEPT)[0].partition(ARRIVED_KEPT)[0].strip()
-    return replace(failure, message=said or failure.message)
+    return replace(failure, message=failure.cause or failure.message, way="")
 
 
-def in_a_shell(message: str) -> str:
-    """The line of a failure for a run without a chat."""
+def in_a_shell(message: str, way: str) -> str:
+    """The line of a failure or a notice for a run without a chat; ``way`` is how it ends."""
+    said = message.removesuffix(way).rstrip().removesuffix(TEXT_KEPT).rstrip()
     for chat, shell in _IN_A_SHELL.items():
-        message = message.replace(chat, shell)
-    return message
+        way = way.replace(chat, shell)
+    return f"{said} {way}".strip()
 
 
 def inner_failure(error: Exception, unsent: bool = False) -> Failure:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, assert_never
 from agent_tui.commands.tool_words import (
     call_label,
     change_lines,
-    changed_lines,
     excerpt,
+    facts_in_words,
     items_of,
-    result_facts,
     shown,
 )
 from agent_tui.commands.turn_words import ASKED, LONG_TURN, Told, endings_without_words
@@ -93,7 +92,7 @@ CHANGED_LINES = 20
 def tell_result(writer: LineWriter, label: str, result: ToolResultPart, how: OutputForm) -> None:
     """Says ``Tool read app.py: 40 lines``; of a list of things to do, each thing as a line below it; of a change its
     first lines and of a command's output the last ones, or all, as is wished for."""
-    facts = spoken(", ".join(_facts(result, how != "line"))) or "done"
+    facts = spoken(", ".join(facts_in_words(result, how != "line"))) or "done"
     writer.quote(f"Tool {spelled(label, line=True)[:LONGEST_LABEL]}: {facts}")
     for text, status in items_of(result):
         writer.quote(f"{_STATES[status]}: {drawable_output(text)}".replace("\n", " "), indent="  ")
@@ -117,21 +116,6 @@ def _some(result: ToolResultPart) -> Iterator[str]:
     elif (seen := excerpt(result)) is not None:
         more = f"{plural(seen.hidden, 'more line')}: /output shows all" if seen.hidden else ""
         yield from filter(None, [more if seen.last else "", *seen.lines, "" if seen.last else more])
-
-
-def _facts(result: ToolResultPart, excerpted: bool) -> Iterator[str]:
-    kind, _ = shown(result)
-    if kind == "diff" and not result.is_error:
-        added, removed = changed_lines(result)
-        yield f"{plural(added, 'line')} added, {removed} removed"
-        if result.seconds is not None and result.seconds >= 0.05:
-            yield duration(result.seconds)
-    elif result.is_error:
-        first, *rest = result_facts(result, excerpted)
-        yield first if first.startswith(("refused", "failed", "interrupted")) else f"failed: {first}"
-        yield from rest
-    else:
-        yield from result_facts(result)
 
 
 def result_text(label: str, result: ToolResultPart) -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent_tui.errors import WorkerError
-from agent_tui.models.failure import TEXT_KEPT, Failure, FailureKind
+from agent_tui.models.failure import Failure, FailureKind, make_failure
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -179,7 +179,7 @@ async def run(
         litellm = await load()
     except Exception as error:
         log.exception("LiteLLM cannot be imported")
-        emit(Failed(Failure("worker", f"Cannot load LiteLLM: {error}. {TEXT_KEPT} Reinstall agent-tui.")))
+        emit(Failed(make_failure("worker", f"Cannot load LiteLLM: {error}.", "Reinstall agent-tui.")))
         return
     await answer.stream(lambda wire: answer.through(litellm, wire))
 
@@ -188,13 +188,13 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
     """Returns what is wrong before anything is sent, without waiting for LiteLLM's import."""
     provider = info.target.provider
     if key.missing:
-        return Failure("auth", f"{missing_key_line(spec, provider, key.missing)} {TEXT_KEPT}")
+        return make_failure("auth", missing_key_line(spec, provider, key.missing))
     if key.unfit:
         called = Called(provider, spec.api_base, spec.api_key_env)
         what = f"The key for {called.name} contains control or non-ASCII characters"
-        return Failure("auth", f"{what}. Nothing was sent. {TEXT_KEPT} {called.give_key}")
+        return make_failure("auth", f"{what}. Nothing was sent.", called.give_key)
     if info.problem:
-        return Failure("not_found", f"{info.problem} {TEXT_KEPT} Choose another with /model.")
+        return make_failure("not_found", info.problem, "Choose another with /model.")
     return None
 
 
@@ -376,7 +376,7 @@ class Answer:
 
     def _emit_failure(self, error: BaseException) -> None:
         if isinstance(error, (NoAddressError, NetworkSettingsError)):
-            found = Failure("invalid_request", f"{error} Nothing was sent. {TEXT_KEPT}")
+            found = make_failure("invalid_request", f"{error} Nothing was sent.")
         else:
             secrets = [self._key.value] if self._key.value else []
             found = classify(error, self._called, self._info.target.model, self._started, secrets)

@@ -304,7 +304,7 @@ def needs_no_key(spec: ModelSpec, provider: str) -> bool:
 
 
 def resolve_key(spec: ModelSpec, provider: str) -> Key:
-    """The key for a model: from the keyring, from the variable the configuration names, or from the usual ones. White
+    """The key for a model: what it was given, from the variable the configuration names, or from the usual ones. White
     space around it is none of it: files that keys are read from end with a newline."""
     for given in (spec.api_key, spec.extra.get("api_key")):
         if isinstance(given, str) and (key := given.strip()):
@@ -320,6 +320,11 @@ def resolve_key(spec: ModelSpec, provider: str) -> Key:
 
 def _variable(name: str) -> str | None:
     return os.environ.get(name, "").strip() or None
+
+
+def key_variable(provider: str) -> str | None:
+    """The variable that holds a provider's key, which wins over a stored one."""
+    return next(filter(_variable, dialect_of(provider).keys), None)
 
 
 @dataclass(slots=True, frozen=True)
@@ -405,7 +410,7 @@ _EVERYWHERE = "0.0.0.0"
 
 def variable_base(dialect: Dialect) -> str | None:
     """The address in the first of a provider's variables that is set, as a URL."""
-    value = next((v for name in dialect.base_variables if (v := os.environ.get(name, "").strip())), None)
+    value = next(filter(None, map(_variable, dialect.base_variables)), None)
     return None if value is None else near_url(value, dialect)
 
 

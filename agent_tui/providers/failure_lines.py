@@ -10,7 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, TEXT_KEPT, Failure, FailureKind, Overflow
+from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, TEXT_KEPT, Failure, FailureKind, Overflow, make_failure
 from agent_tui.providers.catalog import Called, dialect_of
 from agent_tui.providers.net import BoundError, RedirectError
 from agent_tui.providers.secrets import redact
@@ -117,7 +117,9 @@ def failure(
     if started:
         # The message was answered, in part: to send it again would be another one.
         advice = GO_ON if re.match(r"Try again|It restarts", advice) else advice
-    return Failure(kind, f"{what} {ARRIVED_KEPT if started else TEXT_KEPT} {advice}", detail, status, wait, overflow)
+    kept = ARRIVED_KEPT if started else TEXT_KEPT
+    more = {"detail": detail, "status": status, "retry_after": wait, "overflow": overflow}
+    return make_failure(kind, what, advice, kept=kept, **more)
 
 
 def _proxy(called: Called) -> str:
@@ -170,7 +172,8 @@ def bound_failure(error: BoundError, called: Called, started: bool) -> Failure:
     text = without_advertising(str(error))
     # A redirect's own words begin with the address.
     who = "" if called.own and isinstance(error, RedirectError) else f"{called.first}: "
-    return Failure(error.kind, f"{who}{text} {kept} {GO_ON if started else error.way}", text, again=error.again)
+    way = GO_ON if started else error.way
+    return make_failure(error.kind, f"{who}{text}", way, kept=kept, detail=text, again=error.again)
 
 
 def worker_failure(detail: str) -> Failure:

@@ -6,7 +6,6 @@ import asyncio
 import re
 from typing import Literal
 
-from agent_tui.models.failure import TEXT_KEPT
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, is_direct, resolve_target
 from agent_tui.providers.direct import Connections, NetworkSettingsError, headers_of
@@ -37,7 +36,7 @@ async def check_key(spec: ModelSpec, key: str) -> KeyCheck:
     called = Called(target.provider, spec.api_base, spec.api_key_env)
     root = api_root(spec, target) if is_direct(spec, target) else ""
     if not root:
-        return KeyCheck("unknown", f"The key is not checked: {called.name} has no list of models to ask for.")
+        return KeyCheck("unknown", f"The key was not checked: {called.name} has no list of models to ask for.")
     extra, connections = fields_of(dict(spec.extra)).extra_headers, Connections()
     headers = headers_of(target, key, extra)
     try:
@@ -52,7 +51,7 @@ async def check_key(spec: ModelSpec, key: str) -> KeyCheck:
     finally:
         await connections.aclose()
     if public is None:
-        return KeyCheck("unknown", f"The key could not be checked: {called.name} lists its models to anybody.")
+        return KeyCheck("unknown", f"The key could not be checked: {called.name} lists its models for anybody.")
     return KeyCheck("accepted", f"{called.first} accepted the key.")
 
 
@@ -69,12 +68,12 @@ async def _refusal(
         if not (isinstance(error, OSError) or is_of_httpx(error) or hasattr(error, "status_code")):
             raise
         failure = classify(error, called, "", False, [key])
-    said = _HIDDEN.sub(MASK, failure.message.partition(TEXT_KEPT)[0].strip())
+    said = _HIDDEN.sub(MASK, failure.cause)
     # 403: the key is known, and may not list models. 429 and no credit say nothing against it either.
     if failure.kind == "auth" and failure.status in (400, 401):
         return KeyCheck("refused", said)
     if failure.kind in ("rate_limit", "auth"):
-        return KeyCheck("unknown", f"The key is not known to be wrong. {said}")
+        return KeyCheck("unknown", f"The key may still be right. {said}")
     if failure.kind == "connection":
         return KeyCheck("unknown", f"The key could not be checked. {said}")
     return KeyCheck("unknown", f"The key could not be checked: {called.name} does not list its models.")

@@ -72,7 +72,7 @@ def pasted_key(text: str, provider: str, *, elsewhere: bool = False) -> str:
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError("That is not a key: it contains spaces, line breaks or non-ASCII characters.")
     if "***" in key or "..." in key:
-        raise ConfigError("That is not all of the key: its middle is hidden. Copy it where it is shown whole.")
+        raise ConfigError("The key is not complete: its middle is hidden. Copy it from where it is shown in full.")
     owners = [other for other, names in KEY_VARIABLES.items() if name in names] or _owners(key)
     if owners and provider not in owners and not elsewhere:
         raise ConfigError(
@@ -207,7 +207,7 @@ def _keyring() -> Any:
 
 def _required() -> Any:
     if (keyring := _keyring()) is None:
-        raise AgentError("There is no keyring: it needs the keyring package (pip install keyring).")
+        raise AgentError("There is no keyring: install the keyring package (pip install keyring).")
     return keyring
 
 

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import http.client
 import json
-import os
 import re
 import socket
 import threading
@@ -18,7 +17,7 @@ from dataclasses import field
 from typing import Any
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog import DIALECTS, dialect_of, variable_base
+from agent_tui.providers.catalog import DIALECTS, dialect_of, key_variable, variable_base
 from agent_tui.providers.dialects import ollama
 from agent_tui.records import dataclass
 from agent_tui.urls import AddressError, parse_url, read_address
@@ -112,7 +111,7 @@ async def detect_models(limit: float = PATIENCE) -> Detected:
     models: list[ModelSpec] = []
     reasons: list[str] = []
     for name, dialect in DIALECTS.items():
-        variable = next((v for v in dialect.keys if os.environ.get(v, "").strip()), None)
+        variable = key_variable(name)
         if variable is not None and dialect.default_model is not None:
             model = f"{name}/{dialect.default_model}"
             models.append(ModelSpec(model, model, api_key_env=variable))

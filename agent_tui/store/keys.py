@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 from agent_tui.errors import AgentError
 from agent_tui.paths import home_as_tilde
 from agent_tui.providers import keys
-from agent_tui.providers.catalog import dialect_of
 from agent_tui.store.private_file import PrivateFile
 
 log = logging.getLogger(__name__)
@@ -72,7 +70,8 @@ class KeyStore:
     async def move(self) -> list[str]:
         """Puts the keys of the file into the keyring, and says whose. Raises AgentError where there is none."""
         if await self.place() != KEYRING:
-            raise AgentError("There is no keyring to move keys to: it needs the keyring package (pip install keyring).")
+            why = "install the keyring package (pip install keyring)" if self._keyring else "remove agent.private_file"
+            raise AgentError(f"There is no keyring to move keys to: {why}.")
         moved: list[str] = []
         for provider, key in self._file.read().items():
             await keys.keep_key(provider, str(key))
@@ -89,8 +88,3 @@ class KeyStore:
             entries.pop(provider, None)
             self._file.write(entries if key is None else {**entries, provider: key})
         return True
-
-
-def winning_variable(provider: str) -> str | None:
-    """The variable of a provider that holds a key, which wins over a stored one."""
-    return next((name for name in dialect_of(provider).keys if os.environ.get(name, "").strip()), None)

@@ -13,7 +13,7 @@ from agent_tui.store.database import Database, damaged
 from agent_tui.store.rows import COLUMNS, decode, encode, infos_of, row_of, state_text
 from agent_tui.store.salvage import scan
 from agent_tui.text.clean import printable_line
-from agent_tui.text.secrets import without_keys
+from agent_tui.text.secrets import beginning_without_keys
 
 PREVIEW_LENGTH = 200
 
@@ -231,15 +231,11 @@ class SessionRows:
         )
 
 
-_LOOKED_AT = 20_000
-"""Characters of a text that a preview is made of."""
-
-
 def preview_of(message: Message) -> str:
     """The first 200 characters of a message's text on one line, without control and formatting characters."""
     for part in message.parts:
         if isinstance(part, TextPart) and part.text.strip():
-            return printable_line(without_keys(part.text[:_LOOKED_AT]), PREVIEW_LENGTH)
+            return printable_line(beginning_without_keys(part.text), PREVIEW_LENGTH)
     return ""
 
 

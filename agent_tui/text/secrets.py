@@ -120,6 +120,12 @@ def without_keys(text: str, *, fields: bool = True) -> str:
     return text
 
 
+def beginning_without_keys(text: str) -> str:
+    """As much of a text as a line is made of that names something, without keys: cut first, a part of one could be
+    left."""
+    return without_keys(text[:20_000])
+
+
 def _masked(match: re.Match[str]) -> str:
     """The mask; behind the name of a query's field."""
     return f"{match[1]}={MASK}" if match.re.groups and match[1] else MASK

@@ -228,6 +228,6 @@ def _unescaped(text: str) -> str:
         return text
 
 
-def call_label(call: ToolCallPart) -> str:
+def short_summary(call: ToolCallPart) -> str:
     """The same within a row."""
     return printable_line(call_summary(call.name, call.arguments), LABEL_CHARS)

@@ -132,7 +132,7 @@ def test_an_answer_with_rules_is_a_sentence_that_fits_a_row(rules: list[str], la
     [
         ("edit(./**)", "all edits in the project"),
         ("edit(./src/**)", "edits in src"),
-        ("edit(a.py)", "changes of this file"),
+        ("edit(a.py)", "changes to this file"),
         ("bash(git commit *)", 'commands that begin with "git commit"'),
         ("bash(make)", "exactly this command"),
         ("bash(ls \\*)", "exactly this command"),

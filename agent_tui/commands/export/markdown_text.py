@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from agent_tui.commands.export.prose import LEVELS, LOWEST, MOST_MARKDOWN, parser
+from agent_tui.commands.export.prose import LEVELS, LOWEST, MOST_MARKDOWN, language_of, parser
 from agent_tui.text.clean import clean
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ _LAYOUT = re.compile(r"^[^\S\n]|[^\S\n]$|\n{3,}", re.MULTILINE)
 """What Markdown does not keep of a text: indents, blanks at the ends of lines, several empty lines."""
 _CLOSING = re.compile(r"#+$")
 _OPENING, _ENDING = {"em_open", "strong_open", "s_open"}, {"em_close", "strong_close", "s_close"}
-_LANGUAGE = re.compile(r"[\w+#.-]{0,20}")
 
 
 def escaped(text: str) -> str:
@@ -99,7 +98,7 @@ class _Blocks:
                     level = min(LOWEST, int(token.tag[1:]) + LEVELS)
                     yield heading(level, _inline(self._inline(), one_line=True))
                 case "fence":
-                    yield fenced(token.content, _language(token.info))
+                    yield fenced(token.content, language_of(token.info))
                 case "code_block":
                     yield fenced(token.content)
                 case "hr":
@@ -158,11 +157,6 @@ def _indented(text: str, first: str, rest: str) -> str:
 def _task(text: str) -> str:
     """The box that begins an item of a list stays one."""
     return re.sub(r"^\\\[([ xX])\\\](?=\s)", r"[\1]", text)
-
-
-def _language(info: str) -> str:
-    word = re.split(r"[\s,{:]", info.strip(), maxsplit=1)[0]
-    return word if _LANGUAGE.fullmatch(word) else ""
 
 
 def _paragraph(tokens: Sequence[Token]) -> str:

@@ -25,7 +25,8 @@ MOST_MARKDOWN = 50_000
 MOST_COLOURED = 1_000_000
 """Characters of code in one page that are coloured: it takes most of the time."""
 _SCHEME = re.compile(r"[^/?#]*:")
-TASK = re.compile(r"\[([ xX])\][ \t]+")
+_LANGUAGE = re.compile(r"[\w+#.-]{0,20}")
+_TASK = re.compile(r"\[([ xX])\][ \t]+")
 
 
 Runs: TypeAlias = Sequence[tuple[int, str]]
@@ -117,8 +118,14 @@ def _leads_somewhere(target: str) -> bool:
     return bool(page_address(target)) or _SCHEME.match(target) is None
 
 
+def language_of(info: str) -> str:
+    """The language that the head of a block of code names; empty where it is none."""
+    word = re.split(r"[\s,{:]", info.strip(), maxsplit=1)[0]
+    return word if _LANGUAGE.fullmatch(word) else ""
+
+
 def _fence(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[str, Any]) -> str:
-    language = re.split(r"[\s,{:]", tokens[at].info.strip(), maxsplit=1)[0][:20]
+    language = language_of(tokens[at].info)
     page: Prose = env["page"]
     return page.code(tokens[at].content.removesuffix("\n"), language)
 
@@ -151,7 +158,7 @@ def _image(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[str, 
 
 def _text(renderer: Any, tokens: Tokens, at: int, options: Any, env: dict[str, Any]) -> str:
     text = clean(tokens[at].content)  # entities may stand for anything
-    if env.pop("item", False) and (box := TASK.match(text)):
+    if env.pop("item", False) and (box := _TASK.match(text)):
         return f"{'☐' if box[1] == ' ' else '☑'} {escape(text[box.end() :])}"
     return escape(text)
 

@@ -152,28 +152,16 @@ def dropped_reasoning(ground: Ground, turn: Sequence[str]) -> Change:
         return NO_CHANGE
     if anchor.sent_reasoning is None:
         return _dropped_by_rule(ground, anchor, turn)
-    dropped = dropped_from_input(ground, anchor.sent_reasoning, 0, anchor.sent_count)
-    return dropped + dropped_from_output(ground, anchor)
-
-
-def dropped_from_input(ground: Ground, runs: Sequence[SentRun], start: int, stop: int) -> Change:
-    """The part of it that belongs to the messages ``[start, stop)`` of the input: their share of then, which ``runs``
-    tell, less their share of now."""
-    view, family, now = ground.view, ground.target.family, ground.reasoning
+    view, family, now, runs = ground.view, ground.target.family, ground.reasoning, anchor.sent_reasoning
     dropped = NO_CHANGE
-    for index in range(start, stop):
+    for index in range(anchor.sent_count):
         message = view[index].message
         if message.role == "assistant" and carries_reasoning(message, family):
             dropped += _share(ground, message, share_at(runs, index) - now.counted(message.id), ground.calibration)
-    return dropped
-
-
-def dropped_from_output(ground: Ground, anchor: Step) -> Change:
-    """The part of it that belongs to the anchor's own answer."""
     if anchor.kind != "turn":
-        return NO_CHANGE
-    own = ground.view[anchor.sent_count].message
-    return _share(ground, own, 1.0 - ground.reasoning.counted(own.id), ground.calibration)
+        return dropped
+    own = view[anchor.sent_count].message
+    return dropped + _share(ground, own, 1.0 - now.counted(own.id), ground.calibration)
 
 
 def dropped_between(ground: Ground, before: Step, step: Step, turn: Sequence[str], user: bool) -> Change:

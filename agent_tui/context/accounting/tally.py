@@ -30,7 +30,7 @@ from agent_tui.providers.reasoning import OTHER_MODEL
 from agent_tui.records import dataclass
 from agent_tui.text.clean import printable_line
 from agent_tui.text.numbers import largest_remainder
-from agent_tui.tools.arguments import LABEL_CHARS, call_label
+from agent_tui.tools.arguments import LABEL_CHARS, short_summary
 
 
 def message_label(message: Message, kind: MessageRowId, calls_before: Mapping[str, ToolCallPart]) -> str:
@@ -38,13 +38,13 @@ def message_label(message: Message, kind: MessageRowId, calls_before: Mapping[st
     of the answer before it, by their ids."""
     if kind == "tool_calls":
         calls = message.tool_calls
-        return call_label(calls[0]) + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
+        return short_summary(calls[0]) + (f" +{len(calls) - 1}" if len(calls) > 1 else "")
     result = message.tool_result
     if kind == "tool_results" and (searches := search_calls(message.parts)):
-        return call_label(searches[0][0]) + (f" +{len(searches) - 1}" if len(searches) > 1 else "")
+        return short_summary(searches[0][0]) + (f" +{len(searches) - 1}" if len(searches) > 1 else "")
     if result is not None:
         call = calls_before.get(result.call_id)
-        return (call_label(call) if call is not None else "") or result.name or "tool result"
+        return (short_summary(call) if call is not None else "") or result.name or "tool result"
     if kind == "reasoning":
         return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
     if kind in ("summary", "pinned"):

@@ -37,7 +37,7 @@ from agent_tui.errors import WorkerError
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice
-from agent_tui.models.failure import TEXT_KEPT, Failure
+from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, OwnItems, SummaryPart, new_id
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
@@ -468,7 +468,7 @@ class OwnCompactions:
             self._refused.add(info.spec.key)
         by = own.by if own is not None else "The provider"
         said = printable_line(failure.detail.partition(" {")[0], 200)
-        why = said or failure.message.replace(TEXT_KEPT, "").strip()
+        why = said or without_text_kept(failure).message
         text = notices.own_not_used_text(f"{by}'s own compaction failed: {why}")
         emit(Notice("warning", text, "native_compaction"))
 

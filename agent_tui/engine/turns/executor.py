@@ -21,7 +21,7 @@ from agent_tui.engine.turns.step import MOST_CALLS, StepResult, StepRunner
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
-from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, inner_failure
+from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, inner_failure, make_failure
 from agent_tui.models.messages import (
     Message,
     ToolCallPart,
@@ -45,8 +45,8 @@ def unknown_end(result: StepResult) -> Failure:
         if result.finish_words
         else " without saying why"
     )
-    text = f"The answer ended{words}: it may not be complete. {ARRIVED_KEPT} {GO_ON}"
-    return Failure("interrupted_stream", text)
+    text = f"The answer ended{words}: it may not be complete."
+    return make_failure("interrupted_stream", text, GO_ON, kept=ARRIVED_KEPT)
 
 
 class ChangedNumbers:
@@ -216,7 +216,7 @@ class TurnExecutor:
             await self._steer()
             if number == limit:
                 text = f"Stopped after {plural(limit, 'step')}. {GO_ON}"
-                self.emit(Notice("warning", text, "step_limit"))
+                self.emit(Notice("warning", text, "step_limit", GO_ON))
                 return "step_limit", None
             result = await self._step()
             if result is None:
@@ -230,7 +230,7 @@ class TurnExecutor:
                 return "refused", result.failure
             if result.repeats is not None:
                 text = f"The answer went on repeating “{one_line(result.repeats, 60)}” and was ended."
-                self.emit(Notice("warning", f"{text} {GO_ON}", "repeated_answer"))
+                self.emit(Notice("warning", f"{text} {GO_ON}", "repeated_answer", GO_ON))
                 return "length", None
             if result.written_calls:
                 names = " and ".join(dict.fromkeys(result.written_calls))
@@ -244,14 +244,14 @@ class TurnExecutor:
                     return "end", None
                 if self._calls.repeated is not None and number + 1 < limit:
                     text = f"The model made the same call {SAME_CALLS} times in a row and got the same result: "
-                    self.emit(Notice("warning", f"{text}{self._calls.repeated}. {GO_ON}", "repeated_call"))
+                    self.emit(Notice("warning", f"{text}{self._calls.repeated}. {GO_ON}", "repeated_call", GO_ON))
                     return "step_limit", None
             elif result.finish == "length" and result.budget is not None:
                 self.emit(Notice("warning", cut_text(result.budget, result.step.max_output or 0), "budget"))
                 return "budget", None
             elif result.finish == "length":
                 text = f"The answer was cut off at the output limit. {GO_ON}"
-                self.emit(Notice("warning", text, "length"))
+                self.emit(Notice("warning", text, "length", GO_ON))
                 return "length", None
             elif result.finish == "unknown":
                 return "error", unknown_end(result)

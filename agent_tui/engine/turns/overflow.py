@@ -51,11 +51,6 @@ MOST_FEWER = 4
 """Times that a request is made again with half of its pictures and files, by bytes."""
 
 
-def said_by(failure: Failure) -> str:
-    """What the provider said, without the ways on: which are left is known in a moment."""
-    return failure.message.partition(TEXT_KEPT)[0].partition(" Use /compact")[0].strip()
-
-
 class SizeRecovery:
     """Tries what is left to try for one step whose request was refused for its size."""
 
@@ -74,7 +69,7 @@ class SizeRecovery:
         Raises StoreError."""
         failure = result.failure
         if failure is not None and failure.overflow is not None and failure.overflow.answering:
-            return await self._compact(result, said_by(failure))
+            return await self._compact(result, failure.cause)
         if failure is None or result.received:
             return None
         if failure.kind == "too_large":
@@ -95,9 +90,9 @@ class SizeRecovery:
                 return Again(output)
         if alone:
             return None
-        said = said_by(failure)
+        said = failure.cause
         if not self._compacted and self._fits_by_far():
-            result.fail_with(far_below_text(said, self._runtime.usage()))
+            result.fail_with(far_below_text(said, self._runtime.usage()), ROOM_TO_SPARE)
             return None
         return await self._compact(result, said)
 
@@ -120,7 +115,7 @@ class SizeRecovery:
     async def _with_fewer_bytes(self, result: StepResult, failure: Failure) -> Again | None:
         """Leaves out pictures and files, the largest and the oldest first: bytes say nothing of tokens."""
         runtime, request = self._runtime, result.request
-        said = failure.message.partition(TEXT_KEPT)[0].strip()
+        said = failure.cause
         most = request.replay.most_media
         items = request.messages if most is None else within_bytes(request.messages, most)
         sent = media_bytes(items, request.media)
@@ -134,7 +129,7 @@ class SizeRecovery:
         if usage.limit and not self._compacted and usage.total > usage.limit * (1 - FAR_BELOW):
             return await self._compact(result, said)
         kept = TEXT_KEPT if TEXT_KEPT in failure.message else ""
-        result.fail_with(" ".join(filter(None, [said, kept, largest_text(request)])))
+        result.fail_with(" ".join(filter(None, [said, kept, largest_text(request)])), TOO_MANY_BYTES)
         return None
 
     def ended(self, result: StepResult | None) -> None:
@@ -182,6 +177,10 @@ class SizeRecovery:
         return overflow
 
 
+ROOM_TO_SPARE = "Send it again, run /compact to make room all the same, or choose another model with /model."
+TOO_MANY_BYTES = "Drop it with /context, /rewind to before it, or choose another model with /model."
+"""What can be done about a refusal of either kind."""
+
 SHOWN = 3
 """Names of pictures that a line tells."""
 
@@ -191,7 +190,7 @@ def far_below_text(said: str, usage: ContextUsage) -> str:
     total, limit = tokens(usage.total, True), tokens(usage.limit or 0, False)
     return (
         f"{said} By our own count it is only {total} of the {limit} tokens that fit, so nothing was summarised or left "
-        "out. Send it again, run /compact to make room all the same, or choose another model with /model."
+        "out."
     )
 
 
@@ -202,10 +201,7 @@ def largest_text(request: ModelRequest) -> str:
     for item in request.messages:
         sizes += [(len(text.encode("utf-8", "replace")), name) for name, text in _texts(item.message)]
     whole, (most, what) = sum(length for length, _ in sizes), max(sizes)
-    return (
-        f"Nothing was left out: this is about bytes, not tokens. Of {size(whole)} of text {what} has "
-        f"{size(most)}. Drop it with /context, /rewind to before it, or choose another model with /model."
-    )
+    return f"Nothing was left out: this is about bytes, not tokens. Of {size(whole)} of text {what} has {size(most)}."
 
 
 def _texts(message: Message) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.turns.overflow import Again, SizeRecovery
 from agent_tui.engine.turns.step import StepResult
 from agent_tui.models.events import AnswerInterrupted, MessagesWithdrawn, Notice
-from agent_tui.models.failure import TEXT_KEPT, Adaptation, Failure
+from agent_tui.models.failure import Adaptation, Failure, with_more
 from agent_tui.models.messages import (
     MALFORMED,
     AttachmentPart,
@@ -401,11 +401,10 @@ class HistoryRepair:
         if result is None or result.failure is not None or not changes:
             self._before.restore(runtime)
             if result is not None and result.failure is not None and self._repairs:
-                result.fail_with(f"{first.message} {_told_in_vain(self._repairs)}", first)
+                result.failure = with_more(first, _told_in_vain(self._repairs))
             runtime.show_numbers(emit)
             return
-        said = first.message.partition(TEXT_KEPT)[0].strip()
-        text = f"{said} Sent again, now {'; '.join(change.words for change in changes)}."
+        text = f"{first.cause} Sent again, now {'; '.join(change.words for change in changes)}."
         facts = [fact for change in changes for fact in change.facts]
         if facts and remember(runtime.conversation.store, runtime.info, *facts):
             text += " Remembered for this model and server; /doctor --forget forgets it."

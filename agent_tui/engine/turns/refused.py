@@ -28,11 +28,12 @@ async def leave_out_exchange(runtime: Runtime) -> Notice | None:
     record.before_tokens = runtime.usage().total
     await patiently(lambda: conversation.commit_compaction([record], None, None))
     record.after_tokens = runtime.usage().total
+    way = "Ask in another way, or choose another model with /model; /context undo sends them again."
     text = (
         f"{plural(len(gone), 'message')} of this exchange will not be sent again: with them the next message would be "
-        "refused as well. Ask in another way, or choose another model with /model; /context undo sends them again."
+        f"refused as well. {way}"
     )
-    return Notice("warning", text, "refused_left_out")
+    return Notice("warning", text, "refused_left_out", way)
 
 
 def refused_exchange(runtime: Runtime) -> list[Message]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agent_tui.errors import ToolError
 from agent_tui.models.messages import Message, ToolCallPart
-from agent_tui.tools.arguments import call_label, parse_arguments
+from agent_tui.tools.arguments import parse_arguments, short_summary
 
 REPEATED_CHARS = 2_000
 """Characters at the end of an answer that are one and the same line again and again."""
@@ -70,7 +70,7 @@ class CallWatch:
         waited = any((by_id[call.call_id].seconds or 0.0) >= WAITED_SECONDS for call in calls if call.call_id in by_id)
         self._times = self._times + 1 if now == self._last and not waited else 1
         self._last = now
-        self.repeated = call_label(calls[0]) if self._times >= SAME_CALLS and calls else None
+        self.repeated = short_summary(calls[0]) if self._times >= SAME_CALLS and calls else None
 
 
 def _sorted(arguments: str) -> str:

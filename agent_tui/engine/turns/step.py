@@ -24,7 +24,7 @@ from agent_tui.engine.turns.stream import StreamProcessor
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import AnswerInterrupted, Notice, PartDelta, StepEnded, StepStarted
-from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, without_text_kept
+from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, make_failure, without_text_kept
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import (
     WITHOUT_CALL,
@@ -74,10 +74,10 @@ class StepResult:
     budget: BudgetLine | None = None
     """That which had no room for an answer as long as the model gives."""
 
-    def fail_with(self, text: str, first: Failure | None = None) -> None:
-        """What the turn ends with: why the step failed, with what was tried; ``first`` is how it failed before that."""
+    def fail_with(self, text: str, way: str = "") -> None:
+        """What the turn ends with: why the step failed, with what was tried, and what can be done."""
         if self.failure is not None:
-            self.failure = replace(first or self.failure, message=text)
+            self.failure = replace(self.failure, message=f"{text} {way}".rstrip(), way=way)
 
 
 class StepRunner:
@@ -151,7 +151,7 @@ class StepRunner:
                 await self._ask_again(request, processor, result)
             if self._is_empty(processor, result) and message.text.strip():
                 text = f"{runtime.info.spec.key} broke off its answer, and gave an empty one when it was asked again."
-                result.failure = Failure("interrupted_stream", f"{text} {ARRIVED_KEPT} {GO_ON}")
+                result.failure = make_failure("interrupted_stream", text, GO_ON, kept=ARRIVED_KEPT)
         except asyncio.CancelledError:
             if not self._cancelled_by_timer():
                 self._settle(processor, result, "stopped")

@@ -27,7 +27,7 @@ from agent_tui.text.clean import cut, pictured, pictured_line
 from agent_tui.text.numbers import plural
 from agent_tui.text.search import contains, fold, search_words, spans
 from agent_tui.tools.aliases import own_name
-from agent_tui.tools.arguments import INTEGER, TEXT, call_label, described, parameters, validate
+from agent_tui.tools.arguments import INTEGER, TEXT, described, parameters, short_summary, validate
 from agent_tui.tools.base import Intent, Past, ToolContext, ToolOutcome
 from agent_tui.tools.builtin.read import same_now
 from agent_tui.tools.children.process import Stop, in_thread
@@ -212,7 +212,7 @@ class _Recall:
                 continue
             text = said(message)
             call = self._calls.get(result.call_id) if result is not None else None
-            label = call_label(call) if call is not None else ""
+            label = short_summary(call) if call is not None else ""
             if text.strip() and (label, text) not in seen:
                 seen.add((label, text))
                 yield index, text, label
@@ -231,7 +231,7 @@ class _Recall:
         who = {"user": "the user", "assistant": "you", "tool": "result"}[message.role]
         if result is not None:
             call = self._calls.get(result.call_id)
-            who = f"result of {call_label(call) if call is not None else cut(pictured_line(result.name), 60)}"
+            who = f"result of {short_summary(call) if call is not None else cut(pictured_line(result.name), 60)}"
         age = f"{plural(turns, 'turn')} ago" if turns else "this turn"
         since = self._since(message, result, call)
         facts = [recall_id(message.id), who, age, plural(len(text), "character"), *notes, since]

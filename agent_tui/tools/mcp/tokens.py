@@ -14,6 +14,7 @@ from typing import Any
 
 from agent_tui.errors import AgentError
 from agent_tui.providers.keys import keep_sign_in, keyring_ready, remove_sign_in, sign_in_kept
+from agent_tui.store.keys import KEYRING
 from agent_tui.store.private_file import PrivateFile
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class Tokens:
             else:
                 entry = IN_KEYRING
         self._file.write({**self._file.read(), server: entry})
-        return "the system's keyring" if entry == IN_KEYRING else str(self._file.path)
+        return KEYRING if entry == IN_KEYRING else str(self._file.path)
 
     async def drop(self, server: str) -> bool:
         """Forgets a server; False where nothing is kept of it. Raises AgentError where that is impossible."""

@@ -192,7 +192,7 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
         """What was not seen to its end, and how it can be."""
         if not self._dialog.call_unseen:
             return "PgDn shows the rest" if self._body.size.height else "No room to show it"
-        return "Call's end not seen" if self._whole else "Ends not seen"
+        return "End of the call not seen" if self._whole else "Ends of both not seen"
 
     def _show_step(self) -> None:
         """Shows the rules that are to be confirmed, or again what is asked; whoever answers has to have seen it."""

@@ -53,6 +53,16 @@ def test_the_last_answer_alone_is_printed(cli: Cli) -> None:
     assert cli.run("-p", "look", "-m", "demo", "--no-final").out == "I look.\nDone.\n"
 
 
+def test_a_call_that_failed_is_told_as_such(cli: Cli) -> None:
+    read = r'{ name = "read", arguments = { path = "a\u001bc.txt" } }'
+    write = '{ name = "write", arguments = { path = "b", content = "x" } }'
+    cli.script(f"[[step]]\ntool_calls = [{read}, {write}]\n" + answers("Done."))
+    told = cli.run("-p", "look", "-m", "demo", "--verbose").err
+    failed = [line for line in told.splitlines() if line.startswith("Tool ")]
+    assert "\x1b" not in told and failed[0].startswith("Tool read a") and ": failed: " in failed[0]
+    assert failed[1].startswith("Tool write b: refused: it needs permission")
+
+
 @pytest.mark.quick
 def test_model_calls_are_limited(cli: Cli) -> None:
     cli.script(LOOKING)

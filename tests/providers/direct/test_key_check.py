@@ -79,7 +79,7 @@ LISTED, REFUSED = json_reply({"data": [{"id": "m"}]}), json_reply({"error": {"me
         ([LISTED, json_reply({}, 403)], "accepted", "openai accepted the key."),
         ([REFUSED], "refused", "refused the key (HTTP 401): No such key: [secret]."),
         ([json_reply({"error": {"message": "API key not valid."}}, 400)], "refused", "API key not valid"),
-        ([LISTED], "unknown", "lists its models to anybody"),
+        ([LISTED], "unknown", "lists its models for anybody"),
         ([json_reply({"error": {"message": "Missing scopes"}}, 403)], "unknown", "Missing scopes"),
         ([json_reply({"error": {"message": "Slow down"}}, 429)], "unknown", "Slow down"),
         ([json_reply({}, 404)], "unknown", "does not list its models"),

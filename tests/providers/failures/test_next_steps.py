@@ -43,15 +43,24 @@ def test_each_failure_has_a_next_step_that_there_is(started: bool, answering: bo
             assert set(re.findall(r"`agent-tui (\w+)", way)) <= subcommands, found.message
             if started:
                 assert not re.search(r"(?i)^ *try again", way), "the message was answered, in part"
-            shell = in_a_shell(found.message)
+            shell = in_a_shell(found.message, found.way)
             assert not re.search(r"(?<!\S)/\w+(?!\S*/)", shell.partition("http")[0]), shell
             assert TEXT_KEPT not in shell and "  " not in shell, shell
 
 
 def test_a_cut_answer_goes_on() -> None:
-    message = failure("interrupted_stream", Called("openai"), "m").message
+    found = failure("interrupted_stream", Called("openai"), "m")
+    message = found.message
     assert message == f"The answer of openai was cut off. {ARRIVED_KEPT} {GO_ON}"
-    assert in_a_shell(message).endswith(f"{ARRIVED_KEPT} agent-tui -c -p continue goes on from there.")
+    assert in_a_shell(message, found.way).endswith(f"{ARRIVED_KEPT} agent-tui -c -p continue goes on from there.")
+
+
+def test_words_of_a_provider_stay_as_they_are_in_a_shell() -> None:
+    words = f"choose one with /model. {TEXT_KEPT} {GO_ON}"
+    found = failure("invalid_request", Called("openai"), "m", words, 400)
+    shell = in_a_shell(found.message, found.way)
+    assert f": {words}" in shell and shell.endswith(" or choose another model with -m."), shell
+    assert found.cause == f"openai refused the request (HTTP 400): {words}"
 
 
 @pytest.mark.parametrize(
