@@ -115,9 +115,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for name, more in (("sandbox", ()), ("sandbox_or_none", ("none",))):
         if name in metafunc.fixturenames:
             whole = metafunc.definition.path.parent.name in ("sandbox", "judge")
-            here = [means for means, found in sandbox_world.means().items() if not isinstance(found, str)]
-            test = metafunc.function.__name__
-            first = crc32(test.encode()) % len(here) if here else 0
+            here, test = sandbox_world.here(), metafunc.function.__name__
+            first = crc32(test.encode()) % len(here)
             means = one_of(here[first:] + here[:first], every) if whole else sandbox_world.in_turn(test)
             metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
 

@@ -45,6 +45,11 @@ def test_each_case_has_its_own_folder_and_patches(tmp_path: Path, monkeypatch: p
     assert sorted(path.name for path in tmp_path.glob("*/*")) == ["a", "b"]
 
 
+def test_a_table_that_has_become_empty_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="without a case"):
+        every("number", [number for number in (1, 2) if number > 2])(lambda number: None)
+
+
 def test_it_is_skipped_where_all_of_it_is() -> None:
     @every("number", [1, 2])
     def skipped(number: int) -> None:

@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None, served: Served | None = None) -> int
         _give_up("stdout")
         return EXIT_PIPE
     except OSError as error:
-        terminal_output.complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        terminal_output.complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         _give_up("stdout")
         return EXIT_ERROR
     finally:

@@ -32,6 +32,10 @@ text = "Done."
 
 def begin(driver: Driver, text: str = "write") -> None:
     assert driver.ask("initialize", hooks=None)["subtype"] == "success"
+    say(driver, text)
+
+
+def say(driver: Driver, text: str) -> None:
     message = {"role": "user", "content": text}
     driver.say({"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"})
 
@@ -42,33 +46,35 @@ def blocks(entry: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("changed", one_of([True, False]))
-def test_a_call_is_asked_about_by_its_name_there_and_runs_as_it_was_made(cli: Cli, changed: bool) -> None:
-    cli.script(WRITE)
+def test_a_call_is_asked_about_by_its_name_there_and_runs_as_it_was_made(cli: Cli) -> None:
+    cli.script(WRITE * 2)
     path = str(cli.project / "a.txt")
     with driven(cli, *FLAGS) as driver:
         begin(driver)
         assert driver.until("system")["subtype"] == "init" and "Write" in driver.seen[-1]["tools"]
-        text, call = blocks(driver.until("assistant"))
-        assert (text["text"], call["name"], call["input"]["file_path"]) == ("I write it.", "Write", path)
-        asked = driver.until("control_request")
-        request = asked["request"]
-        assert (request["subtype"], request["tool_name"], request["tool_use_id"]) == (
-            "can_use_tool",
-            "Write",
-            call["id"],
-        )
-        assert request["input"] == {"file_path": path, "content": "one\n"}
-        made = {**request["input"], **({"content": "two\n"} if changed else {})}
-        driver.reply(asked, behavior="allow", updatedInput=made)
-        (result,) = blocks(driver.until("user"))
-        assert (result["tool_use_id"], result["is_error"]) == (call["id"], changed)
-        end = driver.until("result")
-        assert (end["subtype"], end["is_error"], end["result"], end["num_turns"]) == ("success", False, "Done.", 2)
-        assert end["usage"]["output_tokens"] > 0 and end["session_id"] and end["uuid"]
+        for changed in (True, False):
+            text, call = blocks(driver.until("assistant"))
+            assert (text["text"], call["name"], call["input"]["file_path"]) == ("I write it.", "Write", path)
+            asked = driver.until("control_request")
+            request = asked["request"]
+            assert (request["subtype"], request["tool_name"], request["tool_use_id"]) == (
+                "can_use_tool",
+                "Write",
+                call["id"],
+            )
+            assert request["input"] == {"file_path": path, "content": "one\n"}
+            made = {**request["input"], **({"content": "two\n"} if changed else {})}
+            driver.reply(asked, behavior="allow", updatedInput=made)
+            (result,) = blocks(driver.until("user"))
+            assert (result["tool_use_id"], result["is_error"]) == (call["id"], changed)
+            end = driver.until("result")
+            assert (end["subtype"], end["is_error"], end["result"], end["num_turns"]) == ("success", False, "Done.", 2)
+            assert end["usage"]["output_tokens"] > 0 and end["session_id"] and end["uuid"]
+            assert (cli.project / "a.txt").exists() is not changed
+            if changed:
+                say(driver, "as you made it")
         told = driver.ask("get_context_usage")["response"]
         assert told["total"] > 0
-    assert (cli.project / "a.txt").exists() is not changed
     kinds = {entry["type"] for entry in driver.seen}
     assert kinds == {"system", "assistant", "user", "result", "control_request", "control_response"}
 

@@ -120,7 +120,7 @@ def test_an_answer_that_nobody_gets_is_an_error(cli: Cli, arguments: tuple[str, 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("arguments", one_of([(RUN,), (("--version",),), (("config", "path"),)]))
+@pytest.mark.parametrize("arguments", one_of([(RUN,), (("config", "path"),), (("--version",),)], 2))
 def test_a_full_disk_behind_the_output_is_an_error(cli: Cli, arguments: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         process = cli.start(*arguments, stdin=None, stdout=full)

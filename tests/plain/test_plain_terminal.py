@@ -91,6 +91,7 @@ def test_a_tool_call_is_asked_about_and_its_result_told(talk: Talks, tmp_path: P
         chat.says("1", "Tool write notes.txt: 2 lines added, 0 removed", "Agent: It is written.", "Done: ", "You: ")
         chat.says("/exit", "Resume with: agent-tui --plain -r ses_")
         assert chat.terminal.wait_for_end() == 0
+    assert chat.terminal.seen.count(b"\a") == 1, "it calls for the question"
     assert (tmp_path / "project" / "notes.txt").read_text() == "one\ntwo\n"
 
 
@@ -225,7 +226,7 @@ def test_hostile_words_drive_no_terminal(talk: Talks) -> None:
         chat.says("n", "refused", "You: ")
 
 
-@pytest.mark.parametrize("wanted", one_of([True, False]))
+@pytest.mark.parametrize("wanted", one_of([False, True]))
 def test_the_bell_calls_for_a_question_where_it_is_wanted(talk: Talks, tmp_path: Path, wanted: bool) -> None:
     (tmp_path / "home" / "config").mkdir(parents=True)
     (tmp_path / "home" / "config" / "config.toml").write_text(f"[ui]\nnotifications = {str(wanted).lower()}\n", "utf-8")

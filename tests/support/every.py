@@ -66,6 +66,7 @@ def every(names: str | Sequence[str], values: Iterable[Any]) -> Callable[[Test],
 
     def decorate(test: Test) -> Test:
         cases = list(values)
+        assert cases, "without a case a test says nothing"
 
         @wraps(test)
         def run(**fixtures: Any) -> None:

@@ -95,13 +95,17 @@ def means() -> dict[str, Sandbox | str]:
     return found
 
 
+def here() -> list[str]:
+    """Those of ``MEANS`` that are here; without any the first, for which tests are skipped with the reason."""
+    return [name for name, found in means().items() if not isinstance(found, str)] or [*MEANS[:1]]
+
+
 def in_turn(test: str) -> list[str]:
     """The means that a test of what stands upon the sandbox is run by: one of those with namespaces and one of those
     without, which its name decides, so that each of them has its share. All there are in the long form."""
-    here = [name for name, found in means().items() if not isinstance(found, str)]
     if LONG:
-        return here
-    kinds = [[name for name in here if name.startswith("Landlock") is without] for without in (False, True)]
+        return here()
+    kinds = [[name for name in here() if name.startswith("Landlock") is without] for without in (False, True)]
     return [kind[crc32(test.encode()) % len(kind)] for kind in kinds if kind]
 
 

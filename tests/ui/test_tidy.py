@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.tidy import units_of
+from agent_tui.context.tidy import DeadWeight, units_of
 from agent_tui.models.events import ContextChanged
-from agent_tui.ui.screens.tidy import TidyPicker
+from agent_tui.ui.screens.tidy import Ticked, TidyPicker
+from tests.support.app import running
 from tests.support.real_app import Chat, Home, make_home
 from tests.ui.test_real_agent import ask, calls, conversation, records, says
 
@@ -67,6 +68,18 @@ async def test_what_is_ticked_is_dropped_and_comes_back(home: Home) -> None:
         await chat.say("/context undo")
         await chat.shows("Dropped messages restored")
         await opened(chat)
+
+
+async def test_escape_answers_nothing_and_enter_or_later_what_is_ticked(tmp_path: Path) -> None:
+    found = [DeadWeight((f"m{n}",), f"read {n}.txt", "read again later", 100) for n in range(2)]
+    answers: list[Ticked | None] = []
+    async with running(tmp_path) as run:
+        for number, keys in enumerate((["space", "escape"], ["space", "enter"], ["ctrl+a", "ctrl+l"]), 1):
+            run.app.push_screen(TidyPicker(run.agent, found), answers.append)
+            await run.screen(TidyPicker)
+            await run.pilot.press(*keys)
+            await run.until(lambda number=number: len(answers) == number)  # type: ignore[misc]
+    assert answers == [None, (found[:1], False), (found, True)]
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.every import every
 from tests.support.true_provider import Model, Script
@@ -30,7 +31,6 @@ RECORDED = {
     "openai-responses-gpt55-phase-tool.step2": "responses",
     "gemini3pro-thoughtsig-tool.step2": "gemini",
 }
-RUNS = [name for name in RECORDED if name in recorded.names()]
 
 
 def dialect(kind: str, name: str, **more: Any) -> Any:
@@ -59,7 +59,8 @@ def read(kind: str, provider: Any, body: dict[str, Any], path: str = "") -> Ques
     return found
 
 
-@pytest.mark.parametrize("name", RUNS)
+@needs_recordings
+@pytest.mark.parametrize("name", RECORDED)
 def test_what_a_real_client_sent_is_taken_and_counted_about_right(name: str) -> None:
     recording = recorded.load(name)
     body = copy.deepcopy(recording["request"])

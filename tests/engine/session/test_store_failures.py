@@ -21,7 +21,7 @@ from agent_tui.models.events import (
     StepEnded,
     TurnEnded,
 )
-from agent_tui.models.messages import AttachmentPart
+from agent_tui.models.messages import AttachmentPart, user_message
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
 from tests.support.failing_store import failing
@@ -76,6 +76,19 @@ async def test_a_message_that_cannot_be_stored_waits_again_and_goes_out_next(tmp
         await agent.turns.join()
         assert [m.role for m in agent.conversation.path] == ["user", "assistant"]
         consistent(agent)
+
+
+async def test_what_waits_to_be_stored_is_stored_together_or_not_at_all(tmp_path: Path) -> None:
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
+        held, stored = agent.conversation, agent.store.waiting
+        for text in ("one", "two"):
+            held.keep_waiting(user_message(text))
+        with failing(stored, "add", StoreError(FULL), when=lambda _, message: message.text == "two"):
+            held.save_if_possible()
+        assert held.unsaved and stored.all(held.info.id) == ([], 0)
+        held.save()
+        messages, _ = stored.all(held.info.id)
+        assert not held.unsaved and [message.text for message in messages] == ["one", "two"]
 
 
 async def test_steering_that_cannot_be_stored_is_not_lost(tmp_path: Path) -> None:
