@@ -36,7 +36,6 @@ from agent_tui.text.numbers import plural
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Domain, domain_for
 
-
 UNKEPT = "It is used until you quit."
 """Said of a key that is kept nowhere."""
 

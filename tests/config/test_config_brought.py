@@ -58,7 +58,8 @@ def test_every_table_with_an_address_of_its_own_is_kept_apart() -> None:
 @pytest.mark.parametrize("own", OWN_SETTINGS)
 def test_what_is_the_users_alone_to_say_is_refused_of_a_project(own: str) -> None:
     keys, only = own.split("."), OWN_SETTINGS[own]
-    for value in ({}, ["x"], "x"):
+    values: list[object] = [{}, ["x"], "x"]
+    for value in values:
         assert refusal(keys, only or value).startswith("only your own configuration may set ")
         assert refusal([*keys, "more", 0], only or value).startswith("only your own configuration may set ")
     assert refusal(["permissions", "mode"], "auto") == refusal(["ui", "turn_cost"], False) == ""

@@ -148,7 +148,7 @@ def runs(subject: Subject) -> Decision:
         return replace(asked, reason=_why_not(subject, rule, need))
     if need.why:
         # What an answer "always" is bound to, where it would let the command out of the sandbox.
-        leaves = standing.holds("work") and bool(asked.patterns) and (need.remotes or need.domain == "free")
+        leaves = standing.holds("work") and bool(asked.patterns and (need.remotes or need.domain == "free"))
         here = f" (always: only in {home_as_tilde(standing.root)}, as long as its configuration stays the same)"
         return replace(asked, reason=need.why + here * leaves)
     if standing.mode in ("accept-edits", "auto") and standing.holds("work"):

@@ -14,7 +14,6 @@ from agent_tui.headless.output import _arguments as json_arguments
 from agent_tui.models.events import ToolOutput, ToolStarted
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.arguments import call_summary, parse_arguments, short_summary
-from agent_tui.ui.chat.leaving import _subject as left_subject
 from tests.support.agents import results, running, say
 from tests.support.api_rules import read_strictly
 from tests.support.developer import answering, parts
@@ -106,7 +105,7 @@ def test_everybody_who_reads_arguments_reads_any(raw: str, tmp_path: Path) -> No
     for told in (json_arguments(raw), called_as("todo", raw, tmp_path)):
         read_strictly(json.dumps(told, ensure_ascii=False).encode("utf-8", "replace"))
     acp_updates._call(call, tmp_path)
-    assert all(isinstance(one, str) for one in (call_summary("todo", raw), short_summary(call), left_subject(call)))
+    assert all(isinstance(one, str) for one in (call_summary("todo", raw), short_summary(call)))
     assert isinstance(ExportedCall(call, None).arguments(), str)
     try:
         assert isinstance(parse_arguments(raw), dict)
