@@ -79,7 +79,6 @@ MEASURED = "earlier content re-measured"
 COMPACTIONS: dict[str, str] = {
     "auto": "compacted automatically",
     "manual": "compacted with /compact",
-    "cheaper": "compacted before the limit to save cost",
     "overflow": "compacted because the provider said the prompt was too long",
     "switch": "compacted to fit the new model",
     "edit": "edited by hand",
