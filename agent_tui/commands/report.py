@@ -11,7 +11,7 @@ from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import Shares, row_shares, window_shares
 from agent_tui.context.cache_forecast import cache_entries, expected_words, miss_sums
-from agent_tui.context.past_reasons import pairs
+from agent_tui.context.row_pairs import pairs
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, NOTES, ROW_KINDS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from agent_tui.commands.report import ContextReport, ReportRow
 from agent_tui.commands.subagents import subagents_json
 from agent_tui.context.cache_forecast import whole
-from agent_tui.context.past_reasons import pairs
+from agent_tui.context.row_pairs import pairs
 from agent_tui.context.timeline import Timeline, timeline_json
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow, KindTotals, SessionTotals

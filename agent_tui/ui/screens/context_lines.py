@@ -11,7 +11,7 @@ from agent_tui.commands.context_texts import compaction_text, operations
 from agent_tui.commands.edits import message_words
 from agent_tui.context.accounting.usage import row_shares, window_shares
 from agent_tui.context.cuts import parts_words
-from agent_tui.context.past_reasons import Pair, identity, pairs
+from agent_tui.context.row_pairs import Pair, identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import attachments_of
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
