@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import replace
 from operator import is_
 
@@ -98,18 +98,6 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
         runtime.sent_log.record(step, call.request, info, call.plan, call.thinking, steps)
 
     return WarmCall(replace(call.request, kind="compaction"), expected, record)
-
-
-def own_call(runtime: Runtime, gone: Container[str], tokens: int, answer: int) -> WarmCall:
-    """Asks the provider for its own compaction of the messages that are ``gone``, what stands for earlier ones among
-    them: so many tokens of input, with what stands before the messages, and about ``answer`` of output."""
-    call, info = next_call(runtime, runtime.usage(), "compaction"), runtime.info
-    view = call.request.messages
-    messages = [sent for sent in view if sent.message.id in gone]
-    asked = replace(
-        call.request, messages=messages, kind="compaction", compacts=True, output_schema=None, sent_before=0
-    )
-    return WarmCall(asked, priced_call(info.prices, tokens, 0, answer, info.spec.cache_ttl == "1h"))
 
 
 def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None = None) -> ForecastBasis | None:

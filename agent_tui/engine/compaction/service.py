@@ -17,7 +17,7 @@ from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, 
 from agent_tui.context.compaction.price import PlanPrice, cheaper_form, plan_price, summary_call
 from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
-from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, OwnCompactions, Planning, plan_of_now
+from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, Planning, plan_of_now
 from agent_tui.engine.compaction.preparing import Preparing
 from agent_tui.engine.compaction.summary_call import AskWarm, PaidCalls
 from agent_tui.engine.conversation import patiently
@@ -78,7 +78,6 @@ class CompactionService:
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
         self._folds: dict[asyncio.Future[str], tuple[tuple[str, str], str]] = {}
-        self._own = OwnCompactions(runtime)
 
     def turn_started(self, emit: Emit) -> None:
         """Begins a turn, whose events go to ``emit``."""
@@ -217,8 +216,6 @@ class CompactionService:
         emit(result.event())
         if self._hooks is not None and result.done:
             await self._hooks.after_compaction(result.reason, result.summary)
-        if result.own_failure is not None:
-            self._own.failed(result.own_failure, emit)
         for notice in self.auto.compacted(result):
             emit(notice)
         self._save_state()
@@ -232,15 +229,14 @@ class CompactionService:
         """Carries a plan out with a model, by default the cheapest (``_writer``); where one that the session went on
         from does not answer, its own does."""
         session_id, anew = self._runtime.conversation.info.id, plan.reason == "overflow"
-        own = self._own.ask(plan, emit)
-        writer = self._writer(plan, usage) if model is None and own is None and not anew else self._runtime
+        writer = self._writer(plan, usage) if model is None and not anew else self._runtime
         if writer is not self._runtime:
             warm = partial(warm_call, writer)
             result = await self._compactor.run(plan, writer.info, session_id, emit, warm)
             if result.failure is None:
                 return result
             emit = _unheard  # that it began is said already
-        return await self._compactor.run(plan, model, session_id, emit, None if anew else self._warm(model), own)
+        return await self._compactor.run(plan, model, session_id, emit, None if anew else self._warm(model))
 
     @property
     def runtimes(self) -> tuple[Runtime, ...]:
@@ -302,8 +298,7 @@ class CompactionService:
         both = replace(call, cold_usd=call.cold_usd + step.needed_usd, most_input=call.input + step.tokens)
         if runtime.budget is not None and first_broken(runtime.budget.lines(), both) is not None:
             return None
-        own, warm = self._own.ask(plan), self._warm(model)
-        return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=warm, own=own)
+        return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=self._warm(model))
 
     def _warm(self, model: ModelInfo | None) -> AskWarm | None:
         """How a summary is asked for within the conversation, where its own model writes it."""
@@ -338,9 +333,7 @@ class CompactionService:
             text = cancelled_text(plan.before, plan.before_estimated)
             return CompactionResult("cancelled", plan.reason, text, "it was cancelled", plan.before)
         result = _result_of(task)
-        # The provider's own compaction is asked of the session's own model alone.
-        wrote = [self._runtime.info] if result is not None and result.own is not None else writers
-        if result is None or {step.model_key for step in result.steps}.difference(m.spec.key for m in wrote):
+        if result is None or {step.model_key for step in result.steps}.difference(m.spec.key for m in writers):
             return None
         return await self._preparer.of_now(now, result)
 
@@ -399,7 +392,7 @@ class CompactionService:
         if (plan := await self._planning.plan(self._runtime.inputs(), usage, focus=focus)) is None:
             return Picture("Planning was cancelled.")
         price = await self._price_of(plan, usage)
-        return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
+        return await asyncio.to_thread(preview_of, plan, usage, price)
 
     async def plan_fold(
         self, fold: tuple[str, str], focus: str, usage: ContextUsage
