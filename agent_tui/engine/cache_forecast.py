@@ -20,6 +20,9 @@ from agent_tui.models.steps import CacheForecast, ColdRequest, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.records import dataclass
 
+WARM_SHARE = 0.5
+"""Of a conversation, from which on a question is put within it: what is read costs about a tenth."""
+
 
 class CacheForecaster:
     """Keeps what was found, so that to ask again while nothing changes costs nothing."""
@@ -70,9 +73,9 @@ class WarmCall:
 def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
     """Puts a question so, for an answer of about ``answer`` tokens. The request is the next one of the conversation
     with the same tools, thinking and cache markers, and nothing says in it that no tool may be called: what is sent of
-    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None
-    where nothing of it is expected to be in the cache, where it does not fit the window, or where answers are held to a
-    schema."""
+    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None where
+    less than ``WARM_SHARE`` of it is expected to be in the cache, where it does not fit the window, or where answers
+    are held to a schema."""
     conversation, info, usage = runtime.conversation, runtime.info, runtime.usage()
     message = user_message(question)
     length = estimate_message(message, family_of(info.target)).tokens
@@ -87,7 +90,7 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
     call.decide()
     known = _basis_of(runtime, call, usage.total + length)
     found = None if known is None else forecast(known, time.time())
-    if found is None or not found.read:
+    if found is None or found.read < WARM_SHARE * usage.total:
         return None
     hour, high = info.spec.cache_ttl == "1h", usage.high + length
     expected = priced_call(info.prices, usage.total + length, found.read, answer, hour, high)

@@ -214,15 +214,13 @@ class SummaryCall:
     async def ask(
         self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None = None
     ) -> SummaryAnswer:
-        """The summary call: as the next message of the conversation, where that is ``warm`` and costs less, else apart
-        from it. Then there may be calls for parts, each of which sees the summary of those before it: the last answer
-        counts. An input that is too long after all is split anew."""
+        """The summary call: as the next message of the conversation, where that is ``warm``, else apart from it. Then
+        there may be calls for parts, each of which sees the summary of those before it: the last answer counts. An
+        input that is too long after all is split anew."""
         summary, halvings, done = _summary_of(plan), 0, 0
         room, replaced = self._room(plan, model), _replaced_by(plan)
         waiting = prepare_inputs(summary.fresh, summary.previous, plan.focus, room, _rough_size(summary.tokens))
-        apart = sum(part.tokens for part in waiting) + rough_tokens(_system(plan, _words(plan))) * len(waiting)
-        fewer = round(apart / INPUT_SAFETY)
-        if warm is not None and (found := await self._within(plan, model, warm, fewer, replaced)) is not None:
+        if warm is not None and (found := await self._within(plan, model, warm, replaced)) is not None:
             return found
         while True:
             source = waiting[0]
@@ -241,15 +239,15 @@ class SummaryCall:
             waiting[0] = replace(waiting[0], previous=joined(answer.sections))
 
     async def _within(
-        self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, apart: int, replaced: Replaced
+        self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, replaced: Replaced
     ) -> SummaryAnswer | None:
-        """Asks as the next message of the conversation. None where that costs more than ``apart`` tokens that no cache
-        has, or where it is refused: apart from it less is sent."""
-        hour, output = model.spec.cache_ttl == "1h", max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
+        """Asks as the next message of the conversation. None where that cannot be, or where it is refused: apart from
+        it less is sent."""
+        output = max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
 
         async def send(line: str) -> SummaryAnswer | None:
             asked = warm(f"{_question(plan)} {line}".rstrip(), output)
-            if asked is None or _dearer(asked.expected, priced_call(model.prices, apart, 0, output, hour)):
+            if asked is None:
                 return None
             answer = await self.call(asked.request, model, asked.expected, asked.record)
             answer.warm = True
@@ -425,17 +423,6 @@ class SummaryCall:
                 await close()
         answer.text = "".join(chain.from_iterable(pieces.values()))
         return answer
-
-
-READ_SHARE = 0.1
-"""Of the price of input that is what reading it from a cache costs, where no price is known: as with most."""
-
-
-def _dearer(one: ExpectedCall, other: ExpectedCall) -> bool:
-    """Whether a call is expected to cost more than another one, by input where there are no prices."""
-    if one.usd and other.usd:
-        return one.usd > other.usd
-    return one.input - one.read * (1 - READ_SHARE) > other.input
 
 
 def _summary_of(plan: CompactionPlan) -> SummaryPlan:
