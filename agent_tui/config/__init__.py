@@ -44,8 +44,7 @@ class ModelSettings:
     to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
     where it could be called directly. ``prices`` are US dollars per million tokens: ``input``, ``output``,
     ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``. ``cache_ttl``: how long the provider is to
-    keep prompts, where it sells that; None is its usual. ``cache_diagnostics``: the provider compares each request with
-    the one before itself, and keeps hashes of it for that."""
+    keep prompts, where it sells that; None is its usual."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -56,7 +55,6 @@ class ModelSettings:
     compact_at: float | None = None
     via: Literal["auto", "litellm"] = "auto"
     cache_ttl: Literal["5m", "1h"] | None = None
-    cache_diagnostics: bool = False
     prices: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 

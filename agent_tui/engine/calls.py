@@ -14,7 +14,6 @@ from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
 from agent_tui.context.anchor import runs_of
-from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import estimate_message, family_of, round_up
 from agent_tui.context.view import active_prune_ids
@@ -113,8 +112,6 @@ def next_call(
     )
     if prefix.sent_before and any(sent.message.role == "assistant" for sent in view[prefix.sent_before + 1 :]):
         request.sent_before = prefix.sent_before
-    if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
-        request.compared_with = base.response_id
     return NextCall(step, request, info)
 
 
