@@ -50,7 +50,7 @@ c.use_bundled_vocabulary(); c.encoding()
 """
 PREPARE_HOST = f"import {HOST}, agent_tui.tools.mcp.connection, anyio._backends._asyncio"
 
-_PYTHON: str = sys._base_executable
+_PYTHON: str = getattr(sys, "_base_executable", sys.executable)
 """It needs nothing that is installed: an environment below TMPDIR would be looked at, whole, before it is started."""
 _STAND_IN = """
 import array, json, os, socket, sys
