@@ -38,7 +38,7 @@ from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.failure import Overflow
-from agent_tui.models.messages import Message, Metadata, new_id
+from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule, SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import SubagentRef
@@ -198,33 +198,6 @@ class Runtime:
         """Returns what the next request is expected to cost; ``most`` is the longest answer that is asked for."""
         hour = self.info.spec.cache_ttl == "1h"
         return expected_call(usage, self.info.prices, self.conversation.steps, most, hour)
-
-    def begin_in_parent(self, step: Step) -> Step | None:
-        """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind
-        ``subagent``. It costs, but never anchors. None where this is no subagent."""
-        if self.parent is None:
-            return None
-        copy = replace(
-            step,
-            id=new_id("step"),
-            kind="subagent",
-            agent=self.agent,
-            fixed=(),
-            prune_ids=[],
-            sent_reasoning=None,
-            sent=None,
-            given=None,
-        )
-        self.parent.keep_step(copy)
-        self.parent.save_if_possible()
-        return copy
-
-    def end_in_parent(self, copy: Step | None, step: Step) -> None:
-        """The call has ended, or went on; ``copy`` is what ``begin_in_parent`` returned."""
-        if self.parent is not None and copy is not None:
-            copy.end_as(step)
-            self.parent.save_step(copy)
-            self.parent.save_if_possible()
 
     def begin_with(self, request_prefix: RequestPrefix) -> None:
         self.request_prefix = request_prefix

@@ -7,11 +7,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.tokens import char_tokens, estimate_message, family_of
-from agent_tui.engine.compaction.summary_call import PaidCalls, SummaryCall
+from agent_tui.engine.compaction.summary_call import SummaryCall
+from agent_tui.engine.model_call import PlannedCall, open_call
 from agent_tui.engine.questions import ANSWERED
 from agent_tui.engine.state import AgentState, RunState
 from agent_tui.errors import AgentError, ToolError
@@ -146,10 +146,10 @@ class ServerDesk:
         answer = await self._ask(ServerAsked(new_id("srv"), server, "sampling", _prompt_of(question), about=about))
         if answer.action != "accept":
             raise ToolError("the user declined")
-        paid = PaidCalls(runtime, state.events.publish, f"the model call for MCP server {server}")
-        call = SummaryCall(paid.stream, time.time, paid.payer)
+        what, emit = f"the model call for MCP server {server}", state.events.publish
+        call = SummaryCall(lambda planned: open_call(runtime, planned, emit, what))
         try:
-            said = await call.call(request, info, expected)
+            said = await call.call(PlannedCall.apart(request, info, expected))
         finally:
             self._counted()
         if said.failure is not None:
@@ -167,7 +167,7 @@ class ServerDesk:
         family, system = family_of(info.target), [SystemBlock("system", question.system)] if question.system else []
         size = sum(estimate_message(sent.message, family).tokens for sent in messages)
         size += math.ceil(char_tokens(question.system))
-        limits, agent = info.limits, self._state.runtime.settings.agent
+        limits = info.limits
         most = min(question.most, limits.max_output or question.most)
         if limits.window:
             most = min(most, limits.window - size)
@@ -175,7 +175,7 @@ class ServerDesk:
             raise ToolError("the request is too long for the model")
         name = f"{self._state.conversation.info.id}-sampling"
         request = ModelRequest(new_id("req"), info.spec, name, system, messages, [], most, "off", kind="sampling")
-        return replace(request, timeout=agent.timeout, content_timeout=agent.content_timeout), size
+        return request, size
 
     async def _message(self, said: Said, info: ModelInfo) -> SentMessage:
         parts: list[Part] = [TextPart(said.text)] if said.text else []

@@ -23,8 +23,7 @@ from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import char_tokens, message_text_for_count
 from agent_tui.engine.compaction.summary_call import (
     AskWarm,
-    Payer,
-    StreamFunction,
+    OpenCall,
     SummaryAnswer,
     SummaryCall,
 )
@@ -160,17 +159,13 @@ class Planning:
 
 
 class Compactor:
-    """Runs one compaction at a time. ``stream`` makes the summary call; ``counter`` counts the summary exactly,
+    """Runs one compaction at a time. ``opened`` begins its calls; ``counter`` counts the summary exactly,
     without one the character rule judges its size."""
 
     def __init__(
-        self,
-        stream: StreamFunction,
-        counter: Counter | None = None,
-        clock: Callable[[], float] = time.time,
-        payer: Payer | None = None,
+        self, opened: OpenCall, counter: Counter | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self._call = SummaryCall(stream, clock, payer or Payer())
+        self._call = SummaryCall(opened)
         self._counter = counter
         self._clock = clock
         self._started = 0.0
@@ -192,9 +187,11 @@ class Compactor:
         session_id: str = "",
         emit: Emit = lambda event: None,
         warm: AskWarm | None = None,
+        prepared: str = "",
     ) -> CompactionResult:
         """Carries the plan out; ``summary_model`` writes the summary where it is not the plan's, ``warm`` asks the
-        model of the conversation as that goes on. Provider failures and ``cancel`` are results; only a cancellation of
+        model of the conversation as that goes on, ``prepared`` is the message up to which that is done before it is
+        needed. Provider failures and ``cancel`` are results; only a cancellation of
         the calling task is raised, after the call has been closed."""
         if plan.action in ("prune", "summary"):
             size = plan.before if plan.folded_tokens is None else plan.folded_tokens
@@ -208,7 +205,7 @@ class Compactor:
         if self._work is not None:
             raise RuntimeError("a compaction is already running")
         self._cancelled, self._started = False, self._clock()
-        self._call.begin()
+        self._call.begin(prepared)
         self._warm = False
         work = self._work = asyncio.create_task(
             self._carry_out(plan, summary_model or plan.inputs.model, session_id, warm), name="compaction"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
-from agent_tui.context.accounting.spending import ExpectedCall, priced_call
+from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.answers import joined, read_answer
 from agent_tui.context.compaction.judge import (
     ASKED_AGAIN,
@@ -35,24 +37,11 @@ from agent_tui.context.compaction.summary import (
     user_text,
 )
 from agent_tui.context.tokens import char_tokens
-from agent_tui.engine.cache_forecast import WarmCall
-from agent_tui.engine.calls import BegunCall, begin_call, fitting_output
-from agent_tui.engine.retries import CallItem, Interrupted, stream_with_retries
-from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.calls import fitting_output
+from agent_tui.engine.model_call import Ended, Interrupted, ModelCall, NoRoomError, PlannedCall
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, TextPart, new_id
-from agent_tui.models.requests import (
-    Delta,
-    Failed,
-    Finished,
-    FinishReason,
-    ModelInfo,
-    ModelRequest,
-    SentMessage,
-    Started,
-    SystemBlock,
-    UsageReport,
-)
+from agent_tui.models.requests import Delta, FinishReason, ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
 
@@ -61,28 +50,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[CallItem]]
-AskWarm: TypeAlias = Callable[[str, int], WarmCall | None]
+AskWarm: TypeAlias = Callable[[str, int], PlannedCall | None]
 """``engine.cache_forecast.warm_call`` of the conversation that is compacted."""
-MakeStep: TypeAlias = Callable[[int | None, bool], Step]
-
-
-async def _unpaid(call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-    make(most, False)
-    return None
-
-
-@dataclass(slots=True, frozen=True)
-class Payer:
-    """Where the calls of a compaction are written down, and held against what may be spent; by itself nobody pays them.
-
-    ``begin`` begins a call for an answer of at most so many tokens, with the step that ``make`` makes for as many as it
-    may be asked for, told whether a budget says so, and returns why it is not made, where it is not. ``ended`` is told
-    of a step that has ended, and how many tokens of its answer were seen.
-    """
-
-    begin: Callable[[ExpectedCall, ModelInfo, int | None, MakeStep], Awaitable[str | None]] = _unpaid
-    ended: Callable[[Step, int], None] = lambda step, came: None
+OpenCall: TypeAlias = Callable[[PlannedCall], Awaitable[ModelCall]]
+"""``engine.model_call.open_call`` of its runtime."""
 
 
 MAX_HALVINGS = 3
@@ -136,69 +107,21 @@ Send: TypeAlias = Callable[[str], Awaitable[SummaryAnswer | None]]
 """Makes a call with a line that says what was wrong with the answer before, or with none; None where none is made."""
 
 
-class PaidCalls:
-    """The calls of a compactor, or of ``what`` is said, within what may be spent. ``emit`` hears of waits."""
-
-    def __init__(self, runtime: Runtime, emit: Emit, what: str = "the summary call") -> None:
-        self._runtime = runtime
-        self._emit, self._what = emit, what
-        self._begun: BegunCall | None = None
-        self._prepared = ""
-
-    def prepares(self, cut: str) -> None:
-        """The next calls write the summary up to this message before it is needed; their steps say so."""
-        self._prepared = cut
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[CallItem]:
-        """The summary call, waited for and tried again as a step is."""
-        runtime, patience = self._runtime, self._runtime.settings.agent
-        request = replace(
-            request,
-            timeout=patience.timeout,
-            content_timeout=patience.content_timeout,
-            answer_timeout=patience.answer_timeout,
-        )
-        assert self._begun is not None, "its step was begun"
-        return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
-
-    @property
-    def payer(self) -> Payer:
-        return Payer(self._begin, self._ended)
-
-    async def _begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-        """Begins a summary call, as ``Payer`` says."""
-
-        def marked(output: int | None, capped: bool) -> Step:
-            step = make(output, capped)
-            step.prepared = self._prepared
-            return step
-
-        told = (self._emit, model, self._what)
-        begun = await begin_call(self._runtime, call, most, marked, told)
-        self._begun = None if isinstance(begun, str) else begun
-        return begun if isinstance(begun, str) else None
-
-    def _ended(self, step: Step, came: int) -> None:
-        """A summary call has ended."""
-        if self._begun is not None and self._begun.step is step:
-            self._begun.ended(came)
-
-
 class SummaryCall:
     """Makes the calls of one compaction; ``steps`` are all of them, oldest first. Whatever is wrong with an answer, a
     model is asked once, and in all of the compaction once more with what is wrong."""
 
-    def __init__(self, stream: StreamFunction, clock: Callable[[], float], payer: Payer) -> None:
-        self._stream = stream
-        self._payer = payer
-        self._clock = clock
+    def __init__(self, opened: OpenCall) -> None:
+        self._open = opened
         self._again = False
+        self._prepared = ""
         self.steps: list[Step] = []
 
-    def begin(self) -> None:
-        """Another compaction: what it costs is its own."""
+    def begin(self, prepared: str = "") -> None:
+        """Another compaction: what it costs is its own. ``prepared`` is the message up to which a summary is written
+        before it is needed; its steps say so."""
         self.steps = []
-        self._again = False
+        self._again, self._prepared = False, prepared
 
     async def ask_twice(self, send: Send) -> SummaryAnswer | None:
         """The answer to what ``send`` asks; where something is wrong with it, and nothing was asked once more before,
@@ -249,7 +172,7 @@ class SummaryCall:
             asked = warm(f"{_question(plan)} {line}".rstrip(), output)
             if asked is None:
                 return None
-            answer = await self.call(asked.request, model, asked.expected, asked.record)
+            answer = await self.call(asked)
             answer.warm = True
             return answer.judge(replaced)
 
@@ -280,7 +203,7 @@ class SummaryCall:
         if warm is not None and first.warm:
             asked = warm(f"{_question(plan)}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
         if asked is not None:
-            answer = await self.call(asked.request, model, asked.expected, asked.record)
+            answer = await self.call(asked)
         else:
             request = self._request(plan, model, text, _system(plan, _words_in(length)), session_id)
             answer = await self._apart(request, model, length)
@@ -332,7 +255,7 @@ class SummaryCall:
             output = max(min(output, model.limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
         if model.limits.max_output:
             output = min(output, model.limits.max_output)
-        message = Message(new_id("msg"), "user", [TextPart(text)], created=self._clock())
+        message = Message(new_id("msg"), "user", [TextPart(text)], created=time.time())
         blocks, messages = [SystemBlock("system", system)], [SentMessage(message, message.id)]
         return ModelRequest(
             new_id("req"), model.spec, f"{session_id}-summary", blocks, messages, [], output, "off", kind="compaction"
@@ -343,85 +266,40 @@ class SummaryCall:
         asked to have at most."""
         size, output = request_tokens(request), min(length, request.max_output or length)
         expected = priced_call(model.prices, size, 0, output, model.spec.cache_ttl == "1h")
-        return await self.call(request, model, expected)
+        return await self.call(PlannedCall.apart(request, model, expected))
 
-    async def call(
-        self,
-        request: ModelRequest,
-        model: ModelInfo,
-        expected: ExpectedCall,
-        record: Callable[[Step], None] = lambda step: None,
-    ) -> SummaryAnswer:
-        """One call; ``record`` notes with its step what was sent."""
-        target = model.target
-
-        asked = request.max_output
-
-        def make(output: int | None, capped: bool) -> Step:
-            request.capped, request.max_output = capped, output if capped else asked
-            step = Step(
-                new_id("step"),
-                request.kind,
-                model.spec.key,
-                target.provider,
-                target.api,
-                target.model,
-                created=self._clock(),
-                max_output=request.max_output,
-                thinking=request.effort,
-                cost_usd=model.prices.unreported,
-                window=model.limits.window,
-            )
-            made.append(step)
-            return step
-
-        made: list[Step] = []
-        if (refused := await self._payer.begin(expected, model, asked, make)) is not None:
-            return SummaryAnswer(failure=Failure("budget", refused))
-        step = made[-1]
-        self.steps.append(step)
-        answer = SummaryAnswer()
-        pieces: dict[int, list[str]] = {}
-        stream = self._stream(request)
+    async def call(self, planned: PlannedCall) -> SummaryAnswer:
+        """One call, and the text of its answer."""
+        planned.step.prepared = self._prepared
         try:
-            async for item in stream:
-                match item:
-                    case Started(target=resolved):
-                        step.provider, step.api, step.model = resolved.provider, resolved.api, resolved.model
-                    case Delta(kind="text", index=index, text=text):
-                        pieces.setdefault(index, []).append(text)
-                    case Delta(kind="reasoning", index=index):
-                        # It may be text that turned out to be a thought.
-                        answer.thought = True
-                        pieces.pop(index, None)
-                    case Delta(index=index):
-                        pieces.pop(index, None)
-                    case UsageReport(usage=usage, cost_usd=cost, believed=believed):
-                        step.usage, step.believed = usage, believed
-                        step.cost_usd = cost if cost is not None else model.prices.cost(usage)
-                    case Interrupted():
-                        pieces.clear()
-                    case Finished(reason=reason):
-                        answer.finish = reason
-                    case Failed(failure=failure):
-                        answer.failure = without_text_kept(failure)
-            if answer.finish is None and answer.failure is None:
-                answer.failure = Failure("interrupted_stream", "The stream ended before the answer was complete.")
-            step.status = "failed" if answer.failure is not None else "complete"
+            call = await self._open(planned)
+        except NoRoomError as error:
+            return SummaryAnswer(failure=Failure("budget", str(error)))
+        self.steps.append(call.step)
+        answer = SummaryAnswer()
+        status: Ended = "stopped"
+        pieces: dict[int, list[str]] = {}
+        try:
+            async with aclosing(call.items()) as items:
+                async for item in items:
+                    match item:
+                        case Delta(kind="text", index=index, text=text):
+                            pieces.setdefault(index, []).append(text)
+                        case Delta(kind=kind, index=index):
+                            # It may be text that turned out to be a thought.
+                            answer.thought = answer.thought or kind == "reasoning"
+                            pieces.pop(index, None)
+                        case Interrupted():
+                            pieces.clear()
+            if call.failure is not None:
+                call.failure = without_text_kept(call.failure)
+            elif call.finish is None:
+                call.failure = Failure("interrupted_stream", "The stream ended before the answer was complete.")
+            status = "complete" if call.failure is None else "failed"
         finally:
-            if step.status == "running":
-                step.status = "stopped"
-            step.failure, step.finish_reason, step.finished = answer.failure, answer.finish, self._clock()
-            if step.usage is not None:
-                try:
-                    record(step)
-                except Exception:
-                    log.exception("What step %s sent cannot be noted", step.id)
-            self._payer.ended(step, rough_tokens("".join(chain.from_iterable(pieces.values()))))
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+            call.settle(status)
         answer.text = "".join(chain.from_iterable(pieces.values()))
+        answer.finish, answer.failure = call.finish, call.failure
         return answer
 
 

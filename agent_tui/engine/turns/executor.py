@@ -12,12 +12,13 @@ from agent_tui.context.accounting.spending import cut_text, session_totals
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.hooks import Hooks
+from agent_tui.engine.model_call import NoRoomError
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.toolbox import ToldMode, add_to_result, mode_told
 from agent_tui.engine.turns.recover import Recovery
 from agent_tui.engine.turns.refused import leave_out_exchange
 from agent_tui.engine.turns.repetition import SAME_CALLS, CallWatch
-from agent_tui.engine.turns.step import MOST_CALLS, StepResult, StepRunner
+from agent_tui.engine.turns.step import MOST_CALLS, ModelStep, StepResult
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
@@ -322,13 +323,15 @@ class TurnExecutor:
 
     async def _call(self, max_output: int | None = None) -> StepResult | None:
         """One call, where no budget is in its way."""
-        runner = StepRunner(self._runtime, self.emit, self._tools.knows)
-        refusal = await runner.begin(max_output)
-        self._compaction.tell(refusal is not None)
-        if refusal is not None:
-            self.emit(Notice("warning", refusal, "budget"))
+        step = ModelStep(self._runtime, self.emit, self._tools.knows)
+        try:
+            await step.open(max_output)
+        except NoRoomError as refusal:
+            self._compaction.tell(True)
+            self.emit(Notice("warning", str(refusal), "budget"))
             return None
-        return await runner.run()
+        self._compaction.tell(False)
+        return await step.run()
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool, more: bool) -> bool:
         """Runs the tool calls, of which the model began ``more``; returns whether the turn ends with what they did."""
