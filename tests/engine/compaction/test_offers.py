@@ -19,6 +19,7 @@ from agent_tui.context.cache_forecast import Moment
 from agent_tui.context.compaction.worth import Pace, Worth
 from agent_tui.engine import cache_forecast, calls, sent_log, session_control
 from agent_tui.engine.compaction.early import Offers
+from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.events import CompactionEnded, CompactionOffered, CompactionStarted, Notice
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import Counter, Failed, ModelInfo, ModelRequest, ModelSpec, StreamItem
@@ -26,7 +27,6 @@ from agent_tui.models.session import SessionState
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.dialects.record import Caching
-from agent_tui.store.rows import dump_state, load_state
 from tests.support.agents import Recorder, parts_for, running
 
 
@@ -75,9 +75,9 @@ def test_cheaper_spends_only_where_it_is_plainly_cheaper_and_allowed() -> None:
 def test_what_was_asked_survives_a_restart() -> None:
     offers = Offers("ask")
     offers.look("s1", worth(going_on=1.0))
-    state, lost = load_state(dump_state(offers.kept_in(SessionState())))
+    state = from_dict(SessionState, to_dict(offers.kept_in(SessionState())))
     again = Offers.from_state(state, "ask")
-    assert not lost and again.unanswered == offers.unanswered
+    assert again.unanswered == offers.unanswered
     assert again.look("s1", worth(going_on=9.0)) == "nothing"
     assert again.look("s2", worth(going_on=1.0)) == "nothing"
 
@@ -136,7 +136,7 @@ def test_whatever_happens_nobody_is_asked_twice_and_nothing_is_spent_unasked(
                 told += [(step, moment) for moment in get_args(Moment)]
                 shown = False
             case ("restart",):
-                offers = Offers.from_state(load_state(dump_state(offers.kept_in(SessionState())))[0], when)
+                offers = Offers.from_state(from_dict(SessionState, to_dict(offers.kept_in(SessionState()))), when)
                 shown = False
 
 
