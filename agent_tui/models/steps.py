@@ -323,23 +323,18 @@ class Step:
     """Seconds that what it left in the cache is kept there without being used, where that is known for sure."""
     given: Given | None = None
     """What else its estimate was made with."""
-    expected_usd: float | None = None
-    """Dollars that it was expected to cost."""
+    assumed_usd: float | None = None
+    """Dollars that budgets take it to cost while it runs, and for good where it never said what it cost; None where
+    there is no price."""
     response_id: str | None = None
     """The provider's name of the answer, by which a later request can be compared with this one."""
     diagnosis: CacheDiagnosis | None = None
     """Of this request and the newest one before it that has a ``response_id``."""
-    most_usd: float | None = None
-    """Dollars that it may cost at most, as far as it does not say what it cost; None where there is no price."""
-    most_tokens: int | None = None
-    """Tokens that it may take at most, sent and answered."""
     prepared: str = ""
     """A summary that was written before the limit was reached: the last message it stands for. It is used where a
     compaction names the step, or another one of the same preparation."""
     agent: SubagentRef | None = None
     """The subagent that made it; None of every other kind of step."""
-    tried_usd: float = 0.0
-    """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
 
     @property
     def counted(self) -> TokenUsage | None:
@@ -364,23 +359,10 @@ class Step:
 
     @property
     def held_usd(self) -> float:
-        """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
-        never said what it cost, or is not believed, those it may cost at most; those it was expected to cost where the
-        program was killed in it: the most would keep the budget from everything else for good."""
+        """Dollars that a budget counts for this call beyond what is known of its cost: while it runs, and where it
+        never said what it cost, or is not believed."""
         sure = self.status != "running" and not self.cost.unpriced and self.believed is None
-        # Steps of versions before know only what was expected.
-        most = self.expected_usd if self.most_usd is None or self._killed else self.most_usd
-        return self.tried_usd + (0.0 if most is None or sure else max(0.0, most - self.cost.known))
-
-    @property
-    def held_tokens(self) -> int:
-        """Tokens that a budget holds back for it beyond those that it reported."""
-        if self._killed:
-            return self.estimated_input or 0
-        if self.most_tokens is None or (self.status != "running" and (self._ended or self._refused)):
-            return 0
-        known = 0 if self.usage is None else self.usage.input + self.usage.output
-        return max(0, self.most_tokens - known)
+        return 0.0 if self.assumed_usd is None or sure else max(0.0, self.assumed_usd - self.cost.known)
 
     def end_as(self, step: Step) -> None:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
@@ -389,7 +371,7 @@ class Step:
         self.usage, self.believed, self.doubt = step.usage, step.believed, step.doubt
         self.actual_input, self.cost_usd = step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
-        self.most_usd, self.most_tokens, self.tried_usd = step.most_usd, step.most_tokens, step.tried_usd
+        self.assumed_usd = step.assumed_usd
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
         self.diagnosis = step.diagnosis
 
@@ -397,11 +379,6 @@ class Step:
     def _ended(self) -> bool:
         """True when the answer came to its end, which is when the provider reports the whole of it."""
         return self.status == "complete" or self.finish_reason not in (None, "unknown")
-
-    @property
-    def _killed(self) -> bool:
-        """Nobody was there any more when it ended."""
-        return self.status == "stopped" and self.finished is None
 
     @property
     def _refused(self) -> bool:

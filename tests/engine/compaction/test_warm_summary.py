@@ -117,7 +117,7 @@ async def test_a_conversation_that_is_no_longer_cached_is_summarised_apart(
         assert not record.warm and record.cache_read == 0
 
         await agent.compaction.undo()
-        agent.budget.set("tokens", 1)
+        agent.budget.set("session", 1e-10)
         await agent.compaction.now()
         assert seen.of(CompactionEnded)[-1].outcome == "failed" and len(summaries(server)) == 1
 
