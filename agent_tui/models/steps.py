@@ -250,8 +250,7 @@ class Given:
 
 @dataclass(slots=True)
 class Step:
-    """One model call and everything needed to anchor on it later. Times are seconds since the epoch; what versions
-    before did not store is None."""
+    """One model call and everything needed to anchor on it later. Times are seconds since the epoch."""
 
     id: str
     kind: StepKind
@@ -311,8 +310,6 @@ class Step:
     window: int | None = None
     sent_reasoning: list[SentRun] | None = None
     """Which reasoning of earlier answers was sent and counted."""
-    dropped_blocks: int = 0
-    """Blocks of it that the provider says it dropped."""
     sent: Sent | None = None
     """What the request was made of; None where nothing was sent, too."""
     expected_read: int | None = None
@@ -414,26 +411,23 @@ class CompactionRecord:
     """Always an estimate; ``before_tokens`` where ``before_estimated`` says so."""
     before_spread: int | None = None
     after_spread: int | None = None
-    """Tokens by which the truth may be more or less; None in versions that did not store them."""
+    """Tokens by which the truth may be more or less."""
     kept_messages: int | None = None
     seconds: float | None = None
-    cost_usd: float | None = None
-    """None where a call has no price; ``cost_known_usd`` is what the others cost."""
+    cost: Cost | None = None
+    """Of its model calls; None where it made none."""
     model: str | None = None
     focus: str | None = None
     files: list[str] = field(default_factory=list)
     step_id: str | None = None
     left_out: int = 0
     """Above 0: no model wrote the summary, so many messages were left out behind a placeholder."""
-    cost_known_usd: float | None = None
-    unpriced_calls: int = 0
     before_estimated: bool = True
     switched: list[float] = field(default_factory=list)
-    """When it was put out of force, and back, in turn (seconds since the epoch); versions that did not store them undid
-    it unseen."""
+    """When it was put out of force, and back, in turn (seconds since the epoch)."""
     facts: dict[str, list[int]] = field(default_factory=dict)
     """Of the facts that its messages said, by kind (``context.compaction.facts.KINDS``): how many stood in the summary
-    or in messages that stayed, could be recalled, and were lost to the model. Empty in versions that did not look."""
+    or in messages that stayed, could be recalled, and were lost to the model."""
     warm: bool = False
     """The summary was asked for as the next message of the conversation, all of which the provider had in its cache."""
     input_tokens: int | None = None
@@ -441,7 +435,7 @@ class CompactionRecord:
     cache_read: int | None = None
     recall: bool = False
     """What stands in the place of a ``prune``'s results says by which id the tool ``recall`` brings them back: it was
-    offered then. Earlier versions had no such tool."""
+    offered then."""
     appended: int = 0
     """Rules and facts that the program added to the summary, because they would have been missing."""
     beside: list[str] = field(default_factory=list)
@@ -463,13 +457,6 @@ class CompactionRecord:
     @property
     def clipped(self) -> int:
         return sum(message_id in self.clips for message_id in self.message_ids)
-
-    @property
-    def cost(self) -> Cost | None:
-        """The cost of its model calls; None where it made none, or an older version did not know."""
-        if self.cost_known_usd is not None:
-            return Cost(self.cost_known_usd, self.unpriced_calls)
-        return None if self.cost_usd is None else Cost(self.cost_usd)
 
 
 def inherited(steps: Sequence[Step], since: float) -> int:

@@ -15,7 +15,7 @@ from agent_tui.models.calibration import text_content
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.requests import Target
-from agent_tui.models.steps import CompactionRecord, Step, StepKind
+from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage, cost_fields, counts_json
 from tests.support.every import every
 
@@ -72,13 +72,6 @@ def test_counting_is_free() -> None:
 def test_a_call_under_way_counts_as_far_as_it_is_known() -> None:
     running = replace(STEP, status="running", finish_reason=None)
     assert running.cost == NO_COST and replace(running, cost_usd=0.1).cost == Cost(0.1)
-
-
-def test_a_compaction_of_an_older_version_costs_what_it_said() -> None:
-    record = CompactionRecord("rec", "cmp", "summary", [])
-    assert record.cost is None
-    assert replace(record, cost_usd=0.02).cost == Cost(0.02)
-    assert replace(record, cost_known_usd=0.02, unpriced_calls=1).cost == Cost(0.02, 1)
 
 
 @every("seed", range(20))
