@@ -12,9 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
+from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall
 from agent_tui.context.tokens import char_tokens, family_of, round_up
-from agent_tui.engine.budget import OverBudgetError
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError
@@ -105,7 +104,7 @@ Ended: TypeAlias = Literal["complete", "stopped", "failed"]
 
 
 async def open_call(runtime: Runtime, planned: PlannedCall, emit: Emit, what: str = "the next call") -> ModelCall:
-    """Returns a call whose step is stored, and for which budgets hold back what it may cost until it is settled.
+    """Returns a call whose step is stored: budgets count what it is expected to cost until it is settled.
     ``emit`` hears of waits, ``what`` is what it is for. Raises NoRoomError before anything is sent, and StoreError."""
     budget, conversation, request = runtime.budget, runtime.conversation, planned.request
     patience = runtime.settings.agent
@@ -114,19 +113,15 @@ async def open_call(runtime: Runtime, planned: PlannedCall, emit: Emit, what: st
     if budget is not None and (notice := budget.unpriced(planned.info.spec.key, planned.expected)) is not None:
         emit(notice)
     async with nullcontext() if budget is None else budget.one_by_one:
-        while True:
-            if budget is not None and (refused := await budget.room_for(planned.expected, what)) is not None:
-                raise NoRoomError(refused)
-            output, line, capped = runtime.longest_answer(planned.expected, planned.most, planned.info)
-            planned.ask_for(output, capped)
-            planned.step.created = time.time()
-            hold_back(planned.step, planned.expected, output)
-            try:
-                require = None if budget is None else budget.require
-                await patiently(partial(conversation.add_step, planned.step, require))
-            except OverBudgetError:
-                continue
-            return ModelCall(runtime, planned, emit, line)
+        if budget is not None and (refused := budget.refusal(planned.expected, what)) is not None:
+            raise NoRoomError(refused)
+        output, line, capped = runtime.longest_answer(planned.expected, planned.most, planned.info)
+        planned.ask_for(output, capped)
+        step = planned.step
+        step.created = time.time()
+        step.assumed_usd = None if planned.expected.usd is None else planned.expected.needed_usd
+        await patiently(partial(conversation.add_step, step))
+        return ModelCall(runtime, planned, emit, line)
 
 
 class ModelCall:
@@ -223,34 +218,23 @@ class ModelCall:
             log.exception("What step %s sent cannot be noted", self.step.id)
 
     def may_repeat(self) -> bool:
-        """Returns whether it may be made again after a failure, or an empty answer: what it may have cost is held back
-        from now on, or stored as an attempt of its own where something of its answer had come."""
-        step, failure, came, runtime = self.step, self.failure, self._came, self._runtime
-        if step.usage is not None or failure is None:
-            # It was read, whatever came of it.
-            came = came or 0.0
-        unbilled = came is None and failure is not None and failure.kind in NOT_BILLED
-        if unbilled or (came is None and (runtime.budget is None or step.most_usd is None)):
+        """Returns whether it may be made again after a failure, or an empty answer. An attempt that may have been
+        billed is stored as a step of its own, which costs, too."""
+        step, failure, runtime = self.step, self.failure, self._runtime
+        if step.usage is None and self._came is None and failure is not None and failure.kind in NOT_BILLED:
             return True
-        broken = self._attempt(came or 0.0)
-        before = step.tried_usd, step.usage, step.believed, step.cost_usd
+        broken = self._attempt()
+        more = (step.assumed_usd or 0.0) + _spent_by(broken) - _spent_by(step)
+        if runtime.budget is not None and not runtime.budget.has(more):
+            return False
         step.usage = step.believed = None
         step.cost_usd = self._planned.info.prices.unreported
-        step.tried_usd += broken.cost.known + broken.held_usd if came is not None else broken.most_usd or 0.0
+        runtime.conversation.keep_step(broken)
+        self._end_in_parent(self._begin_in_parent(broken), broken)
         self._save()
-        if runtime.budget is not None and runtime.budget.overdrawn:
-            # It was the last attempt then, which is held back as such.
-            step.tried_usd, step.usage, step.believed, step.cost_usd = before
-            self._save()
-            return False
-        if came is not None:
-            step.tried_usd = before[0]
-            runtime.conversation.keep_step(broken)
-            self._end_in_parent(self._begin_in_parent(broken), broken)
-            self._save()
         return True
 
-    def _attempt(self, came: float) -> Step:
+    def _attempt(self) -> Step:
         """The step of an attempt that is made again: nothing is built on it, and it is no step of a turn."""
         failure = self.failure
         if failure is not None and failure.kind in NOT_BILLED:
@@ -264,17 +248,22 @@ class ModelCall:
             message_id=None,
             failure=failure,
             finished=time.time(),
-            tried_usd=0.0,
             sent=None,
             given=None,
         )
-        give_back(tried, self._planned.expected, round_up(came * self._factor))
+        self._assume(tried, self._came or 0.0)
         return tried
 
+    def _assume(self, step: Step, came: float) -> None:
+        """Where a call does not say what it cost, that was no less than what was seen of it."""
+        if step.assumed_usd is not None:
+            expected = self._planned.expected
+            step.assumed_usd = max(step.assumed_usd, expected.cold_usd + round_up(came * self._factor) * expected.rate)
+
     def settle(self, status: Ended, judge: Callable[[], None] = lambda: None) -> None:
-        """Ends it: the step has what became of the call, budgets have back what it did not use. ``judge`` looks at the
-        ended step before it is stored."""
-        step, budget = self.step, self._runtime.budget
+        """Ends it: the step has what became of the call, and budgets count no more for it. ``judge`` looks at the ended
+        step before it is stored."""
+        step = self.step
         step.status, step.failure, step.finished = status, self.failure, time.time()
         step.finish_reason = self.finish or "unknown"
         if step.usage is not None:
@@ -282,11 +271,8 @@ class ModelCall:
         try:
             judge()
         finally:
-            # Whatever is wrong there: calls that wait for what this one holds would wait for ever.
-            give_back(step, self._planned.expected, self.answer_tokens)
+            self._assume(step, self._seen)
             self._save()
-            if budget is not None:
-                budget.gave_back()
 
     def _save(self) -> None:
         """Stored at once: other sessions and processes see it in the day's spending."""
@@ -322,6 +308,11 @@ class ModelCall:
             copy.end_as(step)
             parent.save_step(copy)
             parent.save_if_possible()
+
+
+def _spent_by(step: Step) -> float:
+    """Dollars that budgets count for a call."""
+    return step.cost.known + step.held_usd
 
 
 def retry_delay(failure: Failure, attempt: int) -> float:

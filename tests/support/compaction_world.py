@@ -141,7 +141,7 @@ class FakeModel:
 class Unstored:
     """A conversation whose steps are written down nowhere but in what they end as."""
 
-    def add_step(self, step: Step, check: object = None) -> None:
+    def add_step(self, step: Step) -> None:
         pass
 
     save_step = add_step

@@ -206,7 +206,6 @@ class ModelStep:
     def _note_dropped(self, dropped: list[str]) -> None:
         """Notes what the provider says it dropped: that was not counted in this step, and is not sent again."""
         step, view = self._call.step, self._call.request.messages
-        step.dropped_blocks = len(dropped)
         step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
         self._note("The provider dropped reasoning made with another prompt.")
 

@@ -181,14 +181,14 @@ async def test_no_call_is_made_without_a_yes(tmp_path: Path, action: ServerActio
 
 
 async def test_a_budget_holds_for_the_calls_of_servers(tmp_path: Path) -> None:
-    settings = Settings(permissions=PermissionsConfig(mode="auto"), budget=BudgetConfig(session_tokens=40))
+    settings = Settings(permissions=PermissionsConfig(mode="auto"), budget=BudgetConfig(session_usd=1e-10))
     async with open_agent(tmp_path, SAMPLED, settings=settings) as (agent, recorder):
         answering(agent, "accept")
         with pytest.raises(ToolError, match="the model call failed"):
             await agent.servers.reply(Sample("trips", "", [Said("user", "word " * 200)], 500))
         assert not calls(agent)
         (line,) = notices(recorder)
-        assert "budget.session_tokens" in line
+        assert "budget.session_usd" in line
 
 
 async def test_a_failed_call_is_a_line_and_an_error(tmp_path: Path) -> None:
