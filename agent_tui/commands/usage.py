@@ -117,7 +117,6 @@ _KINDS: dict[StepKind, str] = {
     "turn": "turns",
     "subagent": "subagents",
     "compaction": "summaries",
-    "sampling": "for MCP servers",
     "attempt": "made again",
 }
 

@@ -123,7 +123,7 @@ Doubt = Literal[
 """Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
 shows why; ``none``: there is no report."""
 
-StepKind = Literal["turn", "compaction", "subagent", "count", "sampling", "attempt"]
+StepKind = Literal["turn", "compaction", "subagent", "count", "attempt"]
 """``attempt``: a call that was made again, though something had come of its answer: it broke off, or was empty."""
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
