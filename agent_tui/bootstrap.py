@@ -264,7 +264,7 @@ async def make_agent(options: Options, looking: bool = False, folder: Path | Non
 def _opened(options: Options, database: Path, looking: bool) -> Store:
     """The store; other programs that write are waited for longer where no screen stands still meanwhile."""
     if looking:
-        from agent_tui.store.repair import open_for_reading
+        from agent_tui.store.reading import open_for_reading
 
         return open_for_reading(database)
     opening = Store.ephemeral if options.ephemeral else Store.open
