@@ -136,8 +136,7 @@ class PermissionsConfig:
 class McpServer:
     """One MCP server: ``command`` (stdio) or ``url``, which is spoken to by streamable HTTP or the older ``sse``
     (``type``; empty: what the server knows). ``timeout`` is seconds for connecting and listing, ``call_timeout``
-    seconds for one call. A run without a screen does not begin without a ``required`` one. ``sampling``: it may ask
-    for calls of the model, each of which the user is asked about.
+    seconds for one call. A run without a screen does not begin without a ``required`` one.
 
     ``client_id`` and ``client_secret``: how the sign-in of a server knows us that lets no program register itself; or
     the https address of a document about us. ``callback_port``: that of ``http://127.0.0.1:PORT/callback``, where it
@@ -154,7 +153,6 @@ class McpServer:
     call_timeout: float = 300.0
     type: Literal["", "stdio", "http", "sse"] = ""
     required: bool = False
-    sampling: bool = False
     client_id: str = ""
     client_secret: str = ""
     callback_port: int = 0

@@ -53,8 +53,6 @@ class Sent:
     """Of the other messages, ``SentMessage.key``."""
     digests: list[str] = field(default_factory=list)
     """What they were on the wire, treatment included (cleared, clipped, reasoning left out)."""
-    blocks: list[int] = field(default_factory=list)
-    """How many content blocks each was there."""
     marks: list[int] = field(default_factory=list)
     """The request's cache markers as the number of messages before each, ascending; 0 is behind system and tools."""
 
@@ -123,7 +121,7 @@ Doubt = Literal[
 """Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
 shows why; ``none``: there is no report."""
 
-StepKind = Literal["turn", "compaction", "subagent", "count", "sampling", "attempt"]
+StepKind = Literal["turn", "compaction", "subagent", "count", "attempt"]
 """``attempt``: a call that was made again, though something had come of its answer: it broke off, or was empty."""
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
