@@ -9,8 +9,8 @@ from agent_tui.context.accounting.next_input import max_output_for, room_for_ans
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.cache_forecast import ForecastBasis, forecast
 from agent_tui.context.tokens import estimate_message, family_of
-from agent_tui.engine.calls import NextCall, next_call
-from agent_tui.engine.model_call import new_step
+from agent_tui.engine.calls import next_call
+from agent_tui.engine.model_call import PlannedCall, new_step
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import user_message
@@ -51,7 +51,7 @@ class CacheForecaster:
         return self._said
 
 
-def warm_call(runtime: Runtime, question: str, answer: int) -> NextCall | None:
+def warm_call(runtime: Runtime, question: str, answer: int) -> PlannedCall | None:
     """Returns a question put as the next message of the conversation, so that all before it is read from the provider's
     cache, which keeps that for longer by it; for an answer of about ``answer`` tokens. The request is the next one of
     the conversation with the same tools, thinking and cache markers, and nothing says in it that no tool may be called:
@@ -75,12 +75,11 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> NextCall | None:
     if found is None or found.read < WARM_SHARE * usage.total:
         return None
     hour, high = info.spec.cache_ttl == "1h", usage.high + length
-    call.expected = priced_call(info.prices, usage.total + length, found.read, answer, hour, high)
-    # Nothing is built on it: it says only what the cache may hold.
+    expected = priced_call(info.prices, usage.total + length, found.read, answer, hour, high)
+    # Nothing is built on its step: that says only what the cache may hold.
     step = new_step("compaction", info)
-    step.fixed, step.thinking, step.sent_reasoning = call.step.fixed, call.step.thinking, call.step.sent_reasoning
-    call.step = step
-    return call
+    step.fixed = call.step.fixed
+    return PlannedCall(call.request, step, info, expected, call.most, runtime)
 
 
 def _forecast_basis(runtime: Runtime, usage: ContextUsage) -> ForecastBasis | None:
@@ -90,7 +89,7 @@ def _forecast_basis(runtime: Runtime, usage: ContextUsage) -> ForecastBasis | No
     return _basis_of(runtime, next_call(runtime, usage), usage.total)
 
 
-def _basis_of(runtime: Runtime, call: NextCall, total: int) -> ForecastBasis | None:
+def _basis_of(runtime: Runtime, call: PlannedCall, total: int) -> ForecastBasis | None:
     """That of a call of so many tokens."""
     conversation = runtime.conversation
     call.step.usage = TokenUsage(total, 0)

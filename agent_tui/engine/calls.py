@@ -7,11 +7,10 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import field, replace
+from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.accounting.reports import after_step, before_step
-from agent_tui.context.anchor import runs_of
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
@@ -32,44 +31,9 @@ from agent_tui.models.requests import (
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.catalog import DEMO, sees
-from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
-from agent_tui.providers.reasoning import decide, prefix_fingerprint
-from agent_tui.records import dataclass
+from agent_tui.providers.reasoning import prefix_fingerprint
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class NextCall(PlannedCall):
-    """The next call of a session: besides, what of reasoning and thinking goes with it."""
-
-    runtime: Runtime
-    plan: ReplayPlan = field(init=False)
-    thinking: Thinking = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.decide()
-
-    def decide(self) -> None:
-        """Decides as the sender will, anew where the request was changed; the step knows it too."""
-        step, request = self.step, self.request
-        self.plan, self.thinking = decide(request, self.info)
-        step.sent_reasoning = runs_of(request.messages, self.plan, self.info.target.family)
-        step.thinking = "off" if self.thinking.off else request.effort
-
-    def ask_for(self, output: int | None, capped: bool) -> None:
-        before = self.request.max_output
-        PlannedCall.ask_for(self, output, capped)  # super() needs a class without slots
-        if self.request.max_output != before:
-            self.decide()
-
-    def record(self) -> None:
-        runtime = self.runtime
-        runtime.sent_log.record(
-            self.step, self.request, self.info, self.plan, self.thinking, runtime.conversation.steps
-        )
-        if self.step.kind == "turn":
-            runtime.cold_read = None
 
 
 def next_call(
@@ -78,7 +42,7 @@ def next_call(
     kind: StepKind = "turn",
     *,
     max_output: int | None = None,
-) -> NextCall:
+) -> PlannedCall:
     """Returns the next call of a session as it stands. Whoever sends it has it from here, and whoever tells beforehand
     what it will be: so they cannot differ.
 
@@ -113,7 +77,7 @@ def next_call(
     )
     if prefix.sent_before and any(sent.message.role == "assistant" for sent in view[prefix.sent_before + 1 :]):
         request.sent_before = prefix.sent_before
-    return NextCall(request, step, info, expected, most, runtime)
+    return PlannedCall(request, step, info, expected, most, runtime)
 
 
 def _step_of_now(runtime: Runtime, kind: StepKind) -> Step:

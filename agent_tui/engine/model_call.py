@@ -8,11 +8,12 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, nullcontext
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
 from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall
+from agent_tui.context.anchor import runs_of
 from agent_tui.context.tokens import char_tokens, family_of, round_up
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, Runtime
@@ -33,6 +34,8 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
+from agent_tui.providers.reasoning import decide
 from agent_tui.records import dataclass
 
 log = logging.getLogger(__name__)
@@ -68,28 +71,50 @@ def new_step(kind: StepKind, info: ModelInfo) -> Step:
 @dataclass(slots=True)
 class PlannedCall:
     """A call before it is made: the request, the step that will say what became of it, and what it is expected to cost
-    with an answer of at most ``most`` tokens (None: nobody knows)."""
+    with an answer of at most ``most`` tokens (None: nobody knows). ``runtime`` is that whose conversation the request
+    goes on with, None where it stands apart; ``plan`` and ``thinking`` are what of reasoning goes with it."""
 
     request: ModelRequest
     step: Step
     info: ModelInfo
     expected: ExpectedCall
     most: int | None
+    runtime: Runtime | None = None
+    plan: ReplayPlan = field(init=False)
+    thinking: Thinking = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decide()
 
     @staticmethod
     def apart(request: ModelRequest, info: ModelInfo, expected: ExpectedCall) -> PlannedCall:
-        """That of a request which is not the conversation's next one."""
-        step = new_step(request.kind, info)
-        step.thinking = request.effort
-        return PlannedCall(request, step, info, expected, request.max_output)
+        """The call of a request that stands apart from the conversation."""
+        return PlannedCall(request, new_step(request.kind, info), info, expected, request.max_output)
+
+    def decide(self) -> None:
+        """Decides as the sender will, anew where the request was changed; the step knows it too."""
+        step, request = self.step, self.request
+        self.plan, self.thinking = decide(request, self.info)
+        step.thinking = "off" if self.thinking.off else request.effort
+        if self.runtime is not None:
+            step.sent_reasoning = runs_of(request.messages, self.plan, self.info.target.family)
 
     def ask_for(self, output: int | None, capped: bool) -> None:
         """Asks for an answer of at most ``output`` tokens where a budget says so (``capped``), else for ``most``."""
-        self.request.capped = capped
-        self.request.max_output = self.step.max_output = output if capped else self.most
+        request, output = self.request, output if capped else self.most
+        changed, request.capped = request.max_output != output, capped
+        request.max_output = self.step.max_output = output
+        if changed:
+            self.decide()
 
     def record(self) -> None:
-        """Stores with the step what the request is made of, where the provider's cache may hold that."""
+        """Stores with the step what the request is made of, once that is on its way."""
+        runtime, step = self.runtime, self.step
+        if runtime is None:
+            return
+        runtime.sent_log.record(step, self.request, self.info, self.plan, self.thinking, runtime.conversation.steps)
+        if step.kind == "turn":
+            runtime.expect_cold(None)
 
 
 @dataclass(slots=True, frozen=True)

@@ -398,7 +398,7 @@ class HistoryRepair:
         if result is None or result.failure is not None or not changes:
             self._before.restore(runtime)
             if result is not None and result.failure is not None and self._repairs:
-                result.failure = with_more(first, _told_in_vain(self._repairs))
+                result.fail_as(with_more(first, _told_in_vain(self._repairs)))
             runtime.show_numbers(emit)
             return
         text = f"{first.cause} Sent again, now {'; '.join(change.words for change in changes)}."

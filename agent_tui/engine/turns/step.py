@@ -57,6 +57,10 @@ class StepResult:
     budget: BudgetLine | None = None
     """That which had no room for an answer as long as the model gives."""
 
+    def fail_as(self, failure: Failure) -> None:
+        """What the turn ends with, in the place of why the step failed in the end."""
+        self.failure = failure
+
     def fail_with(self, text: str, way: str = "") -> None:
         """What the turn ends with: why the step failed, with what was tried, and what can be done."""
         if self.failure is not None:
