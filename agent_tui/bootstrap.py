@@ -174,7 +174,7 @@ def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Setting
     return find
 
 
-def _commands_of(own: Settings) -> list[OwnCommand]:
+def commands_of(own: Settings) -> list[OwnCommand]:
     """The commands of the user's ``own`` configuration that run by themselves."""
     lines = [own.ui.status_command] if own.ui.status_command else []
     lines += [hook.command for hooks in own.hooks.values() for hook in hooks]
@@ -264,7 +264,7 @@ async def make_agent(options: Options, looking: bool = False, folder: Path | Non
 def _opened(options: Options, database: Path, looking: bool) -> Store:
     """The store; other programs that write are waited for longer where no screen stands still meanwhile."""
     if looking:
-        from agent_tui.store.repair import open_for_reading
+        from agent_tui.store.reading import open_for_reading
 
         return open_for_reading(database)
     opening = Store.ephemeral if options.ephemeral else Store.open
@@ -293,7 +293,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     trust = FolderTrust(root, store.trust, cwd)
     trust.has_servers = options.driver is None or not options.driver.strict_mcp
     own = await asyncio.to_thread(_settings_of_run, options, paths, None)
-    if commands := _commands_of(own):
+    if commands := commands_of(own):
         trust.commands = commands
     if options.trust and not trust.is_settled:
         trust.accept()

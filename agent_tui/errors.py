@@ -43,8 +43,17 @@ class StoreUnwritableError(StoreError):
     """The session database or its folder cannot be written; what is in it may still be read."""
 
 
+class StoreOlderError(StoreError):
+    """The session database is of an earlier development version; it is moved aside where that is possible."""
+
+
 class StoreDamagedError(StoreError):
-    """The session database is damaged; a repaired copy can be made of what is left."""
+    """The session database is damaged; ``agent-tui sessions repair`` makes a sound one of what is left and of the last
+    backup. ``what`` of it is damaged, in a few words."""
+
+    def __init__(self, text: str, what: str = "") -> None:
+        super().__init__(text)
+        self.what = what or text
 
 
 OPEN_ELSEWHERE = "open in another window"

@@ -69,79 +69,43 @@ def _add_check(actions: Any) -> None:
     check.add_argument("id", nargs="?", metavar="ID", help="only this session")
     check.add_argument("--json", action="store_true", help="print JSON")
     check.set_defaults(run=_check)
-    repair = add_command(actions, "repair", "repair the database; the damaged one is kept beside it", "", "ID")
-    repair.add_argument("id", nargs="?", metavar="ID", help="repair only this session, as a copy in the same database")
+    repair = add_command(actions, "repair", "repair the database; the damaged one is kept beside it", "")
+    repair.add_argument("id", nargs="?", help=argparse.SUPPRESS)  # one session could be repaired alone once
     repair.set_defaults(run=_repair)
 
 
 def _check(values: argparse.Namespace) -> int:
-    from agent_tui.store.repair import as_json, check, open_for_reading
+    from agent_tui.cli.stores import store_to_read
+    from agent_tui.store.repair import check
 
-    with open_for_reading(user_paths().database) as store:
+    with store_to_read() as store:
         report = check(store, values.id)
         if store.problem is not None and store.damaged:
             report.file.insert(0, store.problem)
-        elif store.problem is not None:
-            terminal_output.complain(one_line(store.problem))
-    terminal_output.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
+    lines = [clean_line(line) for line in report.lines()]
+    terminal_output.say(report.as_json() if values.json else "\n".join(lines) or "No sessions yet.")
     return EXIT_OK if report.sound else EXIT_ERROR
 
 
 def _repair(values: argparse.Namespace) -> None:
-    (_repair_one if values.id else _repair_all)(values.id)
-
-
-def _repair_one(session_id: str) -> None:
-    from agent_tui.store.repair import repair_session
-    from agent_tui.store.store import BUSY_TIMEOUT, Store
-
-    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
-        made = repair_session(store, session_id)
-    if made is None:
-        terminal_output.tell(f"{session_id} is not damaged; nothing was changed.")
-        return
-    info, content = made
-    for line in content.missing:
-        terminal_output.tell(f"lost: {line}")
-    terminal_output.say(info.id)
-    terminal_output.tell(f"Copied everything readable; the damaged session is still there as {info.parent_session}.")
-
-
-def _repair_all(_: None) -> None:
     from agent_tui.store.repair import repair_file
 
-    path = user_paths().database
-    made = repair_file(path)
-    if made is None:
-        terminal_output.tell("No damage found; nothing was changed.")
-        return
-    terminal_output.say(_text(made.report))
-    terminal_output.tell(f"Repaired the database; the damaged one is kept as {made.kept}.")
-
-
-def _text(report: Any) -> str:
-    from agent_tui.store.repair import lines
-
-    return "\n".join(clean_line(line) for line in lines(report))
-
-
-def _tell(problem: str | None) -> None:
-    """Why only a copy of the sessions is shown."""
-    if problem is not None:
-        terminal_output.complain(one_line(problem, 400))
+    if values.id:
+        raise ConfigError("`agent-tui sessions repair` takes no ID: it repairs the whole database.")
+    made = repair_file(user_paths().database)
+    terminal_output.tell(clean_line(made.line()) if made is not None else "No damage found; nothing was changed.")
 
 
 def _sessions(values: argparse.Namespace) -> None:
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.store.export_data import session_row
-    from agent_tui.store.repair import open_for_reading
 
     project = None if values.all else str(project_root(Path.cwd()))
     if values.search is not None:
         _search(values.search, project, values.json)
         return
-    with open_for_reading(user_paths().database) as store:
+    with store_to_read() as store:
         found = store.sessions.all(project, empty=False)
-        _tell(store.problem)
     if values.json:
         terminal_output.say_json([session_row(info) for info in found])
         return
@@ -162,16 +126,14 @@ def _sessions(values: argparse.Namespace) -> None:
 def _search(query: str, project: str | None, as_json: bool) -> None:
     from contextlib import closing
 
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.store.export_data import hit_row
-    from agent_tui.store.repair import open_for_reading
     from agent_tui.text.search import search_words
 
     if not search_words(query):
         raise ConfigError("--search needs at least one word.")
-    with open_for_reading(user_paths().database) as store:
-        _tell(store.problem)
-        with closing(store.search()) as reader:
-            found = [hit for hit in reader.hits(query, project) if hit.session.messages]
+    with store_to_read() as store, closing(store.search()) as reader:
+        found = [hit for hit in reader.hits(query, project) if hit.session.messages]
     if as_json:
         terminal_output.say_json([hit_row(hit) for hit in found])
         return
@@ -191,9 +153,9 @@ def _search(query: str, project: str | None, as_json: bool) -> None:
 
 
 def _delete(values: argparse.Namespace) -> None:
-    from agent_tui.store.store import BUSY_TIMEOUT, Store
+    from agent_tui.cli.stores import store_to_change
 
-    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+    with store_to_change() as store:
         info = store.sessions.get(values.id)
         if not values.yes:
             if not sys.stdin.isatty():
@@ -210,16 +172,12 @@ def _delete(values: argparse.Namespace) -> None:
 
 
 def _export(values: argparse.Namespace) -> None:
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.commands.export import render
-    from agent_tui.store.repair import open_for_reading
-    from agent_tui.store.salvage import lacks
 
-    with open_for_reading(user_paths().database) as store:
+    with store_to_read() as store:
         info, content = store.whole(values.id)
-        _tell(store.problem)
     text = render(info, content, values.format)
-    if content.missing:
-        terminal_output.complain(f"this session is damaged; missing: {one_line(lacks(content.missing), 400)}.")
     if values.output is None and values.format == "html" and sys.stdout.isatty():
         try:
             written = write_new(private_dir(user_paths().exports), info.id, ".html", text)

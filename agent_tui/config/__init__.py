@@ -44,8 +44,7 @@ class ModelSettings:
     to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
     where it could be called directly. ``prices`` are US dollars per million tokens: ``input``, ``output``,
     ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``. ``cache_ttl``: how long the provider is to
-    keep prompts, where it sells that; None is its usual. ``cache_diagnostics``: the provider compares each request with
-    the one before itself, and keeps hashes of it for that."""
+    keep prompts, where it sells that; None is its usual."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -56,7 +55,6 @@ class ModelSettings:
     compact_at: float | None = None
     via: Literal["auto", "litellm"] = "auto"
     cache_ttl: Literal["5m", "1h"] | None = None
-    cache_diagnostics: bool = False
     prices: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -68,22 +66,15 @@ class ModelConfig(ModelSettings):
     model: str
 
 
-CompactWhen = Literal["limit", "ask", "cheaper"]
-
-
 @dataclass(slots=True)
 class ContextConfig:
-    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens.
-    ``compact_when``: at the limit alone, or before it as well where that is cheaper than to go on, which the user is
-    asked (``ask``) or told (``cheaper``). ``native``: by the provider's own compaction, where it has one."""
+    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
 
     auto_compact: bool = True
-    compact_when: CompactWhen = "limit"
     compact_at: float | None = None
     max_output_reserve: int = 32_000
     exact_counting: Literal["auto", "off"] = "auto"
     summary_model: str | None = None
-    native: bool = False
 
 
 @dataclass(slots=True)

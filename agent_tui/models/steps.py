@@ -37,27 +37,6 @@ class CacheMiss:
         return max(0, self.expected - self.read)
 
 
-@dataclass(slots=True, frozen=True)
-class CacheDiagnosis:
-    """The provider's own comparison of a request with an earlier one, and ours of the same two, in its words:
-    ``model_changed``, ``system_changed``, ``tools_changed``, ``messages_changed``, and ``unavailable`` where a setting
-    differs (platform.claude.com/docs/en/build-with-claude/cache-diagnostics)."""
-
-    said: str
-    """Empty: nothing had changed but what was added."""
-    ours: str
-    """All that differs, with blanks between; empty: nothing."""
-
-    @property
-    def agrees(self) -> bool | None:
-        """None where the provider could not compare."""
-        if not self.said:
-            return not self.ours
-        if self.said in self.ours.split():
-            return True
-        return None if self.said in ("unavailable", "previous_message_not_found") else False
-
-
 @dataclass(slots=True)
 class Sent:
     """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
@@ -127,7 +106,6 @@ class CacheEntry:
     told: tuple[tuple[str, float], ...] = ()
     subagent: bool = False
     """Its request was a subagent's, which begins with another prompt."""
-    diagnosis: CacheDiagnosis | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -325,10 +303,6 @@ class Step:
     """What else its estimate was made with."""
     expected_usd: float | None = None
     """Dollars that it was expected to cost."""
-    response_id: str | None = None
-    """The provider's name of the answer, by which a later request can be compared with this one."""
-    diagnosis: CacheDiagnosis | None = None
-    """Of this request and the newest one before it that has a ``response_id``."""
     most_usd: float | None = None
     """Dollars that it may cost at most, as far as it does not say what it cost; None where there is no price."""
     most_tokens: int | None = None
@@ -391,7 +365,6 @@ class Step:
         self.finish_reason, self.failure = step.finish_reason, step.failure
         self.most_usd, self.most_tokens, self.tried_usd = step.most_usd, step.most_tokens, step.tried_usd
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
-        self.diagnosis = step.diagnosis
 
     @property
     def _ended(self) -> bool:
@@ -427,9 +400,8 @@ class CompactionRecord:
     message_ids: list[str]
     active: bool = True
     created: float = 0.0
-    reason: Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"] = "auto"
-    """``cheaper``: made by itself before the limit, because going on would have cost more; ``edit``: the user chose the
-    messages, of any place."""
+    reason: Literal["auto", "manual", "overflow", "switch", "edit"] = "auto"
+    """``edit``: the user chose the messages, of any place."""
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
     """Those of a ``prune`` that are sent cut to that many characters instead."""
@@ -463,8 +435,6 @@ class CompactionRecord:
     input_tokens: int | None = None
     """Of its model calls, of which ``cache_read`` came from a cache; None where nobody told."""
     cache_read: int | None = None
-    own: str = ""
-    """The provider that compacted by itself; empty where the summary is ours."""
     recall: bool = False
     """What stands in the place of a ``prune``'s results says by which id the tool ``recall`` brings them back: it was
     offered then. Earlier versions had no such tool."""

@@ -22,7 +22,6 @@ from agent_tui.providers.dialects.record import (
     Dialect,
     ImageLimits,
     ModelFamily,
-    OwnCompaction,
     Retention,
     RetentionRule,
     Version,
@@ -113,12 +112,6 @@ def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
 
 def is_direct(spec: ModelSpec, target: Target) -> bool:
     return direct_wire(spec, target) is not None
-
-
-def own_compaction(info: ModelInfo) -> OwnCompaction | None:
-    """Returns the provider's own compaction where it can be asked for one; None elsewhere."""
-    wire, offered = direct_wire(info.spec, info.target), dialect_of(info.target.provider).compacts
-    return wire.compaction if wire is not None and offered and info.compacts else None
 
 
 def web_search(spec: ModelSpec, target: Target) -> WebSearch | None:
@@ -250,14 +243,12 @@ def takes_markers(target: Target) -> bool:
 
 
 def cache_problem(spec: ModelSpec, target: Target) -> str | None:
-    """Says why a model's ``cache_ttl`` or ``cache_diagnostics`` cannot be had, in one line."""
+    """Says why a model's ``cache_ttl`` cannot be had, in one line."""
     if spec.cache_ttl is not None and not takes_markers(target):
         return (
             f"models.{spec.key}: cache_ttl works only for Claude, not for {target.model} of "
             f"{target.provider}. Remove it."
         )
-    if spec.cache_diagnostics and not (dialect_of(target.provider).diagnoses and is_direct(spec, target)):
-        return f"models.{spec.key}: cache_diagnostics works only with Anthropic's own API, called directly. Remove it."
     return None
 
 

@@ -27,6 +27,33 @@ def take(descriptor: int) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+@contextlib.contextmanager
+def file_lock(path: Path, patience: float) -> Iterator[None]:
+    """Holds the lock of a file that serves nothing else; it is made where it is not there. Raises ``StoreError`` where
+    another holds it for longer than ``patience`` seconds."""
+    descriptor = -1
+    deadline = time.monotonic() + patience
+    try:
+        private_dir(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        while True:
+            try:
+                take(descriptor)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(PROBE_SECONDS)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise StoreError(f"another agent-tui is at work on {path.parent.parent}: try again in a moment") from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 PROBE_SECONDS = 0.02
 """Whoever asks whether a lock is held holds it for an instant itself: after so long it is tried once more."""
 

@@ -11,17 +11,23 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_tui.errors import SessionBusyError, StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.errors import (
+    SessionBusyError,
+    StoreError,
+    StoreOlderError,
+    StoreUnwritableError,
+)
 from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.store.aside import move_older_aside
+from agent_tui.store.backup import backups_of, lock_backups
+from agent_tui.store.content import Content
 from agent_tui.store.database import Database, copied_files, damaged
 from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FACTS, Learned, Measured, Offers, Rules, Snapshots, Trust
 from agent_tui.store.locks import Locks, PassingFolder
 from agent_tui.store.messages import Messages, Waiting
-from agent_tui.store.rows import read_row
-from agent_tui.store.salvage import Content, salvage
 from agent_tui.store.search import SearchReader
 from agent_tui.store.sessions import SessionRows
 from agent_tui.store.steps import Compactions, Spending, Steps
@@ -49,10 +55,11 @@ class Store:
         bills: Database | None = None,
         problem: str | None = None,
         damaged: bool = False,
+        notice: str | None = None,
     ) -> None:
         """``folder`` goes with the store; ``bills`` is the database that keeps what calls cost, where it is another;
         ``problem`` is why ``database`` is but a copy that refuses writes: the file is ``damaged``, or it cannot be
-        written."""
+        written. ``notice`` is what the user is to know of its opening."""
         self.database = database
         self.sessions = SessionRows(database)
         self.messages = Messages(database, self.sessions)
@@ -69,24 +76,27 @@ class Store:
         self.locks = Locks(database.path.parent / "locks", self.sessions)
         self.problem = problem
         self.damaged = damaged
+        self.notice = notice or problem
         self._folder = folder
         self._bills = bills
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
-        """Opens the database, creating it (private) or migrating it where needed. ``busy_timeout`` is how many seconds
-        that may wait for another program's write, ``write_timeout`` how many every statement afterwards; then
-        ``StoreLockedError`` is raised.
+        """Opens the database, creating it (private) where needed; one of an earlier version is moved aside, and
+        ``notice`` says so. ``busy_timeout`` is how many seconds that may wait for another program's write,
+        ``write_timeout`` how many every statement afterwards; then ``StoreLockedError`` is raised.
 
         Raises ``StoreError`` for a folder or file that cannot be written, a damaged or foreign file, a database of a
         newer version, a full disk, or a lock of another program.
         """
-        database = Database.open(path, busy_timeout)
+        notice = None
+        try:
+            database = Database.open(path, busy_timeout)
+        except StoreOlderError:
+            notice = move_older_aside(path, busy_timeout)
+            database = Database.open(path, busy_timeout)
         database.wait_for_lock(write_timeout)
-        for end in ("", "-wal", "-shm"):  # the search had a file of its own once, with what was said in it
-            with contextlib.suppress(OSError):
-                path.with_name(f"{path.stem}-search.db{end}").unlink()
-        return cls(database)
+        return cls(database, notice=notice)
 
     @classmethod
     def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
@@ -94,9 +104,10 @@ class Store:
         (trust, rules, what models taught) and no session; what its calls cost is kept there, for the sum of the
         day. That database may be one that cannot be written, or not be there; else raises ``StoreError`` as ``open``
         does."""
-        writable = True
+        writable, notice = True, None
         try:
-            cls.open(path, busy_timeout).close()
+            with cls.open(path, busy_timeout) as opened:
+                notice = opened.notice
         except StoreUnwritableError:
             writable = False
         folder = PassingFolder(sessions=True)
@@ -119,7 +130,7 @@ class Store:
                 finally:
                     beside.cleanup()
             undo.pop_all()
-            return cls(database, folder, bills)
+            return cls(database, folder, bills, notice=notice)
 
     @property
     def writable(self) -> bool:
@@ -158,11 +169,6 @@ class Store:
             self._bills.close()
         if self._folder is not None:
             self._folder.cleanup()
-
-    def checkpoint(self) -> None:
-        """Moves what was written into the main file. Slow (it waits for the disk) but callable from any thread;
-        to be called there when a turn has ended, so that no write on the UI loop has to do it."""
-        self.database.checkpoint()
 
     def fork(self, session_id: str, head_id: str | None) -> SessionInfo:
         """A new session that holds the path to ``head_id`` with its steps, compaction records, summaries and file
@@ -244,77 +250,55 @@ class Store:
                 self.recover(session_id)
 
     def delete(self, session_id: str) -> None:
-        """Deletes a session with everything in it, overwriting its bytes, and what subagents did for it. Raises
-        ``SessionBusyError`` when it is open elsewhere."""
-        session_id = self.sessions.get(session_id).id
+        """Deletes a session with everything in it, overwriting its bytes, and what subagents did for it; in the
+        backups, too. Raises ``SessionBusyError`` when it is open elsewhere."""
+        session_id = self.sessions.listed(session_id).id
         mine = self.locks.held(session_id)
         lock = mine or self.locks.take(session_id)
         try:
-            self.database.run("PRAGMA secure_delete = ON")
-            with self.database.writing():
-                self.database.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
-                self.database.run("DELETE FROM session WHERE id = ?", (session_id,))
-                self.database.run(
-                    "DELETE FROM content WHERE NOT EXISTS "
-                    "(SELECT 1 FROM snapshot WHERE snapshot.content_id = content.id)"
-                )
-                self.database.run(
-                    "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
-                )
+            with lock_backups(self.file, BUSY_TIMEOUT):
+                _erase(self.database, session_id)
+                for backup in backups_of(self.file):
+                    try:
+                        with contextlib.closing(Database.open(backup, BUSY_TIMEOUT)) as kept:
+                            _erase(kept, session_id)
+                    except StoreError:
+                        backup.unlink(missing_ok=True)
         except BaseException:
             if mine is None:
                 lock.release()
             raise
-        finally:
-            self.database.run("PRAGMA secure_delete = OFF")
         lock.remove()
-        self.database.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def content(self, session_id: str) -> Content:
-        """Everything of a session that its conversation is made of. A damaged one is read as far as that goes, and
-        ``missing`` is then not empty. Raises ``StoreError`` where there is no such session, or for a lock."""
-        info, lost = read_row(self.sessions.row(session_id))
-        content = self._content(info)
-        if lost:
-            content.missing.insert(0, f"facts of the session itself: {', '.join(lost)}")
+        """Everything of a session that its conversation is made of. Raises ``StoreError`` where there is no such
+        session, for a lock, and where a row of it makes no sense."""
+        with self.database.reading():
+            info = self.sessions.get(session_id)
+            content = Content(
+                self.messages.all(info.id),
+                self.messages.summaries(info.id),
+                self.steps.all(info.id),
+                self.compactions.all(info.id),
+                info.head_id,
+            )
+        self._require_tree(content)
         return content
 
-    def _content(self, info: SessionInfo) -> Content:
-        try:
-            with self.database.reading():
-                content = Content(
-                    self.messages.all(info.id),
-                    self.messages.summaries(info.id),
-                    self.steps.all(info.id),
-                    self.compactions.all(info.id),
-                )
-                content.head_id = info.head_id
-                self._require_tree(info, content)
-                return content
-        except StoreLockedError:
-            raise
-        except StoreError as error:
-            content = salvage(self.database.connection, info.id, info.head_id)
-            if not content.missing:
-                content.missing.append(str(error))
-            return content
-
-    def _require_tree(self, info: SessionInfo, content: Content) -> None:
-        """Every branch can be gone to: each message follows one that was added before it."""
+    def _require_tree(self, content: Content) -> None:
+        """Every branch can be gone to: each message follows one that was added before it. Raises ``StoreError``."""
         known: set[str | None] = {None}
         for message in content.messages.values():
             if message.parent_id not in known:
                 raise damaged(self.database.path, f"message {message.parent_id} is missing")
             known.add(message.id)
-        if info.head_id not in known:
-            raise damaged(self.database.path, f"message {info.head_id} is missing")
+        if content.head_id not in known:
+            raise damaged(self.database.path, f"message {content.head_id} is missing")
 
     def whole(self, session_id: str) -> tuple[SessionInfo, Content]:
-        """Everything stored of a session, as far as it can be read. What a crash cut in it counts as it will when it is
-        continued."""
+        """Everything stored of a session. What a crash cut in it counts as it will when it is continued."""
         info = self.sessions.get(session_id)
         content = self.content(info.id)
-        info.head_id = content.head_id
         if self.locks.held(info.id) is None and not self.locks.in_use(info.id):
             content.stop_unfinished()
         return info, content
@@ -374,3 +358,21 @@ def _applies(record: CompactionRecord, kept: set[str]) -> bool:
     if record.kind == "summary":
         return kept.issuperset(record.message_ids)
     return not kept.isdisjoint(record.message_ids)
+
+
+def _erase(database: Database, session_id: str) -> None:
+    """Deletes a session and what subagents did for it from a file, overwriting the bytes."""
+    database.run("PRAGMA secure_delete = ON")
+    try:
+        with database.writing():
+            database.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
+            database.run("DELETE FROM session WHERE id = ?", (session_id,))
+            database.run(
+                "DELETE FROM content WHERE NOT EXISTS (SELECT 1 FROM snapshot WHERE snapshot.content_id = content.id)"
+            )
+            database.run(
+                "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
+            )
+    finally:
+        database.run("PRAGMA secure_delete = OFF")
+    database.run("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -16,7 +16,7 @@ from agent_tui.commands.export import render
 from agent_tui.commands.export.markdown_text import code_span, escaped, fenced, rewritten, verbatim
 from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
 from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 from agent_tui.text.clean import clean
 from tests.support.every import every
 from tests.support.export_session import example_session, harmless
