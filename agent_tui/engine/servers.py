@@ -26,13 +26,14 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.forms import BadForm, FormField, fields_of, problem_of
+from agent_tui.models.forms import FormField, problem_of
 from agent_tui.models.messages import Message, Metadata, Part, TextPart, new_id
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.providers.catalog import sees
 from agent_tui.text.clean import asked_words
 from agent_tui.text.numbers import money, tokens
 from agent_tui.tools.files.pictures import fit_attachments
+from agent_tui.tools.mcp.forms import BadForm, fields_of
 from agent_tui.tools.mcp.protocol import Elicit, Elicited, Question, Said, Sample, Sampled
 from agent_tui.tools.mcp.tool import images
 from agent_tui.urls import AddressError, parse_url
