@@ -115,7 +115,6 @@ _KINDS: dict[StepKind, str] = {
     "turn": "turns",
     "subagent": "subagents",
     "compaction": "summaries",
-    "sampling": "for MCP servers",
     "attempt": "made again",
 }
 

@@ -44,8 +44,7 @@ class ModelSettings:
     to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
     where it could be called directly. ``prices`` are US dollars per million tokens: ``input``, ``output``,
     ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``. ``cache_ttl``: how long the provider is to
-    keep prompts, where it sells that; None is its usual. ``cache_diagnostics``: the provider compares each request with
-    the one before itself, and keeps hashes of it for that."""
+    keep prompts, where it sells that; None is its usual."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -56,7 +55,6 @@ class ModelSettings:
     compact_at: float | None = None
     via: Literal["auto", "litellm"] = "auto"
     cache_ttl: Literal["5m", "1h"] | None = None
-    cache_diagnostics: bool = False
     prices: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -138,8 +136,7 @@ class PermissionsConfig:
 class McpServer:
     """One MCP server: ``command`` (stdio) or ``url``, which is spoken to by streamable HTTP or the older ``sse``
     (``type``; empty: what the server knows). ``timeout`` is seconds for connecting and listing, ``call_timeout``
-    seconds for one call. A run without a screen does not begin without a ``required`` one. ``sampling``: it may ask
-    for calls of the model, each of which the user is asked about.
+    seconds for one call. A run without a screen does not begin without a ``required`` one.
 
     ``client_id`` and ``client_secret``: how the sign-in of a server knows us that lets no program register itself; or
     the https address of a document about us. ``callback_port``: that of ``http://127.0.0.1:PORT/callback``, where it
@@ -156,7 +153,6 @@ class McpServer:
     call_timeout: float = 300.0
     type: Literal["", "stdio", "http", "sse"] = ""
     required: bool = False
-    sampling: bool = False
     client_id: str = ""
     client_secret: str = ""
     callback_port: int = 0

@@ -71,6 +71,8 @@ REMOVED: Mapping[str, str] = {
     "agent.subagent_usd": "subagents draw on the budgets of the session they work for",
     "budget.session_tokens": "budgets are in dollars; a model without a known price takes one in its [models] table",
     "context.compact_when": "it compacts at the limit, and earlier when you run /compact",
+    "models.*.cache_diagnostics": "/context cache says why the cache was missed, for every provider",
+    "mcp.*.sampling": "no server can ask for calls of your model; give it a model of its own",
     "context.native": "every model writes a summary that all models can read",
 }
 """Settings that are gone, and what serves instead; ``*`` stands for a name of the user's, as in ``models.*.name``."""

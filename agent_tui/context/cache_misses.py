@@ -379,28 +379,6 @@ def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[st
     return setting_difference(names[-1], before, step) if names else None
 
 
-def compared(steps: Sequence[Step], provider: str) -> Step | None:
-    """Returns the step that a provider can compare the next one with: the newest whose answer it has named."""
-    return next((s for s in reversed(steps) if s.response_id is not None and s.provider == provider), None)
-
-
-def kinds_of(step: Step, before: Step, paths: SentPaths) -> list[str]:
-    """Returns what differs between two steps in the words of ``models.steps.CacheDiagnosis``."""
-    names = {*differing_settings(before, step)} - {CACHE_KEY, IMAGES}
-    old, new = sent_fixed(before), sent_fixed(step)
-    apart = {part.row for part in {*old} ^ {*new}} if fixed_difference(old, new) is not None else set()
-    end, begun = paths.end(step), paths.end(before)
-    known = end is not None and begun is not None
-    found = {
-        "model_changed": MODEL in names,
-        "tools_changed": "tools" in apart,
-        "system_changed": bool(apart - {"tools"}),
-        "messages_changed": known and message_difference(paths, begun or ROOT, end or ROOT, step.id) is not None,
-        "unavailable": bool(names - {MODEL, SERVER}),
-    }
-    return [kind for kind, differs in found.items() if differs]
-
-
 def extra_cost(usage: TokenUsage, short: int, prices: Prices) -> float | None:
     """Dollars that a step cost more than if ``short`` tokens more had been read; None where a price is not known."""
     write = usage.cache_write

@@ -15,8 +15,8 @@ from agent_tui.engine.calls import NextCall, next_call
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import user_message
-from agent_tui.models.requests import Effort, ModelRequest, SentMessage
-from agent_tui.models.steps import CacheForecast, ColdRequest, Step
+from agent_tui.models.requests import ModelRequest, SentMessage
+from agent_tui.models.steps import CacheForecast, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.records import dataclass
 
@@ -51,12 +51,6 @@ class CacheForecaster:
             self._objects, self._refused = objects, runtime.schema_refused
         self._said = None if self._basis is None else forecast(self._basis, time.time())
         return self._said
-
-
-def cold_with(runtime: Runtime, usage: ContextUsage, effort: Effort) -> ColdRequest | None:
-    """Returns what the next request would pay anew if the model were asked to think so much."""
-    made = _forecast_basis(runtime, usage, effort)
-    return forecast(made, time.time()).cold if made is not None else None
 
 
 @dataclass(slots=True, frozen=True)
@@ -103,11 +97,11 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
     return WarmCall(replace(call.request, kind="compaction"), expected, record)
 
 
-def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None = None) -> ForecastBasis | None:
+def _forecast_basis(runtime: Runtime, usage: ContextUsage) -> ForecastBasis | None:
     conversation = runtime.conversation
     if not conversation.steps or not usage.total:
         return None
-    return _basis_of(runtime, next_call(runtime, usage, effort=effort), usage.total)
+    return _basis_of(runtime, next_call(runtime, usage), usage.total)
 
 
 def _basis_of(runtime: Runtime, call: NextCall, total: int) -> ForecastBasis | None:

@@ -14,7 +14,6 @@ from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.accounting.reports import after_step, before_step
 from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall
 from agent_tui.context.anchor import runs_of
-from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
@@ -24,7 +23,6 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
 from agent_tui.models.messages import fingerprint, new_id, user_message
 from agent_tui.models.requests import (
-    Effort,
     ModelInfo,
     ModelRequest,
     ModelSpec,
@@ -77,13 +75,12 @@ def next_call(
     kind: StepKind = "turn",
     *,
     max_output: int | None = None,
-    effort: Effort | None = None,
 ) -> NextCall:
     """Returns the next call of a session as it stands. Whoever sends it has it from here, and whoever tells beforehand
     what it will be: so they cannot differ.
 
     ``usage`` is the calculator's answer for it. ``max_output`` is given where a refusal has said how much there is room
-    for, ``effort`` where another one than the session's is looked at.
+    for.
     """
     prefix, agent, info = runtime.request_prefix, runtime.settings.agent, runtime.info
     step, view = new_step(runtime, kind), list(runtime.view())
@@ -98,7 +95,7 @@ def next_call(
         messages=view,
         tools=prefix.tools,
         max_output=step.max_output,
-        effort=runtime.effort if effort is None else effort,
+        effort=runtime.effort,
         fixed_fingerprint=prefix.fingerprint,
         timeout=agent.timeout,
         content_timeout=agent.content_timeout,
@@ -112,8 +109,6 @@ def next_call(
     )
     if prefix.sent_before and any(sent.message.role == "assistant" for sent in view[prefix.sent_before + 1 :]):
         request.sent_before = prefix.sent_before
-    if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
-        request.compared_with = base.response_id
     return NextCall(step, request, info)
 
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
+from agent_tui.context.accounting.lost import LostReasoning, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
 from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.tokens import family_of
@@ -203,7 +203,7 @@ class SessionControl:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
         await self._look("start a new session", "clear")
         before = self._state.runtime.inputs()
-        lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
+        lost = lost_reasoning(before, replace(before, view=[]))
         conversation = self.opened.open_new()
         conversation.bind_model(self._state.runtime.info.spec.key)
         self._bind(conversation)
@@ -336,10 +336,6 @@ class CompactionControl:
         self._context.recount()
 
 
-BACK = "/rewind back"
-"""What returns to the branch that was left last."""
-
-
 class BranchControl:
     """Moves the end of the conversation to any message of the session; none of it while a turn runs. Nothing is ever
     deleted: what leaves the conversation is a branch that can be gone to."""
@@ -365,8 +361,7 @@ class BranchControl:
         path = conversation.way_to(head)
         records = on_branch(conversation.every_record, {message.id for message in path})
         view = build_view(path, records, conversation.summaries)
-        after = replace(before, view=view, records=records)
-        return lost_reasoning(before, after, WayBack(BACK, before, elsewhere=True))
+        return lost_reasoning(before, replace(before, view=view, records=records))
 
     def files(self, head: str | None) -> FilesMoved:
         """Returns what would become of the files if they were put as they are on the branch that ends with ``head``."""

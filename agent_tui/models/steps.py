@@ -37,27 +37,6 @@ class CacheMiss:
         return max(0, self.expected - self.read)
 
 
-@dataclass(slots=True, frozen=True)
-class CacheDiagnosis:
-    """The provider's own comparison of a request with an earlier one, and ours of the same two, in its words:
-    ``model_changed``, ``system_changed``, ``tools_changed``, ``messages_changed``, and ``unavailable`` where a setting
-    differs (platform.claude.com/docs/en/build-with-claude/cache-diagnostics)."""
-
-    said: str
-    """Empty: nothing had changed but what was added."""
-    ours: str
-    """All that differs, with blanks between; empty: nothing."""
-
-    @property
-    def agrees(self) -> bool | None:
-        """None where the provider could not compare."""
-        if not self.said:
-            return not self.ours
-        if self.said in self.ours.split():
-            return True
-        return None if self.said in ("unavailable", "previous_message_not_found") else False
-
-
 @dataclass(slots=True)
 class Sent:
     """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
@@ -127,7 +106,6 @@ class CacheEntry:
     told: tuple[tuple[str, float], ...] = ()
     subagent: bool = False
     """Its request was a subagent's, which begins with another prompt."""
-    diagnosis: CacheDiagnosis | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -145,7 +123,7 @@ Doubt = Literal[
 """Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
 shows why; ``none``: there is no report."""
 
-StepKind = Literal["turn", "compaction", "subagent", "count", "sampling", "attempt"]
+StepKind = Literal["turn", "compaction", "subagent", "count", "attempt"]
 """``attempt``: a call that was made again, though something had come of its answer: it broke off, or was empty."""
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
@@ -323,10 +301,6 @@ class Step:
     assumed_usd: float | None = None
     """Dollars that budgets take it to cost while it runs, and for good where it never said what it cost; None where
     there is no price."""
-    response_id: str | None = None
-    """The provider's name of the answer, by which a later request can be compared with this one."""
-    diagnosis: CacheDiagnosis | None = None
-    """Of this request and the newest one before it that has a ``response_id``."""
     prepared: str = ""
     """A summary that was written before the limit was reached: the last message it stands for. It is used where a
     compaction names the step, or another one of the same preparation."""
@@ -370,7 +344,6 @@ class Step:
         self.finish_reason, self.failure = step.finish_reason, step.failure
         self.assumed_usd = step.assumed_usd
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
-        self.diagnosis = step.diagnosis
 
     @property
     def _ended(self) -> bool:

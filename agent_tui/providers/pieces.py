@@ -44,7 +44,7 @@ _NO_MATTER = frozenset(
     {"stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"}
     | {"num_predict", "temperature", "top_p", "top_k", "topP", "topK", "min_p", "seed", "stop", "stop_sequences"}
     | {"stopSequences", "presence_penalty", "frequency_penalty", "repeat_penalty", "user", "metadata", "store"}
-    | {"include", "usage", "n", "drop_params", "max_retries", "num_retries", "diagnostics"}
+    | {"include", "usage", "n", "drop_params", "max_retries", "num_retries"}
 )
 """Fields that say what becomes of the answer: nobody reads them before the prompt."""
 _NAMED = {

@@ -104,7 +104,6 @@ class StepRunner:
         self._usage: ContextUsage
         self._view: list[SentMessage] = []
         self._unsent: NextCall | None = None
-        self._diagnosis: str | None = None
         self._asked_twice = False
 
     async def begin(self, max_output: int | None = None) -> str | None:
@@ -254,10 +253,8 @@ class StepRunner:
                         result.message.origin = Origin(target.provider, target.api, target.model)
                         step.provider, step.api, step.model = target.provider, target.api, target.model
                         self._note(*notes)
-                    case Finished(reason, metadata, dropped, response_id, diagnosis, words):
+                    case Finished(reason, metadata, dropped, words):
                         result.finish, result.finish_words = reason, words
-                        if runtime.info.spec.cache_diagnostics:
-                            step.response_id, self._diagnosis = response_id, diagnosis
                         if dropped:
                             self._note_dropped(request, dropped, result)
                         if metadata is not None:
@@ -276,9 +273,7 @@ class StepRunner:
         runtime, conversation = self._runtime, self._runtime.conversation
         try:
             self._store_sent()
-            runtime.sent_log.judge(
-                step, conversation.steps, self._view, runtime.info, conversation.summaries, self._diagnosis
-            )
+            runtime.sent_log.judge(step, conversation.steps, self._view, runtime.info, conversation.summaries)
         except Exception:
             log.exception("What step %s read from the cache cannot be judged", step.id)
 

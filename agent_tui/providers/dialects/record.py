@@ -371,8 +371,6 @@ class Dialect:
     """Thoughts among content blocks are a text, not a list."""
     drops_unfit: bool = False
     """Can be asked to drop signed blocks that do not fit instead of refusing."""
-    diagnoses: bool = False
-    """Compares a request with an earlier one where asked, and says what had changed."""
     thoughts_past_litellm: bool = False
     """LiteLLM's conversion loses thoughts among content blocks, its OpenAI one does not."""
     schemas: Schemas | None = None
