@@ -22,8 +22,8 @@ _LET_IN = (
 _SAID: Mapping[str, str] = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "TZ": "UTC", "SHELL": "/bin/sh"}
 """What every machine says of itself."""
 _TEMPORARY = re.compile(r"[\w./-]{1,40}", re.ASCII)
-"""A temporary folder: the paths of sockets below it have room for a hundred characters, and lines of shell in tests name
-them as they are. Tests of names with blanks and other signs make them."""
+"""A temporary folder: paths of sockets below it have room for a hundred characters, and lines of shell in tests name it
+as it is. Tests of names with blanks and other signs make them."""
 
 
 def settle(variables: MutableMapping[str, str]) -> None:
