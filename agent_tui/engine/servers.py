@@ -19,9 +19,10 @@ from agent_tui.models.events import (
     TurnEnded,
     TurnStarted,
 )
-from agent_tui.models.forms import BadForm, FormField, fields_of, problem_of
+from agent_tui.models.forms import FormField, problem_of
 from agent_tui.models.messages import Metadata, new_id
 from agent_tui.text.clean import asked_words
+from agent_tui.tools.mcp.forms import BadForm, fields_of
 from agent_tui.tools.mcp.protocol import Elicit, Elicited
 from agent_tui.urls import AddressError, parse_url
 

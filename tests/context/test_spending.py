@@ -117,7 +117,7 @@ def test_the_longest_answer_leaves_nothing_over_whatever_the_cache_gives(
         written = TokenUsage(input_, longest, cache_write=input_)
         thought = replace(written, cache_write=0, reasoning=longest)
         assert max(prices.cost(written) or 0.0, prices.cost(thought) or 0.0) <= limit * (1 + 1e-9)
-        assert call.most_usd(longest + 1) > limit * (1 - 1e-9)  # type: ignore[operator]
+        assert call.cold_usd + (longest + 1) * call.rate > limit * (1 - 1e-9)
 
 
 def test_an_unpriced_model_is_told_of_with_what_can_hold_it() -> None:

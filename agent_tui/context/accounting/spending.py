@@ -50,11 +50,6 @@ class ExpectedCall:
     cold_usd: float = 0.0
     rate: float = 0.0
 
-    def most_usd(self, output: int | None) -> float | None:
-        """Dollars at most, with an answer of so many tokens (None: nobody knows how many)."""
-        unbounded = output is None and self.rate > 0
-        return None if self.usd is None or unbounded else self.cold_usd + (output or 0) * self.rate
-
     @property
     def needed_usd(self) -> float:
         """Dollars that have to be left: those of an answer as long as expected, whatever the cache gives."""

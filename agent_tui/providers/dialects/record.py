@@ -12,7 +12,8 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from agent_tui.models.messages import Metadata, base64_size
+from agent_tui.models.image_headers import base64_size
+from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
 from agent_tui.records import dataclass
