@@ -45,6 +45,37 @@ def _result_of(task: asyncio.Task[CompactionResult | None]) -> CompactionResult 
     return None if task.cancelled() or task.exception() is not None else task.result()
 
 
+class StepQueue:
+    """What was asked for while a step runs: it is done before the next one, in its order."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[str], Callable[[], Awaitable[str]]] = {}
+
+    def add(self, work: Callable[[], Awaitable[str]]) -> asyncio.Future[str]:
+        """Returns the future of what the work returns or raises."""
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[done] = work
+        return done
+
+    def forget(self, done: asyncio.Future[str]) -> bool:
+        """Takes back what was asked for; False where it has begun."""
+        return self._waiting.pop(done, None) is not None
+
+    async def run(self) -> None:
+        while self._waiting:
+            done, work = next(iter(self._waiting.items()))
+            del self._waiting[done]
+            try:
+                line = await work()
+                if not done.done():
+                    done.set_result(line)
+            except Exception as error:  # whoever asked is told; the turn goes on
+                if not done.done():
+                    done.set_exception(error)
+            finally:
+                done.cancel()
+
+
 class CompactionService:
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
@@ -74,7 +105,7 @@ class CompactionService:
         self._waited_for = self._refused = False
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
-        self._folds: dict[asyncio.Future[str], tuple[tuple[str, str], str]] = {}
+        self.after_step = StepQueue()
 
     async def _open(self, emit: Emit, planned: PlannedCall) -> ModelCall:
         return await open_call(self._runtime, planned, emit, "the summary call")
@@ -94,8 +125,7 @@ class CompactionService:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can. What there is
         to say of that waits for ``tell``."""
         self._line = None
-        while self._folds:
-            await self._fold_next()
+        await self.after_step.run()
         while True:
             usage = self._runtime.usage()
             decision = self.auto.before_step(usage)
@@ -122,27 +152,9 @@ class CompactionService:
         if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
             self._emit(line)
 
-    def fold_later(self, fold: tuple[str, str], focus: str) -> asyncio.Future[str]:
-        """Folds a range before the next step; the future is for the line that the user is told."""
-        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._folds[done] = fold, focus
-        return done
-
-    def forget_fold(self, done: asyncio.Future[str]) -> bool:
-        """Takes back what ``fold_later`` was asked for; False where it has begun."""
-        return self._folds.pop(done, None) is not None
-
-    async def _fold_next(self) -> None:
-        done, (fold, focus) = next(iter(self._folds.items()))
-        del self._folds[done]
-        try:
-            result = await self.compact("edit", self._emit, focus, fold=fold)
-            if not done.done():
-                done.set_result(result.text)
-        except AgentError as error:
-            done.set_exception(error)
-        finally:
-            done.cancel()
+    async def fold(self, fold: tuple[str, str], focus: str) -> str:
+        """Folds a range in the midst of a turn; returns the line for the user. Raises AgentError."""
+        return (await self.compact("edit", self._emit, focus, fold=fold)).text
 
     async def after_overflow(self, said: str) -> str | None:
         """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
