@@ -159,7 +159,7 @@ class PrefixBuilder:
         if waiting:
             prefix.add_changes(changes)
         prefix.set_counts(before.counts())
-        runtime.begin_with(prefix)
+        runtime.send_as(prefix=prefix)
         if message is not None:
             message.parts[0:0] = changes
 
