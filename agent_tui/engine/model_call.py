@@ -285,6 +285,16 @@ class ModelCall:
             expected = self._planned.expected
             step.assumed_usd = max(step.assumed_usd, expected.cold_usd + round_up(came * self._factor) * expected.rate)
 
+    def count_anew(self, guessed: int | None, counted: int) -> None:
+        """The input was ``guessed`` when it was sent: where that stands for what nobody reported, ``counted`` does."""
+        step = self.step
+        if (made := step.counted) is not None and made.source == "estimated" and made.input == guessed:
+            made = replace(made, input=counted)
+            if step.believed is None:
+                step.usage = made
+            else:
+                step.believed = made
+
     def settle(self, status: Ended, judge: Callable[[], None] = lambda: None) -> None:
         """Ends it: the step has what became of the call, and budgets count no more for it. ``judge`` looks at the ended
         step before it is stored."""

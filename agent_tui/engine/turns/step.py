@@ -293,12 +293,7 @@ class ModelStep:
         guessed = step.estimated_input
         before_step(step, counted)
         result.usage_before = counted
-        if (made := step.counted) is not None and made.source == "estimated" and made.input == guessed:
-            made = replace(made, input=counted.total)
-            if step.believed is None:
-                step.usage = made
-            else:
-                step.believed = made
+        self._call.count_anew(guessed, counted.total)
 
     def _judge_usage(self, result: StepResult) -> None:
         """Takes what cannot be true for what it is: a line in the log, and for the user where it is news."""
