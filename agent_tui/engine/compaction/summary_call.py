@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import field, replace
@@ -40,7 +39,7 @@ from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.model_call import Ended, Interrupted, ModelCall, NoRoomError, PlannedCall
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, TextPart, new_id
+from agent_tui.models.messages import Message, new_id, user_message
 from agent_tui.models.requests import Delta, FinishReason, ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
@@ -107,9 +106,9 @@ Send: TypeAlias = Callable[[str], Awaitable[SummaryAnswer | None]]
 """Makes a call with a line that says what was wrong with the answer before, or with none; None where none is made."""
 
 
-class SummaryCall:
-    """Makes the calls of one compaction; ``steps`` are all of them, oldest first. Whatever is wrong with an answer, a
-    model is asked once, and in all of the compaction once more with what is wrong."""
+class TextCalls:
+    """Makes the calls of one piece of work whose answer is a text; ``steps`` are all of them, oldest first. Whatever is
+    wrong with an answer, a model is asked once, and in all of the work once more with what is wrong."""
 
     def __init__(self, opened: OpenCall) -> None:
         self._open = opened
@@ -118,155 +117,25 @@ class SummaryCall:
         self.steps: list[Step] = []
 
     def begin(self, prepared: str = "") -> None:
-        """Another compaction: what it costs is its own. ``prepared`` is the message up to which a summary is written
-        before it is needed; its steps say so."""
+        """Other work: what it costs is its own. ``prepared`` is the message up to which a summary is written before it
+        is needed; its steps say so."""
         self.steps = []
         self._again, self._prepared = False, prepared
+
+    def take_second(self) -> bool:
+        """Returns whether a model may be asked once more, which it is then."""
+        first, self._again = not self._again, True
+        return first
 
     async def ask_twice(self, send: Send) -> SummaryAnswer | None:
         """The answer to what ``send`` asks; where something is wrong with it, and nothing was asked once more before,
         the answer to the same with what is wrong. None where no call was made."""
         answer = await send("")
-        if answer is None or answer.problem is None or self._again:
+        if answer is None or answer.problem is None or not self.take_second():
             return answer
-        self._again = True
         log.info("The summary is asked for once more: %s", answer.problem.text)
         second = await send(ASKED_AGAIN[answer.problem.code])
         return answer if second is None or second.failure is not None else second
-
-    async def ask(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None = None
-    ) -> SummaryAnswer:
-        """The summary call: as the next message of the conversation, where that is ``warm``, else apart from it. Then
-        there may be calls for parts, each of which sees the summary of those before it: the last answer counts. An
-        input that is too long after all is split anew."""
-        summary, halvings, done = _summary_of(plan), 0, 0
-        room, replaced = self._room(plan, model), _replaced_by(plan)
-        waiting = prepare_inputs(summary.fresh, summary.previous, plan.focus, room, _rough_size(summary.tokens))
-        if warm is not None and (found := await self._within(plan, model, warm, replaced)) is not None:
-            return found
-        while True:
-            source = waiting[0]
-            answer = await self._about(plan, model, session_id, source, replaced)
-            too_long = answer.failure is not None and answer.failure.kind in ("context_overflow", "too_large")
-            if too_long and halvings < MAX_HALVINGS and len(source.entries) > 1:
-                log.info("The summary call is too long; its input is split")
-                halvings, room = halvings + 1, source.tokens // 2
-                rest = replace(source, entries=tuple(entry for part in waiting for entry in part.entries))
-                waiting = in_parts(rest, room, _rough_size(summary.tokens), MAX_PARTS - done)
-                continue
-            if answer.why is not None or len(waiting) == 1:
-                return answer
-            waiting.pop(0)
-            done += 1
-            waiting[0] = replace(waiting[0], previous=joined(answer.sections))
-
-    async def _within(
-        self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, replaced: Replaced
-    ) -> SummaryAnswer | None:
-        """Asks as the next message of the conversation. None where that cannot be, or where it is refused: apart from
-        it less is sent."""
-        output = max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
-
-        async def send(line: str) -> SummaryAnswer | None:
-            asked = warm(f"{_question(plan)} {line}".rstrip(), output)
-            if asked is None:
-                return None
-            answer = await self.call(asked)
-            answer.warm = True
-            return answer.judge(replaced)
-
-        answer = await self.ask_twice(send)
-        refused = ("context_overflow", "too_large", "invalid_request")
-        return None if answer is None or (answer.failure and answer.failure.kind in refused) else answer
-
-    async def rewrite(
-        self,
-        plan: CompactionPlan,
-        model: ModelInfo,
-        session_id: str,
-        first: SummaryAnswer,
-        lacks: str,
-        facts: Sequence[Fact] = (),
-        warm: AskWarm | None = None,
-    ) -> SummaryAnswer | None:
-        """Asks for the summary of the ``first`` answer, which is one, once more, with what it ``lacks`` and the
-        ``facts`` that it leaves out: a small call, or one that goes on with the first where that was asked for within
-        the conversation. None where this compaction has asked once more before, or where it brought nothing better."""
-        if self._again:
-            return None
-        self._again = True
-        written, told = joined(first.sections), [fact.text for fact in facts]
-        length = _summary_of(plan).tokens + sum(map(rough_tokens, told))
-        text = repair_text(written, lacks, told, _words_in(length))
-        asked = None
-        if warm is not None and first.warm:
-            asked = warm(f"{_question(plan)}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
-        if asked is not None:
-            answer = await self.call(asked)
-        else:
-            request = self._request(plan, model, text, _system(plan, _words_in(length)), session_id)
-            answer = await self._apart(request, model, length)
-        return None if answer.judge(_replaced_by(plan)).why is not None else answer
-
-    async def _about(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, source: SummaryInput, replaced: Replaced
-    ) -> SummaryAnswer:
-        """Asks about one input, apart from the conversation; with a shorter answer where a refusal says that the input
-        fits then."""
-        words, length, text = _words(plan), _summary_of(plan).tokens, user_text(source)
-
-        async def send(line: str) -> SummaryAnswer:
-            less = words // 2 if line == ASKED_AGAIN["truncated"] else words
-            request = self._request(plan, model, f"{text} {line}".rstrip(), _system(plan, less), session_id)
-            answer = await self._apart(request, model, length)
-            if (output := shorter_summary(answer.failure, request, model)) is not None:
-                answer = await self._apart(replace(request, id=new_id("req"), max_output=output), model, length)
-            return answer.judge(replaced)
-
-        answer = await self.ask_twice(send)
-        assert answer is not None, "a call was made"
-        return answer
-
-    def _room(self, plan: CompactionPlan, model: ModelInfo) -> int:
-        """Tokens that the input of one call may have."""
-        window, room = model.limits.window, None
-        if window:
-            answer = min(self._wanted_output(plan, model), window // 4)
-            room = output_room(window, answer + rough_tokens(_system(plan, _words(plan))))
-        if model.limits.max_input:
-            room = min(room or model.limits.max_input, model.limits.max_input)
-        if room is None:
-            # Nothing is known about this model: trust what the conversation itself already fitted into.
-            room = max(plan.before, MIN_SUMMARY_OUTPUT)
-        return max(1_000, room)
-
-    @staticmethod
-    def _wanted_output(plan: CompactionPlan, model: ModelInfo) -> int:
-        budget = _summary_of(plan).tokens
-        wanted = min(MAX_SUMMARY_OUTPUT, max(MIN_SUMMARY_OUTPUT, budget * OUTPUT_FACTOR))
-        return min(wanted, model.limits.max_output) if model.limits.max_output else wanted
-
-    def _request(self, plan: CompactionPlan, model: ModelInfo, text: str, system: str, session_id: str) -> ModelRequest:
-        """A call apart from the conversation, with a cache key of its own: it begins otherwise."""
-        output = self._wanted_output(plan, model)
-        if model.limits.window:
-            room = output_room(model.limits.window, rough_tokens(text) + rough_tokens(system))
-            output = max(min(output, model.limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
-        if model.limits.max_output:
-            output = min(output, model.limits.max_output)
-        message = Message(new_id("msg"), "user", [TextPart(text)], created=time.time())
-        blocks, messages = [SystemBlock("system", system)], [SentMessage(message, message.id)]
-        return ModelRequest(
-            new_id("req"), model.spec, f"{session_id}-summary", blocks, messages, [], output, "off", kind="compaction"
-        )
-
-    async def _apart(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
-        """One call apart from the conversation; its answer is expected to have ``length`` tokens, which is what it is
-        asked to have at most."""
-        size, output = request_tokens(request), min(length, request.max_output or length)
-        expected = priced_call(model.prices, size, 0, output, model.spec.cache_ttl == "1h")
-        return await self.call(PlannedCall.apart(request, model, expected))
 
     async def call(self, planned: PlannedCall) -> SummaryAnswer:
         """One call, and the text of its answer."""
@@ -303,38 +172,168 @@ class SummaryCall:
         return answer
 
 
+class SummaryCall:
+    """Asks a model for the summary of a plan: as the next message of the conversation, where that is ``warm``, else
+    apart from it."""
+
+    def __init__(
+        self, calls: TextCalls, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
+    ) -> None:
+        self._calls, self._plan, self._model = calls, plan, model
+        self._session_id, self._warm = session_id, warm
+        self._summary = _summary_of(plan)
+        self._replaced = _replaced_by(self._summary)
+        self._words = _words_in(self._summary.tokens)
+
+    async def ask(self) -> SummaryAnswer:
+        """The answer. Apart from the conversation there may be calls for parts, each of which sees the summary of those
+        before it: the last answer counts. An input that is too long after all is split anew."""
+        summary, halvings, done, room = self._summary, 0, 0, self._room()
+        waiting = prepare_inputs(summary.fresh, summary.previous, self._plan.focus, room, _rough_size(summary.tokens))
+        if (found := await self._within()) is not None:
+            return found
+        while True:
+            source = waiting[0]
+            answer = await self._about(source)
+            too_long = answer.failure is not None and answer.failure.kind in ("context_overflow", "too_large")
+            if too_long and halvings < MAX_HALVINGS and len(source.entries) > 1:
+                log.info("The summary call is too long; its input is split")
+                halvings, room = halvings + 1, source.tokens // 2
+                rest = replace(source, entries=tuple(entry for part in waiting for entry in part.entries))
+                waiting = in_parts(rest, room, _rough_size(summary.tokens), MAX_PARTS - done)
+                continue
+            if answer.why is not None or len(waiting) == 1:
+                return answer
+            waiting.pop(0)
+            done += 1
+            waiting[0] = replace(waiting[0], previous=joined(answer.sections))
+
+    async def _within(self) -> SummaryAnswer | None:
+        """Asks as the next message of the conversation. None where that cannot be, or where it is refused: apart from
+        it less is sent."""
+        output = max(self._summary.tokens, MIN_SUMMARY_OUTPUT)
+
+        async def send(line: str) -> SummaryAnswer | None:
+            asked = self._warm(f"{self._question()} {line}".rstrip(), output) if self._warm is not None else None
+            if asked is None:
+                return None
+            answer = await self._calls.call(asked)
+            answer.warm = True
+            return answer.judge(self._replaced)
+
+        answer = await self._calls.ask_twice(send)
+        refused = ("context_overflow", "too_large", "invalid_request")
+        return None if answer is None or (answer.failure and answer.failure.kind in refused) else answer
+
+    async def rewrite(self, first: SummaryAnswer, lacks: str, facts: Sequence[Fact] = ()) -> SummaryAnswer | None:
+        """Asks for the summary of the ``first`` answer, which is one, once more, with what it ``lacks`` and the
+        ``facts`` that it leaves out: a small call, or one that goes on with the first where that was asked for within
+        the conversation. None where this compaction has asked once more before, or where it brought nothing better."""
+        if not self._calls.take_second():
+            return None
+        written, told = joined(first.sections), [fact.text for fact in facts]
+        length = self._summary.tokens + sum(map(rough_tokens, told))
+        text = repair_text(written, lacks, told, _words_in(length))
+        asked = None
+        if self._warm is not None and first.warm:
+            asked = self._warm(f"{self._question()}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
+        if asked is None:
+            asked = self._apart(self._request(text, _words_in(length)), length)
+        answer = await self._calls.call(asked)
+        return None if answer.judge(self._replaced).why is not None else answer
+
+    async def _about(self, source: SummaryInput) -> SummaryAnswer:
+        """Asks about one input, apart from the conversation; with a shorter answer where a refusal says that the input
+        fits then."""
+        length, text = self._summary.tokens, user_text(source)
+
+        async def send(line: str) -> SummaryAnswer:
+            words = self._words // 2 if line == ASKED_AGAIN["truncated"] else self._words
+            request = self._request(f"{text} {line}".rstrip(), words)
+            answer = await self._calls.call(self._apart(request, length))
+            if (output := shorter_summary(answer.failure, request, self._model)) is not None:
+                shorter = replace(request, id=new_id("req"), max_output=output)
+                answer = await self._calls.call(self._apart(shorter, length))
+            return answer.judge(self._replaced)
+
+        answer = await self._calls.ask_twice(send)
+        assert answer is not None, "a call was made"
+        return answer
+
+    def _room(self) -> int:
+        """Tokens that the input of one call may have."""
+        limits, room = self._model.limits, None
+        if limits.window:
+            answer = min(self._wanted_output(), limits.window // 4)
+            room = output_room(limits.window, answer + rough_tokens(self._system(self._words)))
+        if limits.max_input:
+            room = min(room or limits.max_input, limits.max_input)
+        if room is None:
+            # Nothing is known about this model: trust what the conversation itself already fitted into.
+            room = max(self._plan.before, MIN_SUMMARY_OUTPUT)
+        return max(1_000, room)
+
+    def _wanted_output(self) -> int:
+        most = self._model.limits.max_output
+        wanted = min(MAX_SUMMARY_OUTPUT, max(MIN_SUMMARY_OUTPUT, self._summary.tokens * OUTPUT_FACTOR))
+        return min(wanted, most) if most else wanted
+
+    def _request(self, text: str, words: int) -> ModelRequest:
+        """That of a call apart from the conversation, for so many words, with a cache key of its own: it begins
+        otherwise."""
+        output, limits, system = self._wanted_output(), self._model.limits, self._system(words)
+        if limits.window:
+            room = output_room(limits.window, rough_tokens(text) + rough_tokens(system))
+            output = max(min(output, limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
+        if limits.max_output:
+            output = min(output, limits.max_output)
+        return apart_request(self._model, self._session_id, system, user_message(text), output)
+
+    def _apart(self, request: ModelRequest, length: int) -> PlannedCall:
+        """Its answer is expected to have ``length`` tokens, which is what it is asked to have at most."""
+        return planned_apart(request, self._model, min(length, request.max_output or length))
+
+    def _system(self, words: int) -> str:
+        return system_text(words, fold=self._summary.fold)
+
+    def _question(self) -> str:
+        summary, plan = self._summary, self._plan
+        if not summary.fold:
+            return question_text(len(summary.kept_ids), self._words, plan.focus)
+        goes = frozenset(summary.goes(plan.inputs.view))
+        gone = [sent.message for sent in plan.inputs.view if sent.message.id in goes]
+        return range_question(gone, self._words, plan.focus)
+
+
+def apart_request(model: ModelInfo, session_id: str, system: str, message: Message, output: int) -> ModelRequest:
+    """A request that puts one message to a model, apart from the conversation of a session."""
+    blocks, sent = [SystemBlock("system", system)], [SentMessage(message, message.id)]
+    return ModelRequest(
+        new_id("req"), model.spec, f"{session_id}-summary", blocks, sent, [], output, "off", kind="compaction"
+    )
+
+
+def planned_apart(request: ModelRequest, model: ModelInfo, output: int) -> PlannedCall:
+    """The call of such a request, which is expected to be answered with so many tokens."""
+    expected = priced_call(model.prices, request_tokens(request), 0, output, model.spec.cache_ttl == "1h")
+    return PlannedCall.apart(request, model, expected)
+
+
 def _summary_of(plan: CompactionPlan) -> SummaryPlan:
     if plan.summary is None:
         raise ValueError("the plan has no summary")
     return plan.summary
 
 
-def _replaced_by(plan: CompactionPlan) -> Replaced:
-    """What a plan's summary would stand for."""
-    summary = _summary_of(plan)
+def _replaced_by(summary: SummaryPlan) -> Replaced:
+    """What a summary would stand for."""
     entries = [entry.text for entry in render_messages(summary.fresh)]
     text = "\n".join([*entries, summary.previous or ""])
     return Replaced(round(char_tokens(text)), text)
 
 
-def _words(plan: CompactionPlan) -> int:
-    return _words_in(_summary_of(plan).tokens)
-
-
 def _words_in(tokens: int) -> int:
     return max(100, int(tokens * WORDS_PER_TOKEN))
-
-
-def _system(plan: CompactionPlan, words: int) -> str:
-    return system_text(words, fold=_summary_of(plan).fold)
-
-
-def _question(plan: CompactionPlan) -> str:
-    summary = _summary_of(plan)
-    if not summary.fold:
-        return question_text(len(summary.kept_ids), _words(plan), plan.focus)
-    goes = frozenset(summary.goes(plan.inputs.view))
-    return range_question([s.message for s in plan.inputs.view if s.message.id in goes], _words(plan), plan.focus)
 
 
 def _rough_size(tokens: int) -> int:
