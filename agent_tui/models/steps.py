@@ -53,8 +53,6 @@ class Sent:
     """Of the other messages, ``SentMessage.key``."""
     digests: list[str] = field(default_factory=list)
     """What they were on the wire, treatment included (cleared, clipped, reasoning left out)."""
-    blocks: list[int] = field(default_factory=list)
-    """How many content blocks each was there."""
     marks: list[int] = field(default_factory=list)
     """The request's cache markers as the number of messages before each, ascending; 0 is behind system and tools."""
 
