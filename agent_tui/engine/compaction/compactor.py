@@ -160,13 +160,13 @@ class Planning:
 
 
 class Compactor:
-    """Runs one compaction at a time. ``opened`` begins its calls; ``counter`` counts the summary exactly,
+    """Runs one compaction at a time. ``open_call`` begins its calls; ``counter`` counts the summary exactly,
     without one the character rule judges its size."""
 
     def __init__(
-        self, opened: OpenCall, counter: Counter | None = None, clock: Callable[[], float] = time.time
+        self, open_call: OpenCall, counter: Counter | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self._calls = TextCalls(opened)
+        self._calls = TextCalls(open_call)
         self._counter = counter
         self._clock = clock
         self._started = 0.0
