@@ -14,10 +14,11 @@ import pytest
 from agent_tui.errors import SessionBusyError
 from agent_tui.models.messages import ReasoningPart, TextPart
 from agent_tui.store.store import Store
+from tests.support.forms import examples
 from tests.support.store_child import mark
 
 CHILD = Path(__file__).resolve().parents[1] / "support" / "store_child.py"
-KILLS = 40
+KILLS = examples(10, 40)
 
 
 def child(*arguments: object) -> subprocess.Popen[str]:
