@@ -121,7 +121,7 @@ def compaction_json(record: CompactionRecord) -> dict[str, Any]:
         "warm": record.warm,
         "input_tokens": record.input_tokens,
         "cache_read_tokens": record.cache_read,
-        "cost_usd": record.cost_usd,
+        "cost_usd": None if record.cost is None else record.cost.whole,
         **(dict(zip(STANDS, stood, strict=True)) if record.facts else dict.fromkeys(STANDS)),
         "appended": record.appended,
         "facts": {kind: dict(zip(STANDS, counts, strict=True)) for kind, counts in record.facts.items()},

@@ -77,7 +77,7 @@ class Agent:
         self.questions = QuestionDesk(parts.permissions, events.publish, self.mode.set)
         """What tools ask the user: plans to approve, questions with choices."""
         self.toolbox = Toolbox(state, self.background.jobs, self.questions, self.mode.domain, self._subagent)
-        self.servers = ServerDesk(state, lambda: self.context.tell())
+        self.servers = ServerDesk(state)
         """What MCP servers ask the user."""
         self.context = context = ContextControl(state, self.toolbox, trusting)
         """What the next request is made of, and its numbers."""

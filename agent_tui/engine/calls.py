@@ -12,12 +12,11 @@ from functools import partial
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.accounting.reports import after_step, before_step
-from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
+from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall
 from agent_tui.context.anchor import runs_of
 from agent_tui.context.past import given_of
-from agent_tui.context.tokens import estimate_message, family_of, round_up
+from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
-from agent_tui.engine.budget import OverBudgetError
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.context import ContextUsage
@@ -140,7 +139,7 @@ def new_step(runtime: Runtime, kind: StepKind) -> Step:
 
 @dataclass(slots=True)
 class BegunCall:
-    """A call whose step is stored: budgets hold back what it may cost at most until it has ended."""
+    """A call whose step is stored: budgets count what it is expected to cost until it has ended."""
 
     runtime: Runtime
     step: Step
@@ -152,31 +151,20 @@ class BegunCall:
     """The cost of a call that reports none."""
 
     def may_repeat(self, failure: Failure | None, came: float | None) -> bool:
-        """Returns whether it may be made again after a failure, or an empty answer: what it may have cost is held back
-        from now on, or kept as an attempt of its own where so many tokens (``came``) of its answer had come."""
+        """Returns whether it may be made again after a failure, or an empty answer, of which so many tokens (``came``)
+        had come: an attempt that may have been billed is kept as a step of its own, which costs, too."""
         step = self.step
-        if step.usage is not None:
-            # It was read, whatever came of it.
-            came = came or 0.0
-        unbilled = came is None and failure is not None and failure.kind in NOT_BILLED
-        if unbilled or (came is None and (self.runtime.budget is None or step.most_usd is None)):
+        if step.usage is None and came is None and (failure is None or failure.kind in NOT_BILLED):
             return True
-        broken = self._attempt(failure, came or 0.0)
-        before = step.tried_usd, step.usage, step.believed, step.cost_usd
+        broken, budget = self._attempt(failure, came or 0.0), self.runtime.budget
+        more = (step.assumed_usd or 0.0) + spent_by(broken) - spent_by(step)
+        if budget is not None and not budget.has(more):
+            return False
         step.usage = step.believed = None
         step.cost_usd = self.unreported
-        step.tried_usd += broken.cost.known + broken.held_usd if came is not None else broken.most_usd or 0.0
+        self.runtime.conversation.keep_step(broken)
+        self.runtime.end_in_parent(self.runtime.begin_in_parent(broken), broken)
         self._tell()
-        if self.runtime.budget is not None and self.runtime.budget.overdrawn:
-            # It was the last attempt then, which is held back as such.
-            step.tried_usd, step.usage, step.believed, step.cost_usd = before
-            self._tell()
-            return False
-        if came is not None:
-            step.tried_usd = before[0]
-            self.runtime.conversation.keep_step(broken)
-            self.runtime.end_in_parent(self.runtime.begin_in_parent(broken), broken)
-            self._tell()
         return True
 
     def _attempt(self, failure: Failure | None, came: float) -> Step:
@@ -192,19 +180,21 @@ class BegunCall:
             message_id=None,
             failure=failure,
             finished=time.time(),
-            tried_usd=0.0,
             sent=None,
             given=None,
         )
-        give_back(tried, self.expected, round_up(came))
+        self._assume(tried, came)
         return tried
+
+    def _assume(self, step: Step, came: float) -> None:
+        """Where a call does not say what it cost, that was no less than what was seen of it."""
+        if step.assumed_usd is not None:
+            step.assumed_usd = max(step.assumed_usd, self.expected.cold_usd + came * self.expected.rate)
 
     def ended(self, came: int) -> None:
         """The step has ended; ``came`` are the tokens of its answer that were seen."""
-        give_back(self.step, self.expected, came)
+        self._assume(self.step, came)
         self._tell()
-        if self.runtime.budget is not None:
-            self.runtime.budget.gave_back()
 
     def _tell(self) -> None:
         """Stored at once: other sessions and processes see it in the day's spending."""
@@ -227,16 +217,18 @@ async def begin_call(
     if budget is not None and (notice := budget.unpriced(info.spec.key, call)) is not None:
         emit(notice)
     async with nullcontext() if budget is None else budget.one_by_one:
-        while budget is None or (refused := await budget.room_for(call, what)) is None:
-            output, line, capped = runtime.longest_answer(call, most, info)
-            step = make(output, capped)
-            hold_back(step, call, output)
-            try:
-                await patiently(partial(conversation.add_step, step, None if budget is None else budget.require))
-            except OverBudgetError:
-                continue
-            return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step), info.prices.unreported)
-    return refused
+        if budget is not None and (refused := budget.refusal(call, what)) is not None:
+            return refused
+        output, line, capped = runtime.longest_answer(call, most, info)
+        step = make(output, capped)
+        step.assumed_usd = None if call.usd is None else call.needed_usd
+        await patiently(partial(conversation.add_step, step))
+        return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step), info.prices.unreported)
+
+
+def spent_by(step: Step) -> float:
+    """Dollars that budgets count for a call."""
+    return step.cost.known + step.held_usd
 
 
 WORTH_TOKENS = 8_000

@@ -61,7 +61,7 @@ class SentLog:
         pieces = self._maker.pieces(request, info, plan, thinking, partial(self._known, earlier))
         self._same = min(self._same, pieces.same)
         return (
-            SentMessages(pieces.keys, pieces.digests, pieces.blocks, self._same),
+            SentMessages(pieces.keys, pieces.digests, self._same),
             pieces.settings,
             pieces.marks,
         )
@@ -76,8 +76,7 @@ class SentLog:
         if any(newest.sent.settings.get(name) != settings.get(name) for name in (MODEL, SERVER, THINKING, PROGRAM)):
             return {}
         sent = self.paths.messages(end)
-        pairs = zip(sent.digests, sent.blocks, strict=True)
-        return dict(zip(sent.keys, pairs, strict=True))
+        return dict(zip(sent.keys, sent.digests, strict=True))
 
     def judge(
         self,

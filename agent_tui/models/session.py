@@ -16,7 +16,7 @@ SessionKind = Literal["user", "run", "subagent"]
 """A chat, what ``-p`` began and nobody has opened in a chat, or the work of a subagent."""
 
 
-BUDGETS = ("turn", "session", "day", "tokens")
+BUDGETS = ("turn", "session", "day")
 """What can be said with ``/budget`` for a session."""
 
 
@@ -41,7 +41,7 @@ class SessionState:
     environment: str | None = None
     """The text that the model was told at the start; None before that."""
     budget: Mapping[str, float | None] = field(default_factory=dict, hash=False)
-    """The limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none."""
+    """The limits that the user set for this session, by name, in dollars; None is none."""
     back: str | None = None
     """The end of the branch that was left last."""
     going: str | None = None

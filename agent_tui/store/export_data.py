@@ -12,7 +12,7 @@ from typing import Any
 from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionHit, SessionInfo
-from agent_tui.models.steps import Step, inherited
+from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.models.usage import NO_COST, Cost, cost_fields, usage_json
 from agent_tui.store.content import Content
 
@@ -32,8 +32,13 @@ def export_session(info: SessionInfo, content: Content) -> Metadata:
             *({**to_dict(m), "in_tree": False, "on_path": False} for m in content.summaries.values()),
         ],
         "steps": [step_row(step) for step in content.steps],
-        "compactions": [to_dict(record) for record in content.records],
+        "compactions": [_record_row(record) for record in content.records],
     }
+
+
+def _record_row(record: CompactionRecord) -> Metadata:
+    cost = dict.fromkeys(cost_fields(NO_COST)) if record.cost is None else cost_fields(record.cost)
+    return {name: value for name, value in to_dict(record).items() if name != "cost"} | cost
 
 
 def session_cost(info: SessionInfo, steps: Sequence[Step]) -> Cost:

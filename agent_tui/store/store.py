@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent_tui.errors import (
-    SessionBusyError,
     StoreError,
     StoreOlderError,
     StoreUnwritableError,
@@ -225,29 +224,7 @@ class Store:
         if self.locks.held(session_id) is None:
             raise StoreError(f"session {session_id} is not locked by this process, so it cannot be recovered")
         with self.database.writing():
-            running = self.database.all(
-                "SELECT id FROM step WHERE session_id = ? AND status = 'running'", (session_id,)
-            )
-            found = self.sessions.stop_unfinished(session_id) > 0
-        if running:
-            with contextlib.suppress(StoreError):
-                for step in self.steps.all(session_id):
-                    if (step.id,) in running:
-                        self.spending.put(step)
-        return found
-
-    def settle(self) -> None:
-        """What programs that were killed left under way holds back what it was expected to cost from now on, and no
-        longer the most it may cost: nobody may ever open those sessions. Raises ``StoreError``."""
-        rows = self.database.all(
-            "SELECT DISTINCT session.id, CASE kind WHEN 'subagent' THEN COALESCE(parent_session, session.id) "
-            "ELSE session.id END FROM step JOIN session ON session.id = step.session_id WHERE step.status = 'running'"
-        )
-        for session_id, owner in rows:
-            with contextlib.suppress(SessionBusyError), contextlib.ExitStack() as locks:
-                for held in {owner, session_id}:
-                    locks.enter_context(self.locks.take(held))
-                self.recover(session_id)
+            return self.sessions.stop_unfinished(session_id) > 0
 
     def delete(self, session_id: str) -> None:
         """Deletes a session with everything in it, overwriting its bytes, and what subagents did for it; in the

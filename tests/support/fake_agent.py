@@ -752,7 +752,7 @@ class FakeBackground(Background):
 
 class FakeBudget(Part, SpendingBudget):
     def lines(self) -> list[BudgetLine]:
-        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
+        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("day", None)]
 
     def set(self, name: BudgetName, limit: float | None) -> None:
         self._agent.calls.append(("budget", (name, limit)))

@@ -40,9 +40,9 @@ PROGRAM = str(Path(ROOT) / "agent_tui" / "__main__.py")
 PREPARE_PROGRAM = """
 import agent_tui.bootstrap, agent_tui.cli, agent_tui.headless.run, agent_tui.plain.run, agent_tui.plain.chat
 import agent_tui.commands.chat, agent_tui.commands.model, agent_tui.commands.sessions, agent_tui.commands.context
-import agent_tui.engine.sent_log, agent_tui.providers.request, agent_tui.tools.builtin.fetch
-import agent_tui.tools.builtin.edit, agent_tui.tools.sandbox.environment, ctypes
-import markdown_it, pydantic.main, tomllib, zoneinfo
+import agent_tui.engine.sent_log, agent_tui.providers.request
+import agent_tui.tools.builtin.fetch, agent_tui.tools.builtin.edit
+import agent_tui.tools.sandbox.environment, ctypes, markdown_it, pydantic.main, tomllib, zoneinfo
 """
 """What is imported here, and what it has in memory, is not made anew by each child: a tenth of a second of its time."""
 FORKED_WORKER = """

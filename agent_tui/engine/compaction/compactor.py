@@ -365,7 +365,7 @@ class Compactor:
             record.before_estimated = plan.before_estimated
             record.seconds = round(seconds, 3)
             if record.kind == "summary" and self._call.steps:
-                record.cost_usd, record.cost_known_usd, record.unpriced_calls = cost.whole, cost.known, cost.unpriced
+                record.cost = cost
                 record.model = self._call.steps[-1].model_key
                 record.step_id = self._call.steps[-1].id
                 record.warm, record.input_tokens, record.cache_read = self._warm, *_read(self._call.steps)

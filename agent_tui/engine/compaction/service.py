@@ -257,7 +257,7 @@ class CompactionService:
         if not model.parallel:
             return None
         step, call = runtime.expected(usage, None), summary_call(plan, usage, model.prices)
-        both = replace(call, cold_usd=call.cold_usd + step.needed_usd, most_input=call.input + step.tokens)
+        both = replace(call, cold_usd=call.cold_usd + step.needed_usd)
         if runtime.budget is not None and first_broken(runtime.budget.lines(), both) is not None:
             return None
         return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=self._warm(model))

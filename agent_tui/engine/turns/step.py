@@ -211,7 +211,6 @@ class StepRunner:
     def _note_dropped(self, request: ModelRequest, dropped: list[str], result: StepResult) -> None:
         """Notes what the provider says it dropped: that was not counted in this step, and is not sent again."""
         step, view = result.step, request.messages
-        step.dropped_blocks = len(dropped)
         step.sent_reasoning = without(step.sent_reasoning or [], dropped_indexes(view, dropped), len(view))
         self._note("The provider dropped reasoning made with another prompt.")
 

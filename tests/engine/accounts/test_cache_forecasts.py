@@ -93,7 +93,8 @@ class SummedUp(ForeseenRun):
 
     async def _do(self, agent: Agent, what: str) -> Agent:
         self.clock.moved += 240.0
-        await agent.compaction.now()
+        with mock.patch.object(foresight, "WARM_SHARE", 0.01):
+            await agent.compaction.now()
         for call in (step for step in agent.conversation.steps if step.kind == "compaction"):
             call.created = self.clock.time()
         assert agent.conversation.records[-1].warm

@@ -16,6 +16,7 @@ from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.engine.compaction.summary_call import AskWarm, MakeStep, Payer
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, StreamItem
+from agent_tui.models.usage import Cost
 from tests.engine.compaction.test_bad_summaries import calls_a_tool
 from tests.support.compaction_world import (
     CharCounter,
@@ -102,7 +103,7 @@ async def test_what_cannot_be_added_is_asked_for_once_with_nothing_else() -> Non
     assert lost(result) <= before - len(facts)
     kept = sum(counts[0] for counts in result.records[-1].facts.values())
     assert expected is not None and kept >= int(expected[1]) and f"{kept} of" in result.text
-    assert len(result.steps) == 2 and result.records[0].cost_usd == sum(s.cost_usd or 0 for s in result.steps)
+    assert len(result.steps) == 2 and result.records[0].cost == Cost(sum(s.cost_usd or 0 for s in result.steps))
     assert result.after == world.usage().total < result.before
 
 
