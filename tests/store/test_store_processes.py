@@ -14,10 +14,10 @@ import pytest
 from agent_tui.errors import SessionBusyError
 from agent_tui.models.messages import ReasoningPart, TextPart
 from agent_tui.store.store import Store
+from tests.store.store_child import mark
 from tests.support.forms import examples
-from tests.support.store_child import mark
 
-CHILD = Path(__file__).resolve().parents[1] / "support" / "store_child.py"
+CHILD = Path(__file__).with_name("store_child.py")
 KILLS = examples(10, 40)
 
 
