@@ -235,8 +235,7 @@ class Message:
     provider_metadata: Metadata | None = None
     """What the provider attached to the message as a whole."""
     counts: tuple[int, ...] | None = None
-    """The same by kind (``models.calibration.KINDS``). None until the worker has counted it: versions before knew
-    only how many there are."""
+    """The same by kind (``models.calibration.KINDS``). None until the worker has counted it."""
 
     @property
     def text(self) -> str:

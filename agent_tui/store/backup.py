@@ -12,7 +12,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from agent_tui.errors import StoreError
+from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.store.database import FAULTS, damaged, explain
 from agent_tui.store.locks import file_lock
 
@@ -42,7 +42,7 @@ def back_up_daily(path: Path) -> bool:
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(lock_backups(path, 0.0))
-        except StoreError:
+        except StoreLockedError:
             return False  # another program makes it, or deletes a session
         if target.exists() or not path.is_file():
             return False

@@ -249,7 +249,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     if version > VERSION:
         raise newer(path, version)
     if 0 < version < VERSION:
-        raise StoreOlderError(f"{path} was written by an earlier development version and cannot be read by this one")
+        raise StoreOlderError(f"{path} was written by an earlier development version: the next start keeps it aside")
 
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from agent_tui.errors import SessionBusyError, StoreError
+from agent_tui.errors import SessionBusyError, StoreError, StoreLockedError
 from agent_tui.paths import private_dir
 from agent_tui.store.sessions import SessionRows
 
@@ -47,7 +47,9 @@ def file_lock(path: Path, patience: float) -> Iterator[None]:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        raise StoreError(f"another agent-tui is at work on {path.parent.parent}: try again in a moment") from error
+        if isinstance(error, BlockingIOError):
+            raise StoreLockedError(f"another agent-tui is at work on {path.parent.parent}: try again") from error
+        raise StoreError(f"cannot lock {path}: {error.strerror or error}") from error
     try:
         yield
     finally:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agent_tui.errors import StoreDamagedError, StoreError
+from agent_tui.errors import StoreDamagedError, StoreError, StoreOlderError
 from agent_tui.models.messages import Message
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import FixedSets
@@ -142,19 +142,21 @@ def repair_file(path: Path) -> Repaired | None:
     ``StoreError`` where it is in use, nothing of it can be read, or it cannot be written; then nothing has changed."""
     if not path.is_file():
         raise StoreError(f"no session database at {path}")
+    problem = "it has no session"
+    try:
+        with closing(Database.open(path, BUSY_TIMEOUT)) as database:
+            if check(Store(database)).sound:
+                return None
+    except StoreOlderError:
+        raise
+    except StoreError as error:
+        problem = str(error)
     with all_sessions_locked(path, BUSY_TIMEOUT):
-        problem = "it has no session"
-        try:
-            with Store.open(path) as store:
-                if check(store).sound:
-                    return None
-        except StoreError as error:
-            problem = str(error)
         try:
             with TemporaryDirectory(prefix="repair-", dir=path.parent) as name:
                 folder = Path(name)
                 repaired = _make_anew(path, folder)
-                if not repaired.sessions:
+                if not repaired.sessions and not repaired.backup:
                     raise StoreError(f"nothing can be recovered, and no backup is sound: {problem}")
                 repaired.kept = move_aside(path, time.strftime("damaged-%Y%m%d-%H%M%S"), folder / "new.db")
                 return repaired
