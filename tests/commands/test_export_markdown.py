@@ -116,6 +116,7 @@ def test_a_line_and_a_block_are_shown_sign_by_sign(write: Callable[[str], str]) 
             assert page.text.rstrip("\n") == f"{edge}{line}{edge}".rstrip("\n"), text
 
 
+@pytest.mark.slow
 @every("sign", ["`a` ", "`", "*a ", "[", "![", "<", "|a", "&", "\\", "_a_ ", "~~"])
 def test_a_huge_text_is_written_about_as_fast_as_it_is_read(sign: str) -> None:
     text, begun = sign * (MOST_MARKDOWN // 5 // len(sign)), time.process_time()

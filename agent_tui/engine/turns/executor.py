@@ -138,7 +138,7 @@ class TurnExecutor:
 
     def _ended(self, driver: asyncio.Task[None]) -> None:
         """A task that is cancelled before its first step runs nothing, not even a ``finally``."""
-        if not self._over:
+        if driver is self._driver and not self._over:
             self._finish("interrupted", None)
 
     def _finish(self, stop: StopReason, failure: Failure | None) -> None:
