@@ -226,8 +226,7 @@ class ModelControl:
         Raises StoreError, and AgentError while a turn runs."""
         self._runner.need_idle("forget limits", looking=True)
         count = self._state.parts.store.learned.forget_all()
-        self._state.runtime.replay_by(ReplayRule())
-        self._state.runtime.offer_without(frozenset())
+        self._state.runtime.send_as(replay=ReplayRule(), left_out=frozenset())
         if count:
             await self._binder.describe()
             self._context.recount()

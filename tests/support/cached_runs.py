@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from agent_tui.config import McpServer, Settings
-from agent_tui.engine import calls as requests
+from agent_tui.engine import model_call as requests
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded, Event, StepEnded
 from agent_tui.models.messages import new_id

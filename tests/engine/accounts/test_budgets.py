@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -23,13 +22,12 @@ from agent_tui.commands.report_json import context_json
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.calls import begin_call
+from agent_tui.engine.calls import next_call
+from agent_tui.engine.model_call import NoRoomError, PlannedCall, open_call
 from agent_tui.engine.state import AgentParts
 from agent_tui.headless.output import bill
 from agent_tui.models.events import CompactionEnded, Notice, StepEnded, StepStarted, TurnEnded
-from agent_tui.models.messages import new_id
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
-from agent_tui.models.steps import Step
 from agent_tui.models.usage import NO_COST, Cost, Prices, cost_fields
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.steps import day_of
@@ -421,14 +419,18 @@ async def test_an_interrupted_call_counts_with_what_it_was_expected_to_cost(tmp_
 async def test_calls_at_once_are_measured_one_after_another(tmp_path: Path) -> None:
     async with opened(tmp_path, session_usd=1.0) as (agent, _):
         call = ExpectedCall(0.4, 1, 0, 1, cold_usd=0.4)
-        told = (lambda event: None, agent.runtime.info, "a call")
 
-        def make(output: int | None, capped: bool) -> Step:
-            return Step(new_id("step"), "turn", "m", "p", "a", "m", created=time.time())
+        def planned() -> PlannedCall:
+            runtime = agent.runtime
+            made: PlannedCall = next_call(runtime, runtime.usage())
+            made.expected, made.most = call, None
+            return made
 
-        begun = await asyncio.gather(*(begin_call(agent.runtime, call, None, make, told) for _ in range(4)))
-        assert [isinstance(one, str) for one in begun].count(True) == 2
-        assert "up to $0.80 pending" in next(one for one in begun if isinstance(one, str))
+        begun = await asyncio.gather(
+            *(open_call(agent.runtime, planned(), lambda event: None) for _ in range(4)), return_exceptions=True
+        )
+        refused = [str(one) for one in begun if isinstance(one, NoRoomError)]
+        assert len(refused) == 2 and "up to $0.80 pending" in refused[0]
 
 
 async def test_the_steps_say_what_they_were_expected_to_cost(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui.context.cache_misses import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine import cache_forecast as foresight
-from agent_tui.engine import calls as requests
+from agent_tui.engine import model_call as requests
 from agent_tui.engine import sent_log
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Notice

@@ -10,7 +10,8 @@ from agent_tui.context.compaction.plan import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.compactor import Compactor
-from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_HALVINGS, Payer
+from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_HALVINGS
+from agent_tui.engine.model_call import ModelCall, PlannedCall
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow
@@ -24,6 +25,7 @@ from tests.support.compaction_world import (
     World,
     answer,
     assert_valid,
+    calls_of,
     failure,
     long_sections,
     model_info,
@@ -206,7 +208,7 @@ class Stalled:
 
 async def test_cancelling_leaves_nothing_behind() -> None:
     world, stalled = chat_world(), Stalled()
-    compactor = Compactor(stalled.stream, CharCounter())
+    compactor = Compactor(calls_of(stalled, world.info), CharCounter())
     view, total = world.view(), world.usage().total
     task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
@@ -225,16 +227,21 @@ async def test_cancelling_leaves_nothing_behind() -> None:
 
 async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
-    ended: list[Step] = []
+    begun: list[Step] = []
+    begin = calls_of(stalled, world.info)
 
-    compactor = Compactor(stalled.stream, payer=Payer(ended=lambda step, came: ended.append(step)))
+    async def opened(planned: PlannedCall) -> ModelCall:
+        begun.append(planned.step)
+        return await begin(planned)
+
+    compactor = Compactor(opened)
     task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert stalled.closed
-    assert [s.status for s in ended] == ["stopped"]
+    assert [s.status for s in begun] == ["stopped"]
     assert not compactor.cancel()
 
 
@@ -283,7 +290,7 @@ async def test_without_a_tokenizer_the_character_rule_judges() -> None:
             raise WorkerError("gone")
 
     world = chat_world()
-    compactor = Compactor(world.model.stream, Broken(), world.clock)
+    compactor = Compactor(calls_of(world.model, world.info), Broken(), world.clock)
     result = await compactor.run(world.plan())
     assert result.outcome == "done"
     assert result.summary is not None
