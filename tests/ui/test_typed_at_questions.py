@@ -238,7 +238,7 @@ async def test_a_paste_behind_a_letter_makes_both_words(tmp_path: Path) -> None:
     [
         PlanPresented("q", "1. do it"),
         QuestionAsked("q", "Which?", ("red", "green"), False),
-        QuestionAsked("q", "Which?", ("red", "green"), True),
+        pytest.param(QuestionAsked("q", "Which?", ("red", "green"), True), marks=pytest.mark.slow),
     ],
 )
 async def test_other_questions_hear_words_as_words(tmp_path: Path, asked: Event) -> None:
