@@ -57,7 +57,6 @@ WITHDRAWN = {
     "proof line": "the rows add up to the total",
     "the judge": "commands are parsed",
     "sandbox domain": "level",
-    "regret": "used again after compactions",
     "waits no more": "is closed",
     "goes by that name": "use the command",
     "held back of": "reserved",

@@ -11,7 +11,6 @@ from typing import Any, get_args
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, edited_view
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
-from agent_tui.context.compaction.regret import in_force
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.view import ViewBuilder, build_view, for_model
 from agent_tui.models.context import ContextUsage
@@ -184,6 +183,13 @@ def _then(record: CompactionRecord, step: Step, unseen: bool) -> CompactionRecor
     else:
         active = sum(time <= step.created for time in record.switched) % 2 == 0
     return record if active == record.active else replace(record, active=active)
+
+
+def in_force(record: CompactionRecord, at: float) -> bool:
+    """Returns whether a compaction, made before, was in force at a time (seconds since the epoch)."""
+    if not record.switched:
+        return record.active
+    return sum(switched <= at for switched in record.switched) % 2 == 0
 
 
 def around(

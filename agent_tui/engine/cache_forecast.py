@@ -9,7 +9,7 @@ from operator import is_
 
 from agent_tui.context.accounting.next_input import max_output_for, room_for_answer
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
-from agent_tui.context.cache_forecast import ForecastBasis, Moment, forecast, moment_of
+from agent_tui.context.cache_forecast import ForecastBasis, forecast
 from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.engine.calls import NextCall, next_call
 from agent_tui.engine.runtime import Runtime
@@ -29,18 +29,14 @@ class CacheForecaster:
         self._refused = False
         self._basis: ForecastBasis | None = None
         self._said: CacheForecast | None = None
-        self._moment: Moment = "warm"
 
-    def passed(self, soon: bool = False) -> bool:
-        """Returns whether the last answer no longer holds for the mere reason that time has passed, or (``soon``) will
-        hold for a short time only."""
+    def passed(self) -> bool:
+        """Returns whether the last answer no longer holds for the mere reason that time has passed."""
         said = self._said
         if self._basis is None or said is None:
             return False
-        now = time.time()
-        found = forecast(self._basis, now)
-        changed = (found.read, found.cold is None) != (said.read, said.cold is None)
-        return changed or (soon and moment_of(found, now) != self._moment)
+        found = forecast(self._basis, time.time())
+        return (found.read, found.cold is None) != (said.read, said.cold is None)
 
     def forecast(self, runtime: Runtime, usage: ContextUsage) -> CacheForecast | None:
         """That of the next request if it is sent now; None where nothing is known of it. ``usage`` is the calculator's
@@ -50,9 +46,7 @@ class CacheForecaster:
         if runtime.schema_refused is not self._refused or not all(map(is_, objects, self._objects)):
             self._basis = _forecast_basis(runtime, usage)
             self._objects, self._refused = objects, runtime.schema_refused
-        now = time.time()
-        self._said = None if self._basis is None else forecast(self._basis, now)
-        self._moment = moment_of(self._said, now)
+        self._said = None if self._basis is None else forecast(self._basis, time.time())
         return self._said
 
 

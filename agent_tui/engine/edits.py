@@ -14,7 +14,7 @@ from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, fold_text
 from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
-from agent_tui.context.compaction.worth import PlanPrice, expected_read
+from agent_tui.context.compaction.price import PlanPrice, expected_read
 from agent_tui.context.cuts import WITHOUT_SUFFIX, dropped_attachments, dropped_by, parts_of, parts_words, treated
 from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, for_model, summaries_in_force
 from agent_tui.engine.context_control import ContextControl

@@ -16,9 +16,9 @@ from agent_tui.context.compaction.answers import with_unknown_paths
 from agent_tui.context.compaction.facts import Fact, FactReader
 from agent_tui.context.compaction.judge import AnswerForm, Replaced
 from agent_tui.context.compaction.ledger import RULES, appended, standing
+from agent_tui.context.compaction.price import cheaper_form
 from agent_tui.context.compaction.summary import INPUT_SAFETY, SummaryInput, render_messages, rough_tokens
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, within
-from agent_tui.context.compaction.worth import cheaper_form
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.cache_forecast import WarmCall, warm_call
 from agent_tui.engine.compaction.summary_call import PaidCalls, SummaryAnswer, SummaryCall, request_tokens

@@ -427,9 +427,8 @@ class CompactionRecord:
     message_ids: list[str]
     active: bool = True
     created: float = 0.0
-    reason: Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"] = "auto"
-    """``cheaper``: made by itself before the limit, because going on would have cost more; ``edit``: the user chose the
-    messages, of any place."""
+    reason: Literal["auto", "manual", "overflow", "switch", "edit"] = "auto"
+    """``edit``: the user chose the messages, of any place."""
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
     """Those of a ``prune`` that are sent cut to that many characters instead."""

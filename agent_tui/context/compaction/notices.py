@@ -25,7 +25,7 @@ from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import duration, interval, money, percent, plural, tokens, whole_percent
 
 if TYPE_CHECKING:
-    from agent_tui.context.compaction.worth import PlanPrice
+    from agent_tui.context.compaction.price import PlanPrice
 
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""

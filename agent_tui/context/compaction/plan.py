@@ -154,7 +154,7 @@ def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) 
     return since < BREATH_STEPS
 
 
-CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"]
+CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "edit"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
 
 UNDO = "/compact undo"

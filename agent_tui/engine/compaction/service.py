@@ -14,22 +14,11 @@ from agent_tui.context.accounting.spending import first_broken
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_of, undone_text
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, Picture, assembled_text, undo_target
-from agent_tui.context.compaction.worth import (
-    PlanPrice,
-    Worth,
-    cheaper_form,
-    hopeless,
-    pace_of,
-    plan_price,
-    summary_call,
-    worth_of,
-)
-from agent_tui.context.tokens import family_of
+from agent_tui.context.compaction.price import PlanPrice, cheaper_form, plan_price, summary_call
 from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, OwnCompactions, Planning, plan_of_now
-from agent_tui.engine.compaction.early import Decision as Early
-from agent_tui.engine.compaction.early import Offers, Preparing
+from agent_tui.engine.compaction.preparing import Preparing
 from agent_tui.engine.compaction.summary_call import AskWarm, PaidCalls
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.hooks import Hooks
@@ -42,7 +31,6 @@ from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.ledger import Ledger
-    from agent_tui.context.compaction.regret import Regret
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +70,6 @@ class CompactionService:
         self._line: Notice | None = None
         state, context = runtime.conversation.info.state, runtime.settings.context
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
-        self.offers = Offers.from_state(state, context.compact_when)
         self.preparing = Preparing.from_steps(runtime.conversation.steps)
         self._early_calls = PaidCalls(runtime, _unheard)
         self._preparer = Compactor(self._early_calls.stream, counter, payer=self._early_calls.payer)
@@ -406,44 +393,6 @@ class CompactionService:
             return self._early.cancel()
         return self._compactor.cancel()
 
-    @property
-    def point(self) -> str:
-        """The conversation as it is now, as far as an offer to compact it depends on it: its newest answer and who goes
-        on with it. Empty where nothing was answered yet."""
-        runtime = self._runtime
-        newest = next((s for s in reversed(runtime.conversation.steps) if s.kind == "turn"), None)
-        return f"{newest.id} {runtime.info.spec.key}" if newest is not None else ""
-
-    async def weigh(self, usage: ContextUsage, now: float) -> Worth | None:
-        """Weighs a compaction now against going on; None where there would be nothing to do, or what is still to come
-        costs too little to plan one. ``usage`` is the calculator's answer with its forecast."""
-        runtime, conversation = self._runtime, self._runtime.conversation
-        info, hour = runtime.info, runtime.info.spec.cache_ttl == "1h"
-        pace = pace_of(conversation.path, usage.turns_left)
-        if hopeless(usage, info.prices, pace, now, hour):
-            return None
-        writer = await self._configured_model(_unheard)
-        if (plan := await self._planning.plan(runtime.inputs(), usage)) is None:
-            return None
-        if writer is not None or plan.summary is None:
-            return worth_of(plan, usage, info.prices, pace, now, hour, None if writer is None else writer.prices)
-        cheapest = self._writer(plan, usage)
-        warm, prices = warm_call(cheapest, "", plan.summary.tokens), cheapest.info.prices
-        found = worth_of(plan, usage, info.prices, pace, now, hour, prices, None if warm is None else warm.expected)
-        return found if found is None or cheapest is runtime else replace(found, writer=cheapest.info.spec.key)
-
-    def consider(self, worth: Worth | None) -> Early:
-        """Says what follows from these figures of now."""
-        held = self.auto.held_back() in ("setting", "off", "paused")
-        decision = self.offers.look(self.point, worth, held=held)
-        self._save_state()
-        return decision
-
-    def settle(self, *, done: bool) -> None:
-        """A compaction was made, tried or taken back: nobody is asked about one again at this point."""
-        self.offers.settle(self.point, done=done)
-        self._save_state()
-
     async def preview(self, focus: str = "", known: ContextUsage | None = None) -> Picture:
         """Returns what ``/compact`` would do now. ``known`` is the calculator's answer with its forecast."""
         usage = known or self._runtime.usage()
@@ -479,13 +428,6 @@ class CompactionService:
         text, recall = "".join(map(assembled_text, sent)), self._runtime.inputs().recall
         return await asyncio.to_thread(lambda: standing(self._planning.facts.read(left), text, sent, recall))
 
-    def came_back(self) -> dict[str, Regret]:
-        """Returns what was read, run or recalled again after compactions, by their ``operation_id``."""
-        from agent_tui.context.compaction.regret import regrets
-
-        conversation, info = self._runtime.conversation, self._runtime.info
-        return regrets(conversation.own_records, conversation.path, family_of(info.target), info.prices)
-
     def undo(self, emit: Emit) -> bool:
         """Takes the newest compaction in force back; False when there is none."""
         conversation = self._runtime.conversation
@@ -505,4 +447,4 @@ class CompactionService:
 
     def _save_state(self) -> None:
         conversation = self._runtime.conversation
-        conversation.keep_state(self.offers.kept_in(self.auto.kept_in(conversation.info.state)))
+        conversation.keep_state(self.auto.kept_in(conversation.info.state))
