@@ -50,8 +50,6 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
     if record.kind == "prune":
         parts += [f"cleared {plural(record.cleared, 'tool result')}"] if record.cleared else []
         parts += [f"clipped {plural(record.clipped, 'tool result')}"] if record.clipped else []
-    if record.own:
-        parts.append(f"by {record.own}")
     if record.left_out:
         parts.append(f"left out {plural(record.left_out, 'old message')}")
     if kept := kept_text(record.kept_messages, record.facts):

@@ -70,15 +70,13 @@ class ModelConfig(ModelSettings):
 
 @dataclass(slots=True)
 class ContextConfig:
-    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens.
-    ``native``: by the provider's own compaction, where it has one."""
+    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
 
     auto_compact: bool = True
     compact_at: float | None = None
     max_output_reserve: int = 32_000
     exact_counting: Literal["auto", "off"] = "auto"
     summary_model: str | None = None
-    native: bool = False
 
 
 @dataclass(slots=True)

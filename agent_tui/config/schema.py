@@ -69,6 +69,7 @@ OWN_SETTINGS = {
 commands in their place, and what is run unasked outside of it."""
 REMOVED: Mapping[str, str] = {
     "context.compact_when": "it compacts at the limit, and earlier when you run /compact",
+    "context.native": "every model writes a summary that all models can read",
 }
 """Settings that are gone, and what serves instead; ``*`` stands for a name of the user's, as in ``models.*.name``."""
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import replace
 from operator import is_
 
@@ -19,6 +19,9 @@ from agent_tui.models.requests import Effort, ModelRequest, SentMessage
 from agent_tui.models.steps import CacheForecast, ColdRequest, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.records import dataclass
+
+WARM_SHARE = 0.5
+"""Of a conversation, from which on a question is put within it: what is read costs about a tenth."""
 
 
 class CacheForecaster:
@@ -70,9 +73,9 @@ class WarmCall:
 def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
     """Puts a question so, for an answer of about ``answer`` tokens. The request is the next one of the conversation
     with the same tools, thinking and cache markers, and nothing says in it that no tool may be called: what is sent of
-    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None
-    where nothing of it is expected to be in the cache, where it does not fit the window, or where answers are held to a
-    schema."""
+    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None where
+    less than ``WARM_SHARE`` of it is expected to be in the cache, where it does not fit the window, or where answers
+    are held to a schema."""
     conversation, info, usage = runtime.conversation, runtime.info, runtime.usage()
     message = user_message(question)
     length = estimate_message(message, family_of(info.target)).tokens
@@ -87,7 +90,7 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
     call.decide()
     known = _basis_of(runtime, call, usage.total + length)
     found = None if known is None else forecast(known, time.time())
-    if found is None or not found.read:
+    if found is None or found.read < WARM_SHARE * usage.total:
         return None
     hour, high = info.spec.cache_ttl == "1h", usage.high + length
     expected = priced_call(info.prices, usage.total + length, found.read, answer, hour, high)
@@ -98,18 +101,6 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
         runtime.sent_log.record(step, call.request, info, call.plan, call.thinking, steps)
 
     return WarmCall(replace(call.request, kind="compaction"), expected, record)
-
-
-def own_call(runtime: Runtime, gone: Container[str], tokens: int, answer: int) -> WarmCall:
-    """Asks the provider for its own compaction of the messages that are ``gone``, what stands for earlier ones among
-    them: so many tokens of input, with what stands before the messages, and about ``answer`` of output."""
-    call, info = next_call(runtime, runtime.usage(), "compaction"), runtime.info
-    view = call.request.messages
-    messages = [sent for sent in view if sent.message.id in gone]
-    asked = replace(
-        call.request, messages=messages, kind="compaction", compacts=True, output_schema=None, sent_before=0
-    )
-    return WarmCall(asked, priced_call(info.prices, tokens, 0, answer, info.spec.cache_ttl == "1h"))
 
 
 def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None = None) -> ForecastBasis | None:

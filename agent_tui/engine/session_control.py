@@ -14,7 +14,7 @@ from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reaso
 from agent_tui.context.anchor import branches, on_branch
 from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.tokens import family_of
-from agent_tui.context.view import build_view, for_model
+from agent_tui.context.view import build_view
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
@@ -374,7 +374,7 @@ class BranchControl:
         conversation, before = self._conversation, self._state.runtime.inputs()
         path = conversation.way_to(head)
         records = on_branch(conversation.every_record, {message.id for message in path})
-        view = for_model(build_view(path, records, conversation.summaries), before.model)
+        view = build_view(path, records, conversation.summaries)
         after = replace(before, view=view, records=records)
         return lost_reasoning(before, after, WayBack(BACK, before, elsewhere=True))
 

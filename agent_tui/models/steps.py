@@ -462,8 +462,6 @@ class CompactionRecord:
     input_tokens: int | None = None
     """Of its model calls, of which ``cache_read`` came from a cache; None where nobody told."""
     cache_read: int | None = None
-    own: str = ""
-    """The provider that compacted by itself; empty where the summary is ours."""
     recall: bool = False
     """What stands in the place of a ``prune``'s results says by which id the tool ``recall`` brings them back: it was
     offered then. Earlier versions had no such tool."""

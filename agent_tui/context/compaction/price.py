@@ -21,15 +21,6 @@ REQUEST = 500
 """Tokens that a request for a summary has beside what it is about."""
 
 
-def cheaper_form(apart: ExpectedCall, warm: ExpectedCall, prices: Prices, hour: bool) -> ExpectedCall:
-    """The form of a summary's call that costs less, in which it is then asked for: ``apart`` from the conversation, or
-    as its next message, for an answer of the same length. Without prices it is the latter."""
-    if not apart.input:
-        return apart
-    within = priced_call(prices, warm.input, warm.read, apart.output, hour)
-    return min(within, apart, key=lambda call: call.usd or 0.0)
-
-
 def expected_read(usage: ContextUsage) -> int:
     """Tokens of the next request that are in the cache now."""
     known = usage.forecast.read if usage.forecast is not None else usage.expected_read
