@@ -154,6 +154,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "pinned": (list,),
     "pinned_messages": (list,),
     "drops_waiting": (dict,),
+    "agent_drops": (list,),
     "compaction_failures": (int,),
     "compaction_paused": (bool,),
     "compaction_off": (bool,),
@@ -213,7 +214,7 @@ def _fits(key: str, value: JSON) -> bool:
     if type(value) not in _TYPES[key]:
         return False
     match key:
-        case "pinned" | "pinned_messages" | "named_hosts" | "read_outside" | "handed_to":
+        case "pinned" | "pinned_messages" | "agent_drops" | "named_hosts" | "read_outside" | "handed_to":
             return all(isinstance(text, str) for text in value)
         case "compaction_failures":
             return bool(value >= 0)
