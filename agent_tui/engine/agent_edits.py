@@ -3,14 +3,12 @@ and answers of its own: never a message of the user's, what is pinned, or what i
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.context.tidy import dead_weight
 from agent_tui.context.tokens import char_tokens
-from agent_tui.engine.compaction.compactor import CompactionResult
 from agent_tui.engine.compaction.drop_marks import DropMarks, loop_binds
 from agent_tui.engine.compaction.own_results import OwnResult, fill_words, is_protected, own_results, seen_until
 from agent_tui.engine.compaction.service import AskedCompaction, CompactionService
@@ -159,7 +157,7 @@ class AgentEdits:
             raise ToolError(
                 f"{CONTEXT_TOOL}: your text is as long as the messages ({tokens(plan.folded_tokens, True)} tokens)."
             )
-        self._later(AskedCompaction("edit", fold=ends, text=text, by="agent"), "The fold")
+        self._later(AskedCompaction("edit", fold=ends, text=text))
         count, part = plural(len(inside), "message"), tokens(plan.folded_tokens, True)
         said = f"{count} ({part} tokens) become your text (about {tokens(round(size), True)}) when this step ends."
         return _outcome(" ".join(filter(None, [said, self._uncached(price.behind)])), f"{count} · {part}")
@@ -180,23 +178,13 @@ class AgentEdits:
         expected = await self._compaction.preview(focus, self._runtime.usage())
         if not expected.after:
             raise ToolError(f"{CONTEXT_TOOL}: {expected.say}")
-        self._later(AskedCompaction("manual", focus, by="agent"), "The compaction")
+        self._later(AskedCompaction("manual", focus))
         before, after = (tokens(sum(each.values()), True) for each in (expected.before, expected.after))
         return _outcome(f"It is compacted when this step ends. {expected.say}", f"{before} → {after}")
 
-    def _later(self, asked: AskedCompaction, what: str) -> None:
-        """Has it done when this step ends; where that fails the model is told."""
-
-        def ended(done: asyncio.Future[CompactionResult]) -> None:
-            if done.cancelled():
-                return
-            error = done.exception()
-            if error is not None:
-                self._compaction.tell_model(f"{what} was not made: {error}")
-            elif not done.result().done:
-                self._compaction.tell_model(f"{what} was not made: {done.result().why}.")
-
-        self._compaction.compact_later(asked).add_done_callback(ended)
+    def _later(self, asked: AskedCompaction) -> None:
+        """Has it done when this step ends."""
+        self._compaction.after_step.add(lambda: self._compaction.by_agent(asked))
 
 
 def keep_note(conversation: Conversation, message: Message) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from agent_tui.context.compaction.price import PlanPrice
 from agent_tui.context.cuts import WITHOUT_SUFFIX, dropped_attachments, dropped_by, parts_of, treated
 from agent_tui.context.view import summaries_in_force
 from agent_tui.engine.compaction.drop_marks import DropMarks, cold_in_turn
-from agent_tui.engine.compaction.service import AskedCompaction
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.edit_plan import (
@@ -38,7 +37,6 @@ from agent_tui.models.events import (
     Event,
     Notice,
     SessionChanged,
-    TurnEnded,
 )
 from agent_tui.models.messages import Message, new_id
 from agent_tui.models.steps import CompactionRecord
@@ -70,8 +68,6 @@ class Edits:
         self._runner = runner
         self._targets = EditTargets(lambda: state.conversation, lambda: state.run.in_turn)
         self.range = self._targets.range
-        self._waiting: list[tuple[Callable[[], str], asyncio.Future[str]]] = []
-        self._forget: Callable[[], None] = lambda: None
         context.while_drops_wait(self._look_whether_cold)
 
     def plan(self, ids: Sequence[str]) -> EditPlan:
@@ -235,17 +231,8 @@ class Edits:
         conversation, compaction = self._state.conversation, self._state.binding.compaction
         conversation.require_writable()
         wanted = self._targets.ends_of_fold(first, last)
-        if self._state.run.in_turn:
-            self._state.events.publish(Notice("info", "Will be done when this step ends.", "edit_waits"))
-            waiting = compaction.compact_later(AskedCompaction("edit", focus, wanted))
-            both: list[asyncio.Future[Any]] = [waiting, asyncio.create_task(self._runner.join(), name="fold")]
-            try:
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                begun = not compaction.forget_later(waiting)
-                both[-1].cancel()
-            if begun:
-                return (await waiting).text
+        if (line := await self._after_step(lambda: compaction.fold(wanted, focus))) is not None:
+            return line
         result = await self._runner.exclusively(
             compaction.compact("edit", self._state.events.publish, focus, fold=wanted), "fold", RunState.COMPACTING
         )
@@ -281,31 +268,29 @@ class Edits:
 
     async def _between_steps(self, work: Callable[[], str], what: str) -> str:
         """Does it now, or at the end of the running turn's step."""
+
+        async def do() -> str:
+            return work()
+
+        if (line := await self._after_step(do)) is not None:
+            return line
+        self._runner.need_idle(what)
+        return await patiently(work)
+
+    async def _after_step(self, work: Callable[[], Awaitable[str]]) -> str | None:
+        """The line of what is done at the end of the running step; None where no turn runs, or it ends with that."""
         if not self._state.run.in_turn:
-            self._runner.need_idle(what)
-            return await patiently(work)
-        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        if not self._waiting:
-            self._forget = self._state.events.subscribe(self._turn_ended)
-            self._context.before_step(self._do_waiting)
-        self._waiting.append((work, done))
+            return None
         self._state.events.publish(Notice("info", "Will be done when this step ends.", "edit_waits"))
-        return await done
-
-    def _turn_ended(self, event: Event) -> None:
-        if isinstance(event, TurnEnded):
-            self._do_waiting()
-
-    def _do_waiting(self) -> None:
-        self._forget()
-        waiting, self._waiting = self._waiting, []
-        for work, done in waiting:
-            if done.done():
-                continue
-            try:
-                done.set_result(work())
-            except Exception as error:  # whoever waits for it is told; the turn goes on
-                done.set_exception(error)
+        queue = self._state.binding.compaction.after_step
+        waiting, turn = queue.add(work), asyncio.create_task(self._runner.join(), name="edit")
+        both: list[asyncio.Future[Any]] = [waiting, turn]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            begun = not queue.forget(waiting)
+            turn.cancel()
+        return await waiting if begun else None
 
     def _look_whether_cold(self, event: Event) -> None:
         if self._state.conversation.read_only or self._state.run.in_turn or not isinstance(event, ContextChanged):

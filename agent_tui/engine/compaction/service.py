@@ -21,9 +21,10 @@ from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, P
 from agent_tui.engine.compaction.context_notes import ContextNotes
 from agent_tui.engine.compaction.drop_marks import DropMarks
 from agent_tui.engine.compaction.preparing import Preparing
-from agent_tui.engine.compaction.summary_call import AskWarm, PaidCalls
+from agent_tui.engine.compaction.summary_call import AskWarm
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.hooks import Hooks
+from agent_tui.engine.model_call import ModelCall, PlannedCall, open_call
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
@@ -49,14 +50,44 @@ def _result_of(task: asyncio.Task[CompactionResult | None]) -> CompactionResult 
 
 @dataclass(slots=True, frozen=True)
 class AskedCompaction:
-    """A compaction, or the fold of a range, that was asked for while a turn runs. ``text`` stands for the messages of a
-    fold, as the model wrote it in its call: no other call is made for it."""
+    """A compaction, or the fold of a range, that the model asked for. ``text`` stands for the messages of a fold, as
+    the model wrote it in its call: no other call is made for it."""
 
     reason: Literal["manual", "edit"]
     focus: str = ""
     fold: tuple[str, str] | None = None
     text: str = ""
-    by: Literal["", "agent"] = ""
+
+
+class StepQueue:
+    """What was asked for while a step runs: it is done before the next one, in its order."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[str], Callable[[], Awaitable[str]]] = {}
+
+    def add(self, work: Callable[[], Awaitable[str]]) -> asyncio.Future[str]:
+        """Returns the future of what the work returns or raises."""
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[done] = work
+        return done
+
+    def forget(self, done: asyncio.Future[str]) -> bool:
+        """Takes back what was asked for; False where it has begun."""
+        return self._waiting.pop(done, None) is not None
+
+    async def run(self) -> None:
+        while self._waiting:
+            done, work = next(iter(self._waiting.items()))
+            del self._waiting[done]
+            try:
+                line = await work()
+                if not done.done():
+                    done.set_result(line)
+            except Exception as error:  # whoever asked is told; the turn goes on
+                if not done.done():
+                    done.set_exception(error)
+            finally:
+                done.cancel()
 
 
 class CompactionService:
@@ -77,21 +108,22 @@ class CompactionService:
         self.prepare = prepare
         self._find, self._hooks = find, hooks
         self._runtime = runtime
-        calls = PaidCalls(runtime, lambda event: self._emit(event))
-        self._compactor = Compactor(calls.stream, counter, payer=calls.payer)
+        self._compactor = Compactor(partial(self._open, lambda event: self._emit(event)), counter)
         self._emit: Emit = _unheard
         self._line: Notice | None = None
         state, context = runtime.conversation.info.state, runtime.settings.context
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
         self.preparing = Preparing.from_steps(runtime.conversation.steps)
-        self._early_calls = PaidCalls(runtime, _unheard)
-        self._preparer = Compactor(self._early_calls.stream, counter, payer=self._early_calls.payer)
+        self._preparer = Compactor(partial(self._open, _unheard), counter)
         self._early: asyncio.Task[CompactionResult | None] | None = None
         self._waited_for = self._refused = False
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
         self._notes = ContextNotes(runtime)
-        self._later: dict[asyncio.Future[CompactionResult], AskedCompaction] = {}
+        self.after_step = StepQueue()
+
+    async def _open(self, emit: Emit, planned: PlannedCall) -> ModelCall:
+        return await open_call(self._runtime, planned, emit, "the summary call")
 
     def turn_started(self, emit: Emit) -> None:
         """Begins a turn, whose events go to ``emit``."""
@@ -108,8 +140,7 @@ class CompactionService:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can. What there is
         to say of that waits for ``tell``."""
         self._line = None
-        while self._later:
-            await self._do_next()
+        await self.after_step.run()
         while True:
             self._drop_marked()
             usage = self._runtime.usage()
@@ -137,32 +168,23 @@ class CompactionService:
         if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
             self._emit(line)
 
-    def compact_later(self, asked: AskedCompaction) -> asyncio.Future[CompactionResult]:
-        """Compacts, or folds a range, before the next step; the future is for what came of it."""
-        done: asyncio.Future[CompactionResult] = asyncio.get_running_loop().create_future()
-        self._later[done] = asked
-        return done
+    async def fold(self, fold: tuple[str, str], focus: str) -> str:
+        """Folds a range in the midst of a turn; returns the line for the user. Raises AgentError."""
+        return (await self.compact("edit", self._emit, focus, fold=fold)).text
 
-    def forget_later(self, done: asyncio.Future[CompactionResult]) -> bool:
-        """Takes back what ``compact_later`` was asked for; False where it has begun."""
-        return self._later.pop(done, None) is not None
-
-    async def _do_next(self) -> None:
-        done, asked = next(iter(self._later.items()))
-        del self._later[done]
+    async def by_agent(self, asked: AskedCompaction) -> str:
+        """Does what the model asked for in the midst of a turn; where that comes to nothing it is told. Returns the
+        line for the user."""
         try:
             result = await self.compact(asked.reason, self._emit, asked.focus, fold=asked.fold, asked=asked)
-            if not done.done():
-                done.set_result(result)
+            why = "" if result.done else result.why
         except AgentError as error:
-            done.set_exception(error)
-        finally:
-            done.cancel()
-
-    def tell_model(self, line: str) -> None:
-        """A line on what came of what the model had asked for, which it hears with the next message."""
-        self._notes.add(line)
-        self._emit(Notice("warning", line, "agent_edit"))
+            why = str(error).rstrip(".")
+        if why:
+            line = f"The {'fold' if asked.fold is not None else 'compaction'} was not made: {why}."
+            self._notes.add(line)
+            self._emit(Notice("warning", line, "agent_edit"))
+        return why
 
     async def tell_context(self) -> None:
         """Right before a request: lets its newest message tell the model how full the context is, when that
@@ -207,8 +229,8 @@ class CompactionService:
         asked: AskedCompaction | None = None,
     ) -> CompactionResult:
         """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model;
-        ``without_model`` allows only what needs no call; ``fold`` is the range that is folded; ``asked`` says who
-        wants it, and what the model wrote for it. Raises AgentError where that cannot be."""
+        ``without_model`` allows only what needs no call; ``fold`` is the range that is folded; ``asked``: the
+        model wants it, and what it wrote for it. Raises AgentError where that cannot be."""
         runtime, conversation = self._runtime, self._runtime.conversation
         conversation.require_writable()
         self._emit = emit
@@ -224,7 +246,7 @@ class CompactionService:
             why = BLOCKED if blocked else "it was cancelled"
             return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
         if asked is not None:
-            plan = replace(plan, by=asked.by)
+            plan = replace(plan, by="agent")
         try:
             if asked is not None and asked.text:
                 return await self._told(await self._compactor.written(plan, asked.text), emit)
@@ -289,22 +311,22 @@ class CompactionService:
         if plan is None or plan.action != "summary" or plan.summary is None or not plan.summary.needs_model:
             return
         if self.preparing.begins(cut := plan.summary.message_ids[-1]):
-            self._early_calls.prepares(cut)
             self._early_plan = plan
-            self._early = asyncio.create_task(self._write_early(plan, usage), name="prepare a summary")
+            self._early = asyncio.create_task(self._write_early(plan, usage, cut), name="prepare a summary")
             self._early.add_done_callback(self._early_ended)
 
-    async def _write_early(self, plan: CompactionPlan, usage: ContextUsage) -> CompactionResult | None:
+    async def _write_early(self, plan: CompactionPlan, usage: ContextUsage, cut: str) -> CompactionResult | None:
         """The summary of a plan; None where it would hold up the step beside it, or a budget has no room for both."""
         runtime = self._runtime
         model = await self._configured_model(_unheard) or runtime.info
         if not model.parallel:
             return None
         step, call = runtime.expected(usage, None), summary_call(plan, usage, model.prices)
-        both = replace(call, cold_usd=call.cold_usd + step.needed_usd, most_input=call.input + step.tokens)
+        both = replace(call, cold_usd=call.cold_usd + step.needed_usd)
         if runtime.budget is not None and first_broken(runtime.budget.lines(), both) is not None:
             return None
-        return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=self._warm(model))
+        session = runtime.conversation.info.id
+        return await self._preparer.run(plan, model, session, warm=self._warm(model), prepared=cut)
 
     def _warm(self, model: ModelInfo | None) -> AskWarm | None:
         """How a summary is asked for within the conversation, where its own model writes it."""

@@ -109,7 +109,7 @@ async def test_off_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 async def test_what_failed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, [read(20), read(20, 19)])
     async with world(tmp_path) as (agent, _):
-        agent._state.binding.compaction.tell_model("The fold was not made: it is too long.")
+        agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
         await say(agent, "look")
         assert notes(agent) == ["The fold was not made: it is too long."]
 
