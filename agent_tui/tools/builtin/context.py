@@ -44,8 +44,10 @@ class ContextTool:
         args, own = _checked(arguments), _own(context)
         about = {"drop": plural(len(args.names), "result"), "fold": args.text, "keep": args.text, "compact": args.focus}
         summary = f"{CONTEXT_TOOL} {args.action} {pictured_line(about.get(args.action, ''))[:100]}".rstrip()
-        shown = "\n".join(filter(None, [summary, " ".join(args.names) if args.action == "fold" else "", args.text]))
-        display = {"kind": "text", "text": pictured_line(shown) if "\n" not in shown else shown}
+        names = (
+            f"Messages {args.names[0]} to {args.names[-1]} become:" if args.action == "fold" else " ".join(args.names)
+        )
+        display = {"kind": "text", "text": "\n".join(filter(None, [names, args.text or args.focus])) or summary}
         return Intent("internal", summary, display=display, asks=own.asks(args.action))
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:

@@ -422,7 +422,9 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
         what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
     else:
         title = "Folded" if record.reason == "edit" else "Compacted"
-        title = f"The agent {title.lower()}" if record.by == "agent" else title
+        if record.by == "agent":
+            title = f"The agent {title.lower()}"
+            told = told.removeprefix(title).strip(" ·")
         what = f"{plural(len(record.message_ids), 'message')} summarised"
         if record.left_out:
             title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"

@@ -3,7 +3,11 @@ back byte for byte."""
 
 from __future__ import annotations
 
+import asyncio
 import random
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -19,7 +23,9 @@ from agent_tui.models.messages import CONTEXT_TOOL, Message, recall_id
 from agent_tui.tools.base import ContextAction
 from tests.support.acting import acting, call, tend
 from tests.support.agents import parts_for, running, say
+from tests.support.cli import REPOSITORY
 from tests.support.compaction_world import assert_valid
+from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio
 
@@ -261,3 +267,40 @@ async def test_undo_is_exact_after_any_sequence(seed: int, tmp_path: Path, monke
         while agent.edits.undoable:
             await agent.edits.undo()
         assert await state(agent) == first
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tests.engine.session.test_agent_edits import body, hands, recall_id, results, say, world
+
+async def main(folder):
+    async with world(folder) as (agent, _):
+        await say(agent, "read notes.txt")
+        await say(agent, "read notes.txt again")
+        await agent.context.ready()
+        (folder / "before").write_text(agent.conversation.info.id + " " + body(agent))
+        await hands(agent).tend("drop", [recall_id(results(agent)[0].id)], "", "")
+        if sys.argv[3] == "done":
+            await agent.compaction.now()
+            await agent.compaction.undo()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("moment", ["marked", "done"])
+async def test_a_killed_program_loses_no_undo(moment: str, tmp_path: Path) -> None:
+    script = tmp_path / "child.py"
+    script.write_text(KILLED)
+    arguments = [sys.executable, str(script), str(tmp_path), str(REPOSITORY), moment]
+    child = await asyncio.to_thread(subprocess.run, arguments, timeout=PATIENCE * 3)
+    assert child.returncode == -signal.SIGKILL
+    session, _, before = (tmp_path / "before").read_text().partition(" ")
+    async with world(tmp_path, resume=session) as (agent, _):
+        await agent.context.ready()
+        assert agent.edits.undoable
+        await agent.edits.undo()
+        assert body(agent) == before and not agent.edits.undoable
