@@ -40,6 +40,10 @@ def call(name: str, **arguments: Any) -> Act:
     return lambda names: (name, arguments)
 
 
+def says(text: str) -> Act:
+    return lambda names: text
+
+
 def tend(action: str, *places: int, **arguments: Any) -> Act:
     """A call of ``context`` about the results at these places."""
 

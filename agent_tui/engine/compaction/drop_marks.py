@@ -113,5 +113,5 @@ def loop_binds(runtime: Runtime) -> bool:
     """Returns whether the model is in the middle of a tool loop whose thoughts its provider refuses behind a changed
     beginning: nothing before them is changed then unless there is no room."""
     path = runtime.conversation.path
-    open_loop = bool(path) and path[-1].role == "tool"
+    open_loop = bool(path) and (path[-1].role == "tool" or bool(path[-1].tool_calls))
     return open_loop and (runtime.rule().bound or prefix_bound(runtime.info.target))

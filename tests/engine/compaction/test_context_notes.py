@@ -20,6 +20,7 @@ from agent_tui.text.numbers import tokens
 from tests.benchmarks.tool_tokens import encoding
 from tests.support.acting import Act, acting, call
 from tests.support.agents import TokenCounter, parts_for, running, say
+from tests.support.dialect_bodies import check_bodies
 
 pytestmark = pytest.mark.asyncio
 
@@ -136,7 +137,7 @@ async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPat
             case _:
                 size = rng.choice((20, 90, 300, 900))
                 acts.append(read(size, rng.randrange(10, size)))
-    acting(monkeypatch, acts)
+    requests = acting(monkeypatch, acts)
     async with world(folder, compact_at=rng.choice((None, 6_000, 9_000))) as (agent, _):
         told = watch(agent)
         for turn in range(3):
@@ -144,6 +145,8 @@ async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPat
             if rng.random() < 0.2:
                 await agent.compaction.now()
         assert told == notes(agent)
+        for request in requests[-3:]:
+            check_bodies(request.messages)
         window = agent.context.usage().window or 0
         sent = [note_in(item.message, CONTEXT_NOTE) for item in agent.conversation.view()]
         assert sum(len(line) / 4 for line in sent if line) <= window * ALL_SHARE

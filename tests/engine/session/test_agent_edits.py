@@ -16,15 +16,16 @@ import pytest
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.agent_edits import AgentEdits
+from agent_tui.engine.compaction import drop_marks
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionEnded, ContextEdited
 from agent_tui.models.messages import CONTEXT_TOOL, Message, recall_id
 from agent_tui.tools.base import ContextAction
-from tests.support.acting import acting, call, tend
+from tests.support.acting import acting, call, says, tend
 from tests.support.agents import parts_for, running, say
 from tests.support.cli import REPOSITORY
-from tests.support.compaction_world import assert_valid
+from tests.support.dialect_bodies import check_bodies
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio
@@ -70,7 +71,7 @@ async def test_results_are_let_go_of_in_the_middle_of_a_turn(tmp_path: Path, mon
         assert "a note" in said(agent, 1)
         assert "1 result" in said(agent, 2) and "tokens less per request" in said(agent, 2)
         for request in sent:
-            assert_valid(request.messages)
+            check_bodies(request.messages)
         found = agent.conversation.past()
         assert results(agent)[0].id in found.gone
         gone = body(agent)
@@ -165,7 +166,7 @@ async def test_a_fold_takes_the_words_of_the_call(tmp_path: Path, monkeypatch: p
         assert not [step for step in agent.conversation.steps if step.kind == "compaction"], "no other call is made"
         assert "4711, 150 times" in body(agent) and len(results(agent)) == 2
         for request in sent:
-            assert_valid(request.messages)
+            check_bodies(request.messages)
         with_it = body(agent)
         await agent.edits.undo()
         assert len(results(agent)) == 4 and body(agent) != with_it
@@ -186,6 +187,33 @@ async def test_it_compacts_when_the_step_ends(tmp_path: Path, monkeypatch: pytes
         agent._state.binding.compaction.auto.paused = True
         with pytest.raises(ToolError, match="paused"):
             await hands(agent).tend("compact", [], "", "")
+
+
+async def test_nothing_changes_behind_thoughts_that_are_bound_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drop_marks, "prefix_bound", lambda target: True)
+    acting(
+        monkeypatch, [READ, READ2, tend("drop", 0), tend("fold", 0, 1, text="Read."), says("Read."), says("And now.")]
+    )
+    async with world(tmp_path) as (agent, seen):
+        await say(agent, "look")
+        assert "They go when that is cheap" in said(agent, 2) and "refuses your thoughts" in said(agent, 3)
+        assert not seen.of(ContextEdited) and not seen.of(CompactionEnded), "a tool loop is open"
+        monkeypatch.setattr(drop_marks, "cold_in_turn", lambda runtime: True)
+        await say(agent, "and now?")
+        assert [event.record.by for event in seen.of(ContextEdited)] == ["agent"]
+
+
+async def test_a_subagent_tends_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = call("subagent", description="look", prompt="look at it")
+    sent = acting(monkeypatch, [task, READ, READ2, tend("drop", 0), says("It is read.")])
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "look")
+        told = [part.text for request in sent for item in request.messages if (part := item.message.tool_result)]
+        assert any("Let go of 1 result" in text for text in told)
+        assert not agent.conversation.every_record and not agent.conversation.info.state.agent_drops
+        assert not agent.edits.undoable
 
 
 async def test_off_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +281,7 @@ async def test_undo_is_exact_after_any_sequence(seed: int, tmp_path: Path, monke
                     "what is refused changes nothing"
                 )
                 continue
-            assert_valid(agent.conversation.view())
+            check_bodies(agent.conversation.view())
             if made == (len(agent.conversation.every_record), agent.conversation.info.state):
                 continue  # it was marked before
             done += 1
