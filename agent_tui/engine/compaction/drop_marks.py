@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import over_limit
@@ -33,7 +33,7 @@ class DropMarks:
         self._in_turn = in_turn
         self._targets = EditTargets(lambda: self._conversation, lambda: in_turn)
 
-    def add(self, ids: Iterable[str], *, by_agent: bool) -> None:
+    def add(self, ids: Collection[str], *, by_agent: bool) -> None:
         """Marks messages. Raises AgentError where that cannot be stored."""
         state = self._conversation.info.state
         waiting = dict.fromkeys(ids, time.time()) | dict(state.drops_waiting)
