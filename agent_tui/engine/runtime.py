@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent_tui.config import Settings
+from agent_tui.config import Settings, ToolsConfig
 from agent_tui.context.accounting.believed import Verdict, believe
 from agent_tui.context.accounting.inputs import (
     CompactionSettings,
@@ -106,6 +106,13 @@ class CountService:
 
 
 Emit: TypeAlias = Callable[[Event], None]
+
+RESULT_CHARS = 3
+"""Characters of a result that are reckoned as a token: those of code and logs are no longer."""
+LEAST_RESULT = 10
+"""One part in this many of the limit is left to a result, however full the context is."""
+MIN_OUTPUT = 1_000
+"""Characters of a result that are sent in any case."""
 
 
 @dataclass(slots=True)
@@ -262,7 +269,7 @@ class Runtime:
                 after_step(other)
                 conversation.save_step(other)
         if verdict.truth:
-            self.calculator = Incremental()
+            self.calculate_anew()
         if verdict.taken_back is not None and not conversation.read_only:
             self.calibration = relearned_calibration(conversation.store, info, steps, verdict.taken_back)
         if verdict.always is not None and not conversation.read_only:
@@ -273,6 +280,10 @@ class Runtime:
         if not conversation.read_only:
             self.info = outgrown(conversation.store, info, step) or self.info
         return verdict, verdict.doubt is not None and verdict.doubt not in known
+
+    def calculate_anew(self) -> None:
+        """What was calculated before does not hold any more: something of it was not as it seemed, or is another."""
+        self.calculator = Incremental()
 
     def policy(self) -> CompactionSettings:
         """When to compact, from the configuration and the session's own state (paused, off)."""
@@ -337,6 +348,15 @@ class Runtime:
             return usage
         read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
         return replace(usage, expected_read=read)
+
+    def tools_config(self) -> ToolsConfig:
+        """The tools' settings for a call made now: what a result may take is no more than what is left of the context,
+        or, so that something can still be looked at before a compaction, a tenth of the limit."""
+        config, usage = self.settings.tools, self.usage()
+        if not usage.limit:
+            return config
+        room = max(usage.limit - usage.total, usage.limit // LEAST_RESULT) * RESULT_CHARS
+        return replace(config, output_limit=max(MIN_OUTPUT, min(config.output_limit, room)))
 
     def show_numbers(self, emit: Emit) -> None:
         """Tells what the next request costs now, with what is streaming, where somebody follows that."""
