@@ -26,7 +26,7 @@ CEILINGS = {
     "private names of Textual": 31,
     "files entered from Agent.submit to the provider": 78,
     "files entered by one Anthropic call in the worker": 27,
-    "lines of tests/support": 14_975,
+    "lines of tests/support": 14_973,
 }
 
 
