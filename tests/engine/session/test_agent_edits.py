@@ -147,7 +147,8 @@ async def test_a_note_goes_through_every_compaction(tmp_path: Path, monkeypatch:
             await agent.compaction.now()
             await say(agent, "go on, tell me a lot")
         sent = body(agent)
-        assert sent.count(words) == 1 and "pinned_answer" in sent
+        assert sent.count(words) == 1 and "kept_note" in sent
+        assert "the user did not write them" in sent and "The user pinned" not in sent, "they are not the user's words"
         assert [pin.state for pin in agent.pins.all()] == ["carried"]
         await agent.compaction.undo()
         await agent.compaction.undo()
