@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import partial
 from typing import get_args
 
 from agent_tui.errors import ToolError
@@ -48,7 +49,8 @@ class ContextTool:
             f"Messages {args.names[0]} to {args.names[-1]} become:" if args.action == "fold" else " ".join(args.names)
         )
         display = {"kind": "text", "text": "\n".join(filter(None, [names, args.text or args.focus])) or summary}
-        return Intent("internal", summary, display=display, asks=own.asks(args.action))
+        expects = partial(own.expected, args.action, args.names, args.text, args.focus)
+        return Intent("internal", summary, display=display, asks=own.asks(args.action), expects=expects)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _checked(arguments)

@@ -112,18 +112,26 @@ async def test_off_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_what_failed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, [read(20), read(20, 19)])
+    acting(monkeypatch, [says("Hello."), read(20), read(20, 19)])
     async with world(tmp_path) as (agent, _):
-        agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
+        await say(agent, "hello")
+        asked = agent._state.binding.compaction.asked
+        asked.add()
+        asked.fail(asked.waiting()[0], "The fold was not made: it is too long.")
         await say(agent, "look")
+        assert not asked.failures()
         assert notes(agent) == ["The fold was not made: it is too long."]
 
 
 async def test_what_failed_is_told_also_where_nothing_else_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, [read(900), read(900, 899)])
+    acting(monkeypatch, [says("Hello."), read(900), read(900, 899)])
     async with world(tmp_path, tell_model=False) as (agent, _):
-        agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
+        await say(agent, "hello")
+        asked = agent._state.binding.compaction.asked
+        asked.add()
+        asked.fail(asked.waiting()[0], "The fold was not made: it is too long.")
         await say(agent, "look")
+        assert not asked.failures()
         assert notes(agent) == ["The fold was not made: it is too long."]
 
 

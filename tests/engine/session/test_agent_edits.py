@@ -4,10 +4,12 @@ back byte for byte."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import get_args
 
@@ -22,7 +24,7 @@ from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionEnded, ContextEdited
 from agent_tui.models.messages import CONTEXT_TOOL, Message, TextPart, recall_id
 from agent_tui.tools.base import ContextAction
-from tests.support.acting import acting, call, says, tend
+from tests.support.acting import Act, acting, call, says, tend
 from tests.support.agents import parts_for, running, say
 from tests.support.cli import REPOSITORY
 from tests.support.dialect_bodies import check_bodies
@@ -136,7 +138,7 @@ async def test_what_is_not_answered_yet_stays(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(ToolError) as refused:
             hands(agent)._drop([names[-1]])
         why.append(str(refused.value))
-        assert "1 result" in hands(agent)._drop([names[0]]).text
+        assert "1 result" in hands(agent)._drop([names[0]]).outcome.text
         return "Done."
 
     acting(monkeypatch, [READ, READ2, look])
@@ -221,15 +223,16 @@ async def test_nothing_changes_behind_thoughts_that_are_bound_to_it(
 ) -> None:
     monkeypatch.setattr(drop_marks, "prefix_bound", lambda target: True)
     acting(
-        monkeypatch, [READ, READ2, tend("drop", 0), tend("fold", 0, 1, text="Read."), says("Read."), says("And now.")]
+        monkeypatch, [READ, READ2, tend("drop", 0), tend("fold", 1, text="Read."), says("Read."), says("And now.")]
     )
     async with world(tmp_path) as (agent, seen):
         await say(agent, "look")
-        assert "They go when that is cheap" in said(agent, 2) and "refuses your thoughts" in said(agent, 3)
+        assert "They go when that is cheap" in said(agent, 2) and "when the next turn begins" in said(agent, 3)
         assert not seen.of(ContextEdited) and not seen.of(CompactionEnded), "a tool loop is open"
         monkeypatch.setattr(drop_marks, "cold_in_turn", lambda runtime: True)
         await say(agent, "and now?")
         assert [event.record.by for event in seen.of(ContextEdited)] == ["agent"]
+        assert [event.text.startswith("The agent folded 2") for event in seen.of(CompactionEnded)] == [True]
 
 
 async def test_a_subagent_tends_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,53 +278,108 @@ async def test_the_user_is_asked_by_setting_and_mode(setting: str, mode: str, as
         assert {action for action, decision in decisions.items() if decision.action == "deny"} == asked
 
 
-@pytest.mark.parametrize("seed", range(6))
-async def test_undo_is_exact_after_any_sequence(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(seed)
-    acting(monkeypatch, [READ, READ2, READ3, READ4])
+class Acts:
+    """What the user and the agent do to a conversation, at random, with what was sent before each of it."""
 
-    async def state(agent: Agent) -> tuple[str, int]:
+    def __init__(self, agent: Agent, rng: random.Random, acts: list[Act]) -> None:
+        self.agent, self._rng, self._model = agent, rng, acts
+        self.done = 0
+        self._known: dict[float, str | None] = dict.fromkeys(self._made())
+
+    def _made(self) -> dict[float, bool]:
+        """The times of all that can be taken back, with whether that is a compaction of the user's."""
+        found = {each.at[0]: False for each in self.agent.edits._undoable()}
+        mine = (r for r in self.agent.conversation.records if r.active and r.compacts and r.reason == "manual")
+        return dict(sorted((found | {r.created: True for r in mine if not r.by}).items()))
+
+    async def act(self) -> None:
+        agent, rng = self.agent, self._rng
         await agent.context.ready()
-        return body(agent), agent.context.usage().total
+        before, asked = body(agent), set(self._made())
+        name, other = (recall_id(rng.choice(agent.conversation.path).id) for _ in range(2))
+        own, compaction = hands(agent), agent._state.binding.compaction
+        with contextlib.suppress(AgentError):
+            match rng.choice(("drop", "drop", "user drops", "user later", "restore", "fold", "compact", "keep", "now")):
+                case "drop":
+                    await own.tend("drop", [name, other], "", "")
+                case "user drops":
+                    await agent.edits.drop([name])
+                case "user later":
+                    await agent.edits.drop([name], later=True)
+                case "restore":
+                    await agent.edits.restore([name])
+                case "fold":
+                    await own.tend("fold", [name, other], "Read.", "")
+                case "compact":
+                    await own.tend("compact", [], "", "")
+                case "keep":
+                    self._model.append(call("context", action="keep", text=f"Note {rng.random()}."))
+                    await say(agent, "go on")
+                case "now":
+                    await agent.compaction.now()
+        if rng.random() < 0.6:
+            await compaction.before_step()  # else what was asked for waits
+        check_bodies(agent.conversation.view())
+        # Of what came of one act only the first was made of what was sent before.
+        new = [at for at in self._made() if at not in asked]
+        appended = not body(agent).startswith(before[:-1]) if not new else False
+        assert not appended, "what is refused, and what waits, changes nothing"
+        self._known.update({at: before if at == new[0] else None for at in new})
+        self.done += bool(new)
 
-    async with world(tmp_path) as (agent, _):
+    async def undo(self) -> bool:
+        """Takes back what was done last; what is sent is as before. False where there is nothing."""
+        if not (made := self._made()):
+            return False
+        newest, mine = list(made.items())[-1]
+        await (self.agent.compaction.undo() if mine else self.agent.edits.undo())
+        check_bodies(self.agent.conversation.view())
+        assert newest not in self._made()
+        before = self._known.pop(newest, None)
+        assert before is None or body(self.agent).startswith(before[:-1])
+        return True
+
+
+async def sequence(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch, most: int = 14) -> int:
+    """A session of random acts, left and opened again, and all of it taken back; how much was done."""
+    rng, acts = random.Random(seed), [READ, READ2, says("Read."), READ3, READ4]
+    acting(monkeypatch, acts)
+    async with world(folder) as (agent, _):
         await say(agent, "look")
         await say(agent, "and?")
-        first, done = await state(agent), 0
-        for _ in range(25):
-            made = len(agent.conversation.every_record), agent.conversation.info.state
-            now, marked = await state(agent), [each.waiting for each in agent.edits.dropped()]
-            name, other = (recall_id(rng.choice(agent.conversation.path).id) for _ in range(2))
-            try:
-                match act := rng.choice(("drop", "user drops", "user later", "fold")):
-                    case "drop":
-                        await hands(agent).tend("drop", [name], "", "")
-                    case "user drops":
-                        await agent.edits.drop([name])
-                    case "user later":
-                        await agent.edits.drop([name], later=True)
-                    case "fold":
-                        await hands(agent).tend("fold", [name, other], "Read.", "")
-                        await agent._state.binding.compaction.before_step()
-            except AgentError:
-                assert (act == "fold" and True in marked) or await state(agent) == now, (
-                    "what is refused changes nothing"
-                )
-                continue
-            check_bodies(agent.conversation.view())
-            if made == (len(agent.conversation.every_record), agent.conversation.info.state):
-                continue  # it was marked before
-            done += 1
-            if rng.random() < 0.4 and not (act == "fold" and True in marked):
-                await agent.edits.undo()
-                assert await state(agent) == now
-        assert done
+        await agent.context.ready()
+        first, total = body(agent), agent.context.usage().total
+        random_acts = Acts(agent, rng, acts)
+        for _ in range(most):
+            await random_acts.act()
+            if rng.random() < 0.4:
+                await random_acts.undo()
         session, last = agent.conversation.info.id, body(agent)
-    async with world(tmp_path, resume=session) as (agent, _):
-        assert body(agent) == last
-        while agent.edits.undoable:
-            await agent.edits.undo()
-        assert await state(agent) == first
+        asked = agent._state.binding.compaction.asked.waiting()
+    async with world(folder, resume=session) as (agent, _):
+        assert body(agent) == last and agent._state.binding.compaction.asked.waiting() == asked
+        rest = Acts(agent, rng, acts)
+        while await rest.undo():
+            pass
+        await agent.context.ready()
+        assert body(agent).startswith(first[:-1]) and not agent.edits.undoable
+        assert body(agent) != first or agent.context.usage().total == total
+    return random_acts.done
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_undo_is_exact_after_any_sequence(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await sequence(seed, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+async def test_undo_is_exact_after_any_of_500_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = 0
+    for seed in range(500):
+        with monkeypatch.context() as patch, tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            done += await sequence(seed, Path(folder), patch)
+    print(f"500 sequences, {done:,} acts")
+    assert done > 1_000
 
 
 KILLED = """
