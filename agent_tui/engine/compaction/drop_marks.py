@@ -66,12 +66,14 @@ class DropMarks:
         return self.pays(plan)
 
     def pays(self, plan: EditPlan) -> bool:
-        """Returns whether what an edit has the next request read anew is saved again before the limit is reached."""
-        usage, grows = self._runtime.usage(), growth(self._conversation.steps)
+        """Returns whether what an edit has the next request read anew is saved again within the requests that are left
+        before the limit is reached, and within as many as there have been: the session may end sooner."""
+        usage, steps = self._runtime.usage(), self._conversation.steps
         if plan.pays_after is None or not usage.limit:
             return plan.pays_after == 0
+        grows = growth(steps)
         left = (usage.limit - usage.total) // grows if grows else 0
-        return plan.pays_after <= left
+        return plan.pays_after <= min(left, sum(step.kind == "turn" for step in steps))
 
     def _records(self, more: Collection[str] = ()) -> list[CompactionRecord]:
         """The records that carry the marks out: the user's, and the agent's, with ``more`` of them. Raises
@@ -92,6 +94,7 @@ class DropMarks:
             return False
         records = self._records()
         for record in records:
+            record.created = after_all(self._conversation)
             plan, after = plan_edit(self._runtime, self._runtime.usage(), [record])
             commit_edit(self._runtime, record, after, emit)
             self.forget(parts_of(record))

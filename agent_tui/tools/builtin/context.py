@@ -32,9 +32,10 @@ class ContextTool:
     group = "builtin"
     schema = ToolSchema(
         CONTEXT_TOOL,
-        "Tend your own context. status: how full it is, results by name. drop: let go of results you are done with; "
-        "recall brings them back. fold: your text replaces the messages from the first to the last name. keep: your "
-        "text survives every compaction word for word. compact: summarise older messages with a focus.",
+        "Tend your own context as it fills, beside other calls. status: how full it is, results by name. drop: "
+        "let go of results you are done with; recall brings them back. fold: your text replaces the messages from the "
+        "first to the last name. keep: your text survives every compaction word for word. compact: summarise older "
+        "messages with a focus.",
         parameters(
             {"action": {"enum": list(get_args(ContextAction))}, "names": listed(TEXT), "text": TEXT, "focus": TEXT},
             "action",

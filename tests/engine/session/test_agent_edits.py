@@ -222,9 +222,7 @@ async def test_nothing_changes_behind_thoughts_that_are_bound_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drop_marks, "prefix_bound", lambda target: True)
-    acting(
-        monkeypatch, [READ, READ2, tend("drop", 0), tend("fold", 1, text="Read."), says("Read."), says("And now.")]
-    )
+    acting(monkeypatch, [READ, READ2, tend("drop", 0), tend("fold", 1, text="Read."), says("Read."), says("And now.")])
     async with world(tmp_path) as (agent, seen):
         await say(agent, "look")
         assert "They go when that is cheap" in said(agent, 2) and "when the next turn begins" in said(agent, 3)
@@ -340,7 +338,7 @@ class Acts:
         return True
 
 
-async def sequence(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch, most: int = 14) -> int:
+async def sequence(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch, most: int = 9) -> int:
     """A session of random acts, left and opened again, and all of it taken back; how much was done."""
     rng, acts = random.Random(seed), [READ, READ2, says("Read."), READ3, READ4]
     acting(monkeypatch, acts)
