@@ -176,12 +176,20 @@ class CompactionService:
     async def _by_agent(self, asked: AskedCompaction) -> None:
         """Does what the model asked for; where that comes to nothing it is told, and so is the user."""
         reason: CompactionReason = "edit" if asked.fold else "manual"
-        ends = (asked.fold[0], asked.fold[-1]) if asked.fold else None
+        ends, emit = (asked.fold[0], asked.fold[-1]) if asked.fold else None, self._emit
+
+        def tell(event: Event) -> None:
+            # What did not come about is told below.
+            failed = isinstance(event, CompactionEnded) and event.outcome != "done"
+            emit(replace(event, quiet=True) if failed else event)
+
         try:
-            result = await self.compact(reason, self._emit, asked.focus, fold=ends, asked=asked)
+            result = await self.compact(reason, tell, asked.focus, fold=ends, asked=asked)
             why = "" if result.done else result.why
         except AgentError as error:
             why = str(error).rstrip(".")
+        finally:
+            self._emit = emit
         if not why:
             self.asked.forget([asked])
             return
