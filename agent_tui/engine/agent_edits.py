@@ -191,7 +191,7 @@ class AgentEdits:
                 f"{CONTEXT_TOOL}: your text is as long as the messages ({tokens(plan.folded_tokens, True)} tokens)."
             )
         count, part, ids = plural(len(inside), "message"), tokens(plan.folded_tokens, True), plan.summary.message_ids
-        said = f"{count} ({part} tokens) become the text (about {tokens(round(size), True)}) {self._when()}."
+        said = f"{count} ({part} tokens) become the text ({tokens(round(size), True)}) {self._when()}."
         said = " ".join(filter(None, [said, self._uncached(price.behind)]))
         return _act(said, f"{count} · {part}", lambda: self._compaction.asked.add(fold=ids, text=text))
 
