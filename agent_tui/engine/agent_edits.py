@@ -148,7 +148,7 @@ class AgentEdits:
         when = f"They go {NEXT if marks.due(chosen) else cheap}."
         said = [f"Let go of {count}: {freed} tokens less per request.", self._uncached(plan.behind), when]
         said += [f"Not dropped: {'; '.join(refused)}."] if refused else []
-        return _act(" ".join(filter(None, said)), f"{count} · {freed}", lambda: marks.add(chosen, by_agent=True))
+        return _act(" ".join(said), f"{count} · {freed}", lambda: marks.add(chosen, by_agent=True))
 
     def _placeholder(self, message: Message) -> int:
         """Tokens of what is sent in the place of a result that is let go of."""
@@ -169,7 +169,9 @@ class AgentEdits:
 
     @staticmethod
     def _uncached(behind: int) -> str:
-        return f"If done now, {tokens(behind, True)} tokens behind them are no longer cached." if behind else ""
+        if not behind:
+            return "Nothing cached changes."
+        return f"If done now, {tokens(behind, True)} tokens behind them are no longer cached."
 
     def _when(self) -> str:
         return BOUND if loop_binds(self._runtime) else NEXT
@@ -192,7 +194,7 @@ class AgentEdits:
             )
         count, part, ids = plural(len(inside), "message"), tokens(plan.folded_tokens, True), plan.summary.message_ids
         said = f"{count} ({part} tokens) become the text ({tokens(round(size), True)}) {self._when()}."
-        said = " ".join(filter(None, [said, self._uncached(price.behind)]))
+        said = f"{said} {self._uncached(price.behind)}"
         return _act(said, f"{count} · {part}", lambda: self._compaction.asked.add(fold=ids, text=text))
 
     def _keep(self, text: str) -> _Act:
@@ -202,7 +204,7 @@ class AgentEdits:
         if limit and taken > limit * NOTES_SHARE:
             most = tokens(int(limit * NOTES_SHARE), False)
             raise ToolError(f"{CONTEXT_TOOL}: all your notes would take {tokens(taken, True)} tokens of {most}.")
-        said = f"Kept: every compaction carries it word for word ({tokens(size, True)} tokens). Nothing cached changes."
+        said = f"Kept: every compaction carries it word for word ({tokens(size, True)} tokens). {self._uncached(0)}"
         act = _act(said, f"note of {tokens(size, True)} tokens")
         return _Act(replace(act.outcome, display={**(act.outcome.display or {}), KEPT_NOTE: text}))
 

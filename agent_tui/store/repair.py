@@ -114,10 +114,10 @@ class Repaired:
         if self.unread:
             lost.append(f"what was stored after {f'the backup of {self.backup}' if self.backup else 'the damage'}")
         used = f" with the backup of {self.backup}" if self.backup else ""
-        empty = f", {self.empty} of them without messages" if self.empty else ""
+        there = plural(self.sessions, "session") + (f", {self.empty} of them without messages" if self.empty else "")
         return (
-            f"Repaired the database{used}: {plural(self.sessions, 'session')}{empty}. Lost: {', '.join(lost) or 'nothing'}. "
-            f"The damaged one is kept as {self.kept}."
+            f"Repaired the database{used}: {there}. Lost: {', '.join(lost) or 'nothing'}. The damaged one is kept as "
+            f"{self.kept}."
         )
 
 

@@ -68,7 +68,7 @@ class Intent:
     hook_reason: str = ""
     ask_hooks: Callable[[], Awaitable[tuple[str, str]]] | None = None
     """Asks those that may answer in the place of the user: ``allow``, ``deny`` or nothing, and why."""
-    expects: Callable[[], Awaitable[str]] | None = None
+    expects: Callable[[], Awaitable[str]] | None = field(default=None, compare=False)
     """Finds out what the user is told below the question. Raises ToolError where the call could only fail."""
 
 
