@@ -179,9 +179,9 @@ class CompactionService:
         ends, emit = (asked.fold[0], asked.fold[-1]) if asked.fold else None, self._emit
 
         def tell(event: Event) -> None:
-            # What did not come about is told below.
-            failed = isinstance(event, CompactionEnded) and event.outcome != "done"
-            emit(replace(event, quiet=True) if failed else event)
+            if isinstance(event, CompactionEnded) and event.outcome != "done":
+                event = replace(event, quiet=True)  # what did not come about is told below
+            emit(event)
 
         try:
             result = await self.compact(reason, tell, asked.focus, fold=ends, asked=asked)
