@@ -13,7 +13,7 @@ from agent_tui.records import dataclass
 
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
 OutputForm = Literal["full", "short", "line"]
-Images = Literal["auto", "off", "kitty", "iterm2", "sixel"]
+Images = Literal["auto", "off", "kitty"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
 MODES_ELSEWHERE: dict[str, PermissionMode] = {
     "default": "ask",

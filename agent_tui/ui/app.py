@@ -370,7 +370,6 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def action_redraw(self) -> None:
         """Writes every cell again: what stands on the terminal may be something else's."""
         self.chat.pictures.lost()
-        self.call_after_refresh(self.chat.pictures.drawn_again)
         self.refresh(layout=True)
         self.draw_again()
 
