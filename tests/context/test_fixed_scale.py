@@ -86,8 +86,7 @@ def test_a_small_misfit_is_taken_from_the_fixed_parts_and_not_from_the_first_mes
     conversation = Conversation(fixed=[fixed_part(raw=2_000)])
     conversation.say(raw=93)
     before = conversation.usage()
-    step = conversation.answer(TokenUsage(before.total - 50, 50))
-    before_step(step, before)
+    conversation.answer(TokenUsage(before.total - 50, 50))
     after = conversation.usage()
     sizes = [[row(usage, name).tokens for name in ("system", "messages")] for usage in (before, after)]
     assert sizes[1][0] == sizes[0][0] - 50 and sizes[1][1] == sizes[0][1] + 50  # with what was answered
