@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers.stream_answers import ask
 from tests.support import anthropic_stream as anthropic
 from tests.support.loopback import Loopback, sse
-from tests.support.stream_answers import ask
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 CLAUDE = "anthropic/claude-sonnet-4-6"
