@@ -15,10 +15,10 @@ from agent_tui.control.control import Question
 from agent_tui.models.events import AnswerInterrupted
 from agent_tui.models.messages import Message, SearchPart, TextPart
 from agent_tui.store.store import Store
+from tests.cli.editors import Client, Raw, opened, started
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.cli import Cli, answers
-from tests.support.editors import Client, Raw, opened, started
 from tests.support.end_to_end import calls, reply
 from tests.support.lazily import LazyModule
 from tests.support.loopback import Loopback

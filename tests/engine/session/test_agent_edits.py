@@ -22,10 +22,10 @@ from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionEnded, ContextEdited
 from agent_tui.models.messages import CONTEXT_TOOL, Message, TextPart, recall_id
 from agent_tui.tools.base import ContextAction
-from tests.support.acting import acting, call, says, tend
+from tests.engine.acting import acting, call, says, tend
+from tests.engine.dialect_bodies import check_bodies
 from tests.support.agents import parts_for, running, say
 from tests.support.cli import REPOSITORY
-from tests.support.dialect_bodies import check_bodies
 from tests.support.forms import one_of
 from tests.support.waiting import PATIENCE
 
