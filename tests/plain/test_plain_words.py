@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.commands.tool_words import change_lines
 from agent_tui.config.files import SCREEN_READERS, why_plain
-from agent_tui.models.messages import Message, SearchPart
-from agent_tui.plain.event_printer import tell_searches
+from agent_tui.models.messages import Message, SearchPart, ToolResultPart
+from agent_tui.plain.event_printer import CHANGED_LINES, tell_result, tell_searches
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 from agent_tui.text.clean import clean
+from agent_tui.text.numbers import plural
 from tests.support.every import every
 
 
@@ -199,3 +201,21 @@ def test_a_search_at_the_provider_is_said_with_what_it_found() -> None:
     out = io.StringIO()
     tell_searches(LineWriter(out), Message("m", "assistant", [call, found]), "line")
     assert out.getvalue() == "Tool web_search who␛[31m won: 2 sources\n"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("count", [CHANGED_LINES - 1, CHANGED_LINES, 40])
+def test_of_a_long_change_the_first_lines_are_said_and_how_many_more_there_are(count: int) -> None:
+    diff = f"--- a/x\n+++ b/x\n@@ -0,0 +1,{count} @@\n" + "".join(f"+new {n}\n" for n in range(count))
+    result = ToolResultPart("c", "edit", "done", display={"kind": "diff", "text": diff})
+    said: dict[str, list[str]] = {}
+    for how in ("short", "full", "line"):
+        out = io.StringIO()
+        tell_result(LineWriter(out), "edit x", result, how)  # type: ignore[arg-type]
+        said[how] = out.getvalue().splitlines()
+    lines = change_lines(diff)
+    hidden = len(lines) - CHANGED_LINES
+    assert [line.strip() for line in said["short"][1 : CHANGED_LINES + 1]] == lines[:CHANGED_LINES]
+    more = [line for line in said["short"] if "more line" in line]
+    assert more == ([f"  {plural(hidden, 'more line')}: /output shows all"] if hidden > 0 else [])
+    assert f"new {count - 1}" in said["full"][-1] and len(said["line"]) == 1

@@ -106,6 +106,7 @@ async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
         await chat.seen.next(TurnEnded)
 
 
+@pytest.mark.quick
 async def test_a_long_offer_does_not_cost_what_was_typed(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("half a thought")
