@@ -267,6 +267,7 @@ def test_a_search_at_the_provider_is_a_call_that_is_complete(tmp_path: Path) -> 
     assert said.content.text == "They won."
 
 
+@pytest.mark.quick
 def test_an_interrupted_answer_is_said_where_nothing_can_be_taken_back() -> None:
     (update,) = acp_updates.updates(AnswerInterrupted("m"), Path("/p"))
     assert update.session_update == "agent_message_chunk" and "The answer begins again" in update.content.text

@@ -187,6 +187,7 @@ COMMAND = "!cat <<'END'\n  two  blanks\nEND"
 LONG = f"echo {'word ' * 60}the end"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("form", ["md", "html"])
 def test_words_of_the_user_and_commands_are_whole(form: str) -> None:
     info, _ = example_session()

@@ -22,6 +22,7 @@ from agent_tui.text.numbers import plural
 from tests.support.every import every
 
 
+@pytest.mark.quick
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
     dumb = {"TERM": "dumb"}
     assert why_plain(None, None, {"TERM": "xterm"}) == ""
@@ -30,6 +31,7 @@ def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
     assert why_plain(None, True, {}) == "by [ui] plain" and why_plain(True, False, {}) == "by --plain"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", SCREEN_READERS)
 def test_variables_of_people_with_a_screen_reader(name: str) -> None:
     assert why_plain(None, None, {name: "1"}) == f"because {name} is set"
@@ -148,6 +150,7 @@ def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
         assert end == "End." and len(lines) == 1 and (lines[0].startswith(front) or "⟨U+" in lines[0])
 
 
+@pytest.mark.quick
 @every("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
 def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     out = io.StringIO()
@@ -156,6 +159,7 @@ def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     assert out.getvalue() == f"Agent: Well.\n{line}\n"
 
 
+@pytest.mark.quick
 @every("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
 def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> None:
     out = io.StringIO()
@@ -165,6 +169,7 @@ def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> No
     assert out.getvalue() == f"Agent: Well.\nAgent: {clean(acting)}Per{clean(acting)}mission needed: x\n"
 
 
+@pytest.mark.quick
 def test_a_remark_cuts_no_word_of_the_answer() -> None:
     out = io.StringIO()
     writer = LineWriter(out)
@@ -175,6 +180,7 @@ def test_a_remark_cuts_no_word_of_the_answer() -> None:
     assert out.getvalue() == "Agent: One is here. \nNote: queued\nAgent: And another comes.\n"
 
 
+@pytest.mark.quick
 async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_tui.plain.line_writer.AFTER", (0.0, 0.0, 1_000.0))
     out, said, asked = io.StringIO(), asyncio.Event(), [True]
@@ -195,6 +201,7 @@ async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPat
     )
 
 
+@pytest.mark.quick
 def test_a_search_at_the_provider_is_said_with_what_it_found() -> None:
     call = SearchPart({"id": "s", "query": "who\x1b[31m won"})
     found = SearchPart({"id": "s", "sources": [["A", "https://a.example/"], ["B", "https://b.example/"]]})

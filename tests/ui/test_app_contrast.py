@@ -73,6 +73,7 @@ PALETTES = {
 ANSI_NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
+@pytest.mark.quick
 @every("palette", PALETTES)
 @every("name", ["ansi", "ansi-light"])
 def test_texts_of_few_colours_can_be_read_in_real_terminals(name: str, palette: str) -> None:

@@ -22,6 +22,7 @@ from tests.support.usages import sample_usage
 plain: Paint = lambda *_, **__: None  # type: ignore[assignment]  # noqa: E731
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("width", "said"),
     [(200, "70.5 % · 49k + 92k / 200k"), (80, "70.5 % · 49k + 92k / 200k"), (40, "70.5 % 49k+92k/200k")],
