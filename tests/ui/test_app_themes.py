@@ -72,6 +72,7 @@ def test_a_theme_that_does_not_exist_is_said_and_the_default_used(tmp_path: Path
     assert problem is not None and "nope" in problem and "agent-light" in problem
 
 
+@pytest.mark.slow
 async def test_every_theme_draws_every_screen(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for screen in ("context", "help", "themes"):

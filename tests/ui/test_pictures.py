@@ -97,6 +97,7 @@ def colors_of_cells(seen: bytes) -> list[tuple[bytes, bytes, bytes]]:
     return re.findall(rb"38;2;(\d+);(\d+);(\d+)[0-9;]*m" + CELL, seen)
 
 
+@pytest.mark.slow
 def test_the_answer_reaches_no_prompt(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         terminal.wait_for(ASKED)
