@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.calibration import KINDS
-from agent_tui.providers.litellm import VOCABULARIES, place
+from agent_tui.providers.litellm_files import VOCABULARIES, place
 
 if TYPE_CHECKING:
     import tiktoken

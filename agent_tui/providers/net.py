@@ -7,12 +7,18 @@ httpx itself is not imported here.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import ipaddress
 import socket
+import sys
+import threading
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any
+from contextlib import suppress
+from types import ModuleType
+from typing import Any, cast
 
 from agent_tui.models.failure import FailureKind
 from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
@@ -213,6 +219,47 @@ def note_openings(request: Any) -> list[str]:
 
     request.extensions["trace"] = trace
     return opened
+
+
+def import_httpx() -> ModuleType:
+    """httpx, imported where it is not yet, without its command line: that takes three times as long as the rest."""
+    # Where this name cannot be imported, httpx goes without (httpx/__init__.py).
+    sys.modules.setdefault("httpx._main", cast("ModuleType", None))
+    for name in ("anyio._backends._asyncio", "httpcore._async.connection"):
+        importlib.import_module(name)  # what a first connection imports
+    return importlib.import_module("httpx")
+
+
+def look_names_up_apart(loop: asyncio.AbstractEventLoop) -> None:
+    """Has a loop look names of hosts up in threads that the end of the program does not wait for: that cannot be broken
+    off, and takes half a minute where a name server is silent. Idempotent."""
+    if "getaddrinfo" in vars(loop):
+        return
+
+    async def getaddrinfo(host: Any, port: Any, **how: Any) -> Any:
+        answer: asyncio.Future[Any] = loop.create_future()
+
+        def settle(found: Any, error: Exception | None) -> None:
+            if answer.done():
+                return  # nobody waits any more
+            if error is None:
+                answer.set_result(found)
+            else:
+                answer.set_exception(error)
+
+        def look_up() -> None:
+            found, failed = None, None
+            try:
+                found = socket.getaddrinfo(host, port, **how)
+            except Exception as error:
+                failed = error
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle, found, failed)
+
+        threading.Thread(target=look_up, name="look-up of a name", daemon=True).start()
+        return await answer
+
+    vars(loop)["getaddrinfo"] = getaddrinfo
 
 
 def is_of_httpx(error: BaseException) -> bool:

@@ -70,7 +70,7 @@ class ContextNotes:
             put_note(amended, CONTEXT_NOTE, line)
             conversation.amend(amended)
             runtime.calculate_anew()
-            await runtime.counts.ensure(conversation, runtime.request_prefix)
+            await runtime.count()
             if line == (line := self._text(runtime.usage(), moment, news)):
                 break
         if line:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agent_tui.models.requests import Delta, Finished, ModelSpec, Started, ToolSchema
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.agents import words_only
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, chat_events, chat_stream, sse
 from tests.support.model_calls import HELLO_WORLD, KEY, collect, environment, make_request
@@ -23,7 +23,7 @@ def local(server: Loopback, model: str = "openai/local-model", **more: object) -
     return ModelSpec("local", model, api_base=server.url, **more)  # type: ignore[arg-type]
 
 
-async def test_a_local_server_needs_no_key(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_local_server_needs_no_key(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["Hello ", "wörld"]))
     answer = await collect(worker.stream(make_request(local(server))))
     assert isinstance(answer.items[0], Started)
@@ -35,7 +35,7 @@ async def test_a_local_server_needs_no_key(worker: WorkerClient, server: Loopbac
     assert (answer.usage.usage.input, answer.usage.usage.output, answer.usage.usage.source) == (11, 3, "provider")
 
 
-async def test_anthropic_with_a_custom_address(worker: WorkerClient, server: Loopback) -> None:
+async def test_anthropic_with_a_custom_address(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/messages", sse(anthropic_events(["Hello ", "Claude"]), named=True))
     spec = local(server, "anthropic/claude-sonnet-4-6", api_key=KEY)
     answer = await collect(worker.stream(make_request(spec, tools=[TOOL])))
@@ -48,7 +48,7 @@ async def test_anthropic_with_a_custom_address(worker: WorkerClient, server: Loo
 
 
 @pytest.mark.parametrize("base", ["", "/v1beta", "/v1beta/"])
-async def test_gemini_is_called_at_its_own_path(worker: WorkerClient, server: Loopback, base: str) -> None:
+async def test_gemini_is_called_at_its_own_path(worker: ModelClient, server: Loopback, base: str) -> None:
     events = [
         {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello "}]}}]},
         {
@@ -63,7 +63,7 @@ async def test_gemini_is_called_at_its_own_path(worker: WorkerClient, server: Lo
     assert answer.finish.reason == "stop"
 
 
-async def test_responses_on_request_with_a_custom_address(worker: WorkerClient, server: Loopback) -> None:
+async def test_responses_on_request_with_a_custom_address(worker: ModelClient, server: Loopback) -> None:
     message = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
     text = {"type": "output_text", "text": "Hello", "annotations": []}
     base = {"id": "r1", "object": "response", "created_at": 1, "model": "gpt-5"}
@@ -96,7 +96,7 @@ async def test_responses_on_request_with_a_custom_address(worker: WorkerClient, 
     assert answer.usage.usage.reasoning == 2
 
 
-async def test_a_tool_call_arrives_with_its_raw_arguments(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_tool_call_arrives_with_its_raw_arguments(worker: ModelClient, server: Loopback) -> None:
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"pa'}}
     rest = {"index": 0, "function": {"arguments": 'th": "a"'}}
     events = [chat_chunk({"role": "assistant", "tool_calls": [call]}), chat_chunk({"tool_calls": [rest]})]
@@ -108,14 +108,14 @@ async def test_a_tool_call_arrives_with_its_raw_arguments(worker: WorkerClient, 
     assert answer.finish.reason == "tool_calls"
 
 
-async def test_an_empty_answer_is_an_answer(worker: WorkerClient, server: Loopback) -> None:
+async def test_an_empty_answer_is_an_answer(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream([]))
     answer = await collect(worker.stream(make_request(local(server))))
     assert answer.text == ""
     assert answer.finish.reason == "stop"
 
 
-async def test_missing_usage_is_not_called_the_providers(worker: WorkerClient, server: Loopback) -> None:
+async def test_missing_usage_is_not_called_the_providers(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["some text"], usage=None))
     answer = await collect(worker.stream(make_request(local(server))))
     assert answer.usage is not None
@@ -123,7 +123,7 @@ async def test_missing_usage_is_not_called_the_providers(worker: WorkerClient, s
     assert not answer.usage.usage.anchors
 
 
-async def test_a_chunk_of_five_megabytes_passes(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_chunk_of_five_megabytes_passes(worker: ModelClient, server: Loopback) -> None:
     text = "wörd " * 1_000_000
     server.serve("/v1/chat/completions", chat_stream([text]))
     answer = await collect(worker.stream(replace(make_request(local(server)), max_output=200_000)))
@@ -132,14 +132,14 @@ async def test_a_chunk_of_five_megabytes_passes(worker: WorkerClient, server: Lo
     assert longest < 100_000, "it comes in pieces"
 
 
-async def test_fifty_thousand_tiny_chunks_are_gathered(worker: WorkerClient, server: Loopback) -> None:
+async def test_fifty_thousand_tiny_chunks_are_gathered(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["a"] * 50_000))
     answer = await collect(worker.stream(make_request(local(server))))
     assert answer.text == "a" * 50_000
     assert len(answer.items) < 10_000
 
 
-async def test_sessions_share_the_worker(worker: WorkerClient, server: Loopback) -> None:
+async def test_sessions_share_the_client(worker: ModelClient, server: Loopback) -> None:
     gate = threading.Event()
     server.serve("/v1/chat/completions", Reply(chat_stream(["slow"]), hold=gate), chat_stream(["fast"]))
     slow = asyncio.create_task(collect(worker.stream(make_request(local(server), session_id="one"))))
@@ -151,7 +151,7 @@ async def test_sessions_share_the_worker(worker: WorkerClient, server: Loopback)
     assert (await slow).text == "slow"
 
 
-async def test_closing_the_stream_closes_the_connection(worker: WorkerClient, server: Loopback) -> None:
+async def test_closing_the_stream_closes_the_connection(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     stream = worker.stream(make_request(local(server)))
     async for item in stream:
@@ -162,7 +162,7 @@ async def test_closing_the_stream_closes_the_connection(worker: WorkerClient, se
     assert len(server.requests) == 1
 
 
-async def test_counting_answers_while_a_model_streams(worker: WorkerClient, server: Loopback) -> None:
+async def test_counting_answers_while_a_model_streams(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     stream = worker.stream(make_request(local(server)))
     await anext(stream)
@@ -170,12 +170,12 @@ async def test_counting_answers_while_a_model_streams(worker: WorkerClient, serv
     await stream.aclose()
 
 
-async def test_the_worker_keeps_proxies_off_loopback_and_reads_the_configured_key(server: Loopback) -> None:
+async def test_proxies_are_kept_off_loopback_and_the_configured_key_is_read(server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["direct"]))
     proxy = "http://127.0.0.1:9"
     proxies = {"HTTP_PROXY": proxy, "http_proxy": proxy, "ALL_PROXY": proxy, "NO_PROXY": None, "no_proxy": None}
     with environment({**proxies, "MY_TEST_KEY": "key-from-variable"}):
-        client = WorkerClient()
+        client = ModelClient()
         answer = await collect(client.stream(make_request(local(server, api_key_env="MY_TEST_KEY"))))
         await client.close()
     assert answer.text == "direct"
@@ -197,7 +197,7 @@ async def test_the_worker_keeps_proxies_off_loopback_and_reads_the_configured_ke
     ],
 )
 async def test_a_missing_key_names_both_ways_to_give_it(
-    worker: WorkerClient, spec: ModelSpec, variable: str, provider: str | None
+    worker: ModelClient, spec: ModelSpec, variable: str, provider: str | None
 ) -> None:
     """For a server of one's own there is one: the keyring's entry of the provider's name is for the provider."""
     answer = await collect(worker.stream(make_request(spec)))
@@ -211,13 +211,13 @@ async def test_a_missing_key_names_both_ways_to_give_it(
     assert variable in info.problem
 
 
-async def test_an_unknown_provider_is_one_clear_line(worker: WorkerClient) -> None:
+async def test_an_unknown_provider_is_one_clear_line(worker: ModelClient) -> None:
     answer = await collect(worker.stream(make_request(ModelSpec("x", "opnai/gpt-5"))))
     assert answer.failure.kind == "not_found"
     assert "opnai" in answer.failure.message
 
 
-async def test_the_model_sees_what_was_sent(worker: WorkerClient, server: Loopback) -> None:
+async def test_the_model_sees_what_was_sent(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["ok"]))
     text = 'quote " backslash \\ newline \n lone \ud800 emoji 👍 null \x00'
     await collect(worker.stream(make_request(local(server), text)))
