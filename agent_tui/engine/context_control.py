@@ -296,7 +296,7 @@ class ContextControl:
         began, runtime = time.monotonic(), self._state.runtime
         # Whoever has counted before answers at once, and more is learned from an exact count then.
         exact = None if runtime.counts.warm else self._count_nearby()
-        counting = asyncio.create_task(self.count(), name="count")
+        counting = asyncio.create_task(self.count(sends=True), name="count")
         try:
             await asyncio.wait([counting], timeout=COUNT_PATIENCE if runtime.counts.warm else 0.0)
             if not counting.done() and runtime.must_be_counted:
@@ -331,10 +331,10 @@ class ContextControl:
         if (exact := self._count_nearby()) is not None:
             await _wait_until(exact, began + EXACT_PATIENCE)
 
-    async def count(self, *, every: bool = False) -> None:
+    async def count(self, *, every: bool = False, sends: bool = False) -> None:
         """Counts what has no count yet, as far as that matters (or ``every`` of it), and tells the numbers when that
-        changed them."""
-        if await self._state.runtime.count(every=every, followed=self._state.events.is_followed()):
+        changed them. ``sends``: a request is about to be sent."""
+        if await self._state.runtime.count(every=every, followed=self._state.events.is_followed(), sends=sends):
             self.tell()
 
     def tell(self) -> None:

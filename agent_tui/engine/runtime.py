@@ -383,13 +383,13 @@ class Runtime:
         usage = self.usage()
         return usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
 
-    async def count(self, *, every: bool = False, followed: bool = False) -> bool:
+    async def count(self, *, every: bool = False, followed: bool = False, sends: bool = False) -> bool:
         """Counts what has no count yet; True when something changed. Where a process has to be started for it, only
-        (but for ``every``) what a decision may hang on, or what is worth it where the numbers are ``followed`` or were
-        measured before: of a single answer the report says all."""
+        (but for ``every``) what a decision may hang on, or enough of it, where the numbers are ``followed`` or a second
+        request is sent: of a single answer the report says all."""
         least = 0.0
         if not (every or self.counts.running or self.must_be_counted):
-            least = WORTH_COUNTING if followed or self.conversation.steps else math.inf
+            least = WORTH_COUNTING if followed or (sends and self.conversation.steps) else math.inf
         return await self.counts.ensure(self.conversation, self.request_prefix, least)
 
     def tools_config(self) -> ToolsConfig:

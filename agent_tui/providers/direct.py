@@ -230,9 +230,7 @@ async def exchange(connections: Connections, call: HttpCall, content: bytes, tap
     raises."""
     async with connections.post(call.url, call.headers, content) as response:
         tap.begin(response.headers.get("content-type", ""))
-        async for data in net.body(response, tap.limit):
-            tap.feed(data)
-        tap.close()
+        await tap.read_all(net.body(response, tap.limit))
 
 
 log = logging.getLogger(__name__)

@@ -70,7 +70,7 @@ class ContextNotes:
             put_note(amended, CONTEXT_NOTE, line)
             conversation.amend(amended)
             runtime.calculate_anew()
-            await runtime.count()
+            await runtime.count(sends=True)
             if line == (line := self._text(runtime.usage(), moment, news)):
                 break
         if line:

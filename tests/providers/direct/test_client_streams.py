@@ -4,14 +4,18 @@ import asyncio
 import json
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from agent_tui.models.requests import Delta, Finished, ModelSpec, Started, ToolSchema
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.calling import DirectAnswer
 from agent_tui.providers.client import ModelClient
+from agent_tui.providers.net import HUGE, Tap
 from tests.support.agents import words_only
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, chat_events, chat_stream, sse
-from tests.support.model_calls import HELLO_WORLD, KEY, collect, environment, make_request
+from tests.support.model_calls import HELLO_WORLD, KEY, collect, environment, make_request, run_python
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -224,3 +228,64 @@ async def test_the_model_sees_what_was_sent(worker: ModelClient, server: Loopbac
     body = json.dumps(server.requests[-1].json)
     assert "emoji" in body
     assert "Be brief." in body
+
+
+async def test_a_fault_of_the_programs_own_is_a_failure(
+    worker: ModelClient, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError(f"nobody thought of this: {KEY}")
+
+    server.serve("/v1/chat/completions", Reply(chat_stream(["hello"])))
+    for owner, name in ((Accumulator, "pump"), (DirectAnswer, "_end"), (DirectAnswer, "_build")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, broken)
+            async with asyncio.timeout(10):
+                answer = await collect(worker.stream(make_request(local(server, api_key=KEY))))
+        assert answer.ends == 1 and KEY not in str(answer.failure)
+    assert (await collect(worker.stream(make_request(local(server))))).text == "hello"
+
+
+async def test_bodies_are_made_and_huge_lines_read_beside_the_loop(
+    worker: ModelClient, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: dict[str, set[bool]] = {}
+    loop = threading.get_ident()
+    for owner, name in ((DirectAnswer, "_build"), (Tap, "_read")):
+        original = getattr(owner, name)
+
+        def note(*given: object, name: str = name, original: Any = original) -> object:
+            beside.setdefault(name, set()).add(threading.get_ident() != loop)
+            return original(*given)
+
+        monkeypatch.setattr(owner, name, note)
+    server.serve("/v1/chat/completions", Reply(chat_stream(["x" * 3 * HUGE])))
+    answer = await collect(worker.stream(replace(make_request(local(server)), max_output=HUGE)))
+    assert answer.text == "x" * 3 * HUGE
+    assert beside == {"_build": {True}, "_read": {True, False}}
+
+
+async def test_a_name_that_is_looked_up_for_ever_holds_up_no_end() -> None:
+    code = """
+import asyncio, socket, threading
+from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.client import ModelClient
+from tests.support.model_calls import collect, make_request
+asked = threading.Event()
+def for_ever(*_, **__):
+    asked.set()
+    threading.Event().wait()
+socket.getaddrinfo = for_ever
+async def main():
+    client = ModelClient()
+    spec = ModelSpec("m", "openai/x", api_base="http://nowhere.example", api_key="k")
+    call = asyncio.create_task(collect(client.stream(make_request(spec))))
+    await asyncio.to_thread(asked.wait)
+    call.cancel()
+    await asyncio.wait([call])
+    await client.close()
+    print("closed", call.cancelled())
+asyncio.run(main())
+"""
+    done = await asyncio.to_thread(run_python, code)
+    assert done.stdout == "closed True\n"
