@@ -7,9 +7,9 @@ from unittest.mock import patch
 
 import pytest
 
+import agent_tui.providers.server_facts
 from agent_tui.models.requests import ModelInfo, ModelSpec
 from agent_tui.models.usage import Limits
-from agent_tui.providers import client as module
 from agent_tui.providers.client import ModelClient
 from agent_tui.providers.direct import Connections
 from agent_tui.providers.limits import ServerFacts
@@ -30,7 +30,7 @@ async def test_nobody_waits_for_it_and_it_is_asked_once(said: Limits | None) -> 
         return ServerFacts(said)
 
     client = ModelClient()
-    with patch.object(module, "server_facts", server_facts):
+    with patch.object(agent_tui.providers.server_facts, "server_facts", server_facts):
         first = await client.describe(SPEC)
         assert first.silent and (first.limits.window, first.limits.source) == (200_000, "assumed")
         waiting = asyncio.create_task(client.describe(SPEC))
