@@ -309,7 +309,11 @@ def _headless(options: Options) -> int:
 
 
 async def _make_agent(options: Options) -> Agent:
-    """Imports what the first frame does not need."""
+    """Imports what the first frame does not need: in a thread, so that keys have their turn meanwhile."""
+    import asyncio
+    from importlib import import_module
+
+    await asyncio.to_thread(import_module, "agent_tui.bootstrap")
     from agent_tui.bootstrap import make_agent
 
     return await make_agent(options)
