@@ -15,10 +15,10 @@ from agent_tui.control.control import Question
 from agent_tui.models.events import AnswerInterrupted
 from agent_tui.models.messages import Message, SearchPart, TextPart
 from agent_tui.store.store import Store
+from tests.cli.editors import Client, Raw, opened, started
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.cli import Cli, answers
-from tests.support.editors import Client, Raw, opened, started
 from tests.support.end_to_end import calls, reply
 from tests.support.lazily import LazyModule
 from tests.support.loopback import Loopback
@@ -152,6 +152,7 @@ async def test_commands_answer_and_own_ones_are_sent(cli: Cli) -> None:
             await editor.say(acp.text_block("/compact show 9"))
 
 
+@pytest.mark.slow
 async def test_images_files_plans_and_servers_arrive(cli: Cli, server_nursery: str, forked_host: None) -> None:
     todo = '{ items = [{ content = "Look", status = "in_progress" }, { content = "Mend", status = "pending" }] }'
     cli.script(f'[[step]]\ntool_calls = [{{ name = "todo", arguments = {todo} }}]\n' + answers("Planned."))

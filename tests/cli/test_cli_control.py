@@ -12,10 +12,10 @@ import pytest
 from agent_tui import Session
 from agent_tui.control import lines as control_lines
 from agent_tui.models.events import PartDelta
+from tests.cli.drivers import driven
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.cli import Cli, answers
-from tests.support.drivers import driven
 from tests.support.end_to_end import calls, reply
 from tests.support.loopback import Loopback
 from tests.support.mcp_servers import ASKING

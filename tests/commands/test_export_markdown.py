@@ -18,8 +18,8 @@ from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
 from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.store.content import Content
 from agent_tui.text.clean import clean
+from tests.commands.export_session import example_session, harmless
 from tests.support.every import every
-from tests.support.export_session import example_session, harmless
 
 SAYS = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 """What a text says by itself, where HTML in it is text."""
@@ -85,6 +85,7 @@ def hostile(count: int) -> list[str]:
     return [clean("".join(draw.choices(PIECES, k=draw.randint(1, 9)))).strip("\n") for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_markdown_of_others_says_the_same_in_the_document() -> None:
     for text in hostile(1_000):
         page = Page(SHOWS.render(rewritten(text)))

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.models.messages import Message, Role, Status, TextPart, ToolResultPart, new_id, user_message
+from agent_tui.models.messages import (
+    Message,
+    ReasoningPart,
+    Role,
+    Status,
+    TextPart,
+    ToolResultPart,
+    new_id,
+    user_message,
+)
 from agent_tui.models.session import SessionHit, SessionInfo
 from agent_tui.store.store import Store
 from agent_tui.text.search import fold, search_words
@@ -143,6 +152,17 @@ def test_output_of_tools_and_what_subagents_said_is_not_searched(store: Store) -
     child = store.sessions.create("/a", "demo", parent=info.id, kind="subagent")
     store.messages.add(child.id, user_message("parser"))
     assert found(store, "parser") == []
+
+
+@pytest.mark.quick
+def test_thoughts_are_not_searched_whatever_a_provider_sent_along(store: Store) -> None:
+    info = said(store, "Which animal?")
+    thought = ReasoningPart("a zebra", {"details": [{"type": "text"}]})
+    head = store.sessions.get(info.id).head_id
+    store.messages.add(
+        info.id, Message(new_id("msg"), "assistant", [thought, TextPart("A horse.")], "complete", head, 5.0)
+    )
+    assert found(store, "horse") == [info.id] and found(store, "zebra") == []
 
 
 def test_what_a_rewind_left_behind_is_found_and_says_so(store: Store) -> None:

@@ -85,6 +85,7 @@ def test_nor_do_the_words_of_others(said: str) -> None:
     assert KEY not in without_keys(said)
 
 
+@pytest.mark.quick
 def test_keys_are_known_by_their_forms() -> None:
     for key in FORMS:
         for text in (f"it says: {key}, so", f'{{"x": "{key}"}}', key):
@@ -133,12 +134,18 @@ def test_what_is_no_key_is_said(said: str) -> None:
     assert without_keys(said) == said == Notice("info", said).text
 
 
+@pytest.mark.quick
 def test_names_and_values() -> None:
     for name in ("X-Api-Key", "authorization", "DB_PASSWORD", "GITHUB_PAT", "Cookie", "SENTRY_DSN", "clientSecret"):
         assert names_secret(name), name
     for name in ("PATH", "EDITOR_NAME", "COMPASS", "AWS_REGION", "Accept", "SSH_AUTH_SOCK"):
         assert not names_secret(name), name
-    for value in ("postgres://me:hunter2@db/x", f"sk-{KEY}", "-Dstore=x --password=hunter2"):
+    for value in (
+        "postgres://me:hunter2@db/x",
+        f"sk-{KEY}",
+        "-Dstore=x --password=hunter2",
+        "k: -----BEGIN PRIVATE KEY-----",
+    ):
         assert holds_secret(value), value
     for value in ("/opt/hf-transformers-cache/bin:/usr/bin", "http://proxy:3128", "de_DE.UTF-8"):
         assert not holds_secret(value), value

@@ -18,9 +18,9 @@ from agent_tui.models.events import CompactionEnded, Event, StepStarted
 from agent_tui.models.messages import CONTEXT_NOTE, Message, TextPart, ToolResultPart, recall_id
 from agent_tui.text.numbers import tokens
 from tests.benchmarks.tool_tokens import encoding
-from tests.support.acting import Act, acting, call, says
+from tests.engine.acting import Act, acting, call, says
+from tests.engine.dialect_bodies import check_bodies
 from tests.support.agents import TokenCounter, parts_for, running, say
-from tests.support.dialect_bodies import check_bodies
 
 pytestmark = pytest.mark.asyncio
 

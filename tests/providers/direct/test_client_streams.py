@@ -136,6 +136,7 @@ async def test_a_chunk_of_five_megabytes_passes(worker: ModelClient, server: Loo
     assert longest < 100_000, "it comes in pieces"
 
 
+@pytest.mark.slow
 async def test_fifty_thousand_tiny_chunks_are_gathered(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["a"] * 50_000))
     answer = await collect(worker.stream(make_request(local(server))))
@@ -269,7 +270,6 @@ async def test_a_name_that_is_looked_up_for_ever_holds_up_no_end() -> None:
     code = """
 import asyncio, socket, threading
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.client import ModelClient
 from tests.support.model_calls import collect, make_request
 asked = threading.Event()
 def for_ever(*_, **__):

@@ -14,9 +14,9 @@ from agent_tui.models.requests import Finished, ModelSpec, Target, UsageReport
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.client import ModelClient
+from tests.providers.stream_answers import ask
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, json_reply, sse
-from tests.support.stream_answers import ask
 
 async_test = pytest.mark.asyncio(loop_scope="session")
 ARGUMENTS = {"location": "Rom"}

@@ -200,6 +200,7 @@ async def test_garbage_on_the_pipe_is_ignored() -> None:
     await client.close()
 
 
+@pytest.mark.slow
 async def test_garbage_to_the_worker_is_ignored() -> None:
     client = WorkerClient()
     await client.count(["a"])

@@ -135,6 +135,7 @@ def deep(context: ToolContext) -> Iterator[None]:
     subprocess.run(["rm", "-rf", str(context.root / "d")], check=True)
 
 
+@pytest.mark.slow
 async def test_very_deep_folders_are_walked(context: ToolContext, deep: None) -> None:
     outcome = await ListTool().run({"depth": 10_000}, context)
     assert outcome.text.count("\n") == 500
@@ -155,3 +156,11 @@ async def test_wrong_arguments_are_explained(context: ToolContext) -> None:
         ReadTool().intent({}, context)
     with pytest.raises(ToolError, match=r"offset: .*integer"):
         ReadTool().intent({"path": "a", "offset": "x"}, context)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("span", [{"offset": -1}, {"limit": 0}, {"offset": 2, "limit": -3}])
+async def test_lines_begin_at_1(context: ToolContext, span: dict[str, int]) -> None:
+    (context.root / "a").write_text("one\ntwo\n")
+    with pytest.raises(ToolError, match="begin at 1"):
+        await ReadTool().run({"path": "a", **span}, context)
