@@ -270,6 +270,7 @@ async def test_a_name_that_is_looked_up_for_ever_holds_up_no_end() -> None:
     code = """
 import asyncio, socket, threading
 from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.client import ModelClient
 from tests.support.model_calls import collect, make_request
 asked = threading.Event()
 def for_ever(*_, **__):
