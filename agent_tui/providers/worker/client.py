@@ -172,7 +172,7 @@ class WorkerClient:
 
     def _retire(self) -> None:
         self._retirement, pipe = None, self._pipe
-        if pipe is None or self._pending or self.state.startswith("litellm"):
+        if pipe is None or self._pending or self.state in ("litellm_loading", "litellm_ready"):
             return
         self._pipe = None
         task = asyncio.create_task(pipe.close(), name="worker's end")
