@@ -47,7 +47,7 @@ from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.counting import by_kind
-from agent_tui.providers.litellm import VOCABULARIES, place
+from agent_tui.providers.litellm_files import VOCABULARIES, place
 from tests.benchmarks.league.vocabularies import NAMES, Count, vocabulary
 from tests.benchmarks.vocabulary_texts import texts
 from tests.support.contexts import Conversation, fixed_part

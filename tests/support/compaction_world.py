@@ -160,6 +160,8 @@ def calls_of(model: object, info: ModelInfo) -> OpenCall:
 
 
 class CharCounter:
+    running = True
+
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [words_only(raw(t)) for t in texts]
 
