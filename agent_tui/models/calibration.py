@@ -161,6 +161,11 @@ class Factors:
         """Half the width of the interval that holds the true number 95 times of 100, in tokens."""
         return math.ceil(BOUND * math.sqrt(self.variance(content)) - 1e-9)
 
+    def shares_of_error(self, whole: Content, parts: Sequence[Content]) -> list[float]:
+        """By how much each of the parts of a whole is expected to be off where the whole is, in proportion."""
+        along, _ = self._known(whole.terms)
+        return [max(0.0, sum(map(mul, along, part.terms)) + self._own(part)) for part in parts]
+
     def taught(self, content: Content, measured: float) -> Factors:
         off = measured - self.tokens(content)
         along, shared = self._known(content.terms)

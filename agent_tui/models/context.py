@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from agent_tui.models.calibration import Content
+from agent_tui.models.costs import Settlement
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.steps import CacheForecast, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
@@ -94,6 +95,8 @@ class Calculation:
     """Their images and the like."""
     all_messages: int | None = None
     """All messages as estimated; None where some of them are measured."""
+    settlement: Settlement | None = None
+    """What is not known of the request, as it is stored with the step that sends it."""
     spreads: Spreads = Spreads()
     """Of each term alone. They do not add up to the total's: errors partly cancel out, or come from one cause."""
 

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from agent_tui.models.calibration import Calibration, Content, raw_total, unpacked
+from agent_tui.models.costs import SentKeys, Settlement
 from agent_tui.models.failure import NOT_BILLED, Adaptation, Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import NO_COST, Cost, LimitSource, SubagentRef, TokenUsage
@@ -309,6 +310,9 @@ class Step:
     cost_usd: float | None = None
     failure: Failure | None = None
     window: int | None = None
+    sent_keys: SentKeys | None = None
+    settlement: Settlement | None = None
+    """What was not known of the request when it was sent, and what its report made of that."""
     sent_reasoning: list[SentRun] | None = None
     """Which reasoning of earlier answers was sent and counted."""
     dropped_blocks: int = 0

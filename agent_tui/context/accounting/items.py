@@ -1,0 +1,184 @@
+"""The items of the next request, each with what it costs: what reports have settled, an estimate for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from agent_tui.context.accounting.fixed import ADDED, PREAMBLE
+from agent_tui.context.accounting.inputs import ReasoningNow, reasoning_tokens
+from agent_tui.context.accounting.tally import SHARE_OFF, TAKEN_OVER
+from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, is_sent, part_keys, tokens_of
+from agent_tui.context.tokens import ROUGH, Family, MessageEstimate, estimate_fixed, estimate_message, round_up
+from agent_tui.models.calibration import Calibration, Content
+from agent_tui.models.costs import REASONING
+from agent_tui.models.messages import Message, ReasoningPart
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.search import searches_in
+from agent_tui.models.steps import FixedPart, Step
+from agent_tui.records import dataclass
+
+
+@dataclass(slots=True)
+class Item:
+    """One item of the next request: ``tokens`` of it with its ``share``. ``content``: what its estimate consists of;
+    None where it has a cost. ``given``: the part of an estimate that is no text."""
+
+    key: str
+    share: float
+    tokens: int
+    content: Content | None = None
+    approximate: bool = False
+    given: float = 0.0
+
+
+@dataclass(slots=True)
+class MessageItems:
+    """A message of the next request: the ``spoken`` item, and that of its reasoning, where it is counted."""
+
+    index: int
+    message: Message
+    key: str
+    estimate: MessageEstimate
+    spoken: Item
+    thought: Item | None = None
+    note: str | None = None
+    """Why its reasoning is, or is not, sent."""
+
+
+@dataclass(slots=True)
+class Items:
+    """All items, in the order in which they are sent. ``parts``: each part of the prefix with its item, None where it
+    is not sent."""
+
+    parts: list[tuple[FixedPart, Item | None]] = field(default_factory=list)
+    messages: list[MessageItems] = field(default_factory=list)
+
+    def all(self) -> list[Item]:
+        found = [item for _, item in self.parts if item is not None]
+        for each in self.messages:
+            if each.thought is not None:
+                found.append(each.thought)
+            found.append(each.spoken)
+        return found
+
+
+class Estimator:
+    """Makes the items of requests to one model; estimates are kept as long as the counts they come from."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self._made: dict[str, tuple[object, MessageEstimate]] = {}
+
+    def parts(
+        self, fixed: Sequence[FixedPart], costs: Costs, known: Calibration
+    ) -> list[tuple[FixedPart, Item | None]]:
+        """The parts of the prefix, in their order. Definitions of tools are estimated as those that were settled."""
+        family, keys = self.family, part_keys(fixed)
+        server = Content(plain=known.added, rough=family.around**2)
+        found: list[tuple[FixedPart, Item | None]] = [(ADDED, _item(SERVER, 1.0, server, costs, known))]
+        if family.tools and any(part.row == "tools" and is_sent(part) for part in fixed):
+            preamble = Content(plain=family.tools, rough=(ROUGH * family.tools) ** 2)
+            found.append((PREAMBLE, _item(PREAMBLE_KEY, 1.0, preamble, costs, known)))
+        tools = _tools_scale(fixed, keys, costs, family, known)
+        for part, key in zip(fixed, keys, strict=True):
+            content, rough = estimate_fixed(part, family)
+            scale = tools if part.row == "tools" else 1.0
+            found.append((part, None if key is None else _item(key, 1.0, content, costs, known, rough, 0.0, scale)))
+        return found
+
+    def message(
+        self, view: Sequence[SentMessage], index: int, costs: Costs, known: Calibration, reasoning: ReasoningNow,
+        answered: Mapping[str, Step],
+    ) -> MessageItems:  # fmt: skip
+        item = view[index]
+        message, key = item.message, self.key(item)
+        first = message.role != "tool" or index == 0 or view[index - 1].message.role != "tool"
+        made = self.estimate(message, key, first)
+        content = made.content
+        if key not in costs.tokens and item.key != message.id:
+            content = content.copy()
+            content.rough += (TAKEN_OVER * made.exact) ** 2
+        spoken = _item(key, 1.0, content, costs, known, made.approximate, made.media)
+        found = MessageItems(index, message, item.key, made, spoken)
+        if message.role == "assistant":
+            self._add_thought(found, costs, known, reasoning, answered)
+        return found
+
+    def key(self, item: SentMessage) -> str:
+        """The key of a message's cost: in the form in which it is sent, also of what of it the model takes."""
+        parts, key = item.message.parts, item.key
+        if any(part.type == "attachment" and part.text is None and not self.family.media.takes(part) for part in parts):
+            key += "#unseen"
+        if self.family.target is None and searches_in(parts):
+            key += "#unsearched"
+        return key
+
+    def estimate(self, message: Message, key: str, first: bool) -> MessageEstimate:
+        of = (message.raw_tokens, message.counts, first)
+        known = self._made.get(key)
+        if known is not None and known[0] == of:
+            return known[1]
+        made = estimate_message(message, self.family, first)
+        self._made[key] = of, made
+        return made
+
+    def _add_thought(
+        self, found: MessageItems, costs: Costs, known: Calibration, reasoning: ReasoningNow,
+        answered: Mapping[str, Step],
+    ) -> None:  # fmt: skip
+        message, key = found.message, found.message.id + REASONING
+        status = reasoning.status(message.id)
+        if status is None:
+            return
+        settled = key in costs.tokens
+        if settled or any(isinstance(part, ReasoningPart) for part in message.parts):
+            found.note = status.reason
+        if not status.counted:
+            return
+        content = Content()
+        if not settled:
+            step = None if costs.is_answer(message.id) else answered.get(message.id)
+            thought, _ = (
+                (0, True) if costs.is_answer(message.id) else reasoning_tokens(message, step, self._spoken(known))
+            )
+            if not thought:
+                return
+            off = ROUGH * thought if status.counted in (0.0, 1.0) else (ROUGH + SHARE_OFF) * thought
+            content = Content(plain=thought, rough=off**2)
+        found.thought = _item(key, status.counted, content, costs, known)
+
+    def _spoken(self, known: Calibration):  # type: ignore[no-untyped-def]
+        return lambda message: self.spoken_tokens(message, known)
+
+    def spoken_tokens(self, message: Message, known: Calibration) -> float:
+        """Estimate of an answer's text and calls, which is its output without the reasoning."""
+        from agent_tui.models.calibration import MESSAGES
+
+        content = self.estimate(message, message.id, True).content
+        return max(0.0, known.tokens(content) - known.factors[MESSAGES] * content.terms[MESSAGES])
+
+
+def _item(
+    key: str, share: float, content: Content, costs: Costs, known: Calibration, rough: bool = False,
+    given: float = 0.0, scale: float = 1.0,
+) -> Item:  # fmt: skip
+    cost = costs.tokens.get(key)
+    if cost is not None:
+        return Item(key, share, tokens_of(cost, share))
+    tokens = round_up(max(0.0, known.tokens(content) * scale)) if key != SERVER else round(known.added)
+    return Item(key, share, tokens_of(tokens, share), content, rough, given)
+
+
+LOW, HIGH = 0.5, 2.0
+
+
+def _tools_scale(
+    fixed: Sequence[FixedPart], keys: Sequence[str | None], costs: Costs, family: Family, known: Calibration
+) -> float:
+    """Settled / estimated tokens of the definitions of tools: each provider writes them in its own way."""
+    cost, estimate = 0, 0.0
+    for part, key in zip(fixed, keys, strict=True):
+        if part.row == "tools" and key is not None and (tokens := costs.tokens.get(key)) is not None:
+            cost, estimate = cost + tokens, estimate + known.tokens(estimate_fixed(part, family)[0])
+    return min(HIGH, max(LOW, cost / estimate)) if estimate else 1.0

@@ -1,0 +1,208 @@
+"""The sum: what the next request takes, item by item, and what it differs by from the last that was sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+
+from agent_tui.context.accounting.items import Items
+from agent_tui.context.costs import SERVER, Costs, Sent, tokens_of
+from agent_tui.context.tokens import ROUGH, Family
+from agent_tui.models.calibration import Calibration, Content
+from agent_tui.models.context import Basis, Calculation, Spreads
+from agent_tui.models.costs import REASONING, NewItem, Settlement
+from agent_tui.models.steps import Step
+from agent_tui.records import dataclass
+
+OTHERS_SHARE = 0.1
+"""Beside new text that is so much more, what else is estimated of an input does not keep it from being learned from:
+providers that count no reasoning would teach next to nothing."""
+
+PENDING_SPREAD = 0.3
+"""The spread of what is estimated while a part of it is not counted, as a share of it."""
+
+
+@dataclass(slots=True)
+class _Term:
+    """One term of the formula: its tokens, and the items that it is made of, with the share that comes or goes."""
+
+    tokens: int = 0
+    changes: list[tuple[str, float]] = field(default_factory=list)
+
+    def add(self, key: str, share: float, tokens: int) -> None:
+        self.changes.append((key, share))
+        self.tokens += tokens
+
+
+@dataclass(slots=True, frozen=True)
+class NextInput:
+    """The ``total``, the terms that it is the sum of, and how sure it is: ``estimated`` tokens of it are estimate;
+    ``spread`` as in ``ContextUsage``; ``pending``: a count that matters is still missing."""
+
+    total: int
+    calculation: Calculation
+    basis: Basis
+    estimated: int
+    pending: bool
+    spread: int = 0
+
+
+def next_input(
+    items: Items, costs: Costs, known: Calibration, family: Family, last: Step | None, then: Sent | None
+) -> NextInput:
+    """The sum of the items, and the same as the difference to what the step ``last`` sent (``then``)."""
+    every = items.all()
+    total = sum(item.tokens for item in every)
+    new = [item for item in every if item.content is not None]
+    content, given, guessed = Content(), 0.0, sum(item.tokens for item in new)
+    for item in new:
+        assert item.content is not None
+        content.add(item.content, item.share)
+        given += item.given
+    # A part that waits to be told is no text of this request's, and what the rest of it is, its counts do not say.
+    pending = any(item.approximate for item in new)
+    shares = {item.key: item.share for item in every}
+    terms = _terms(shares, items, costs, last, then)
+    answered = Content()
+    usage = last.counted if last is not None else None
+    if usage is not None and last is not None and last.kind == "turn" and usage.output_source == "estimated":
+        answered.rough = (ROUGH * usage.output) ** 2
+    changes = [change for term in terms.values() for change in term.changes if change[0] in costs.tokens]
+    whole = content.copy()
+    whole.add(costs.error(changes))
+    whole.add(answered)
+    calculation = Calculation(None, None, 0, 0, 0, total)
+    others = 0
+    if last is not None and usage is not None:
+        output = usage.output if last.kind == "turn" else 0
+        removed, changed, dropped = terms["removed"], terms["changed"], terms["dropped"]
+        added = total - usage.input - output + dropped.tokens + removed.tokens - changed.tokens
+        calculation = Calculation(usage.input, output, dropped.tokens, removed.tokens, changed.tokens, added)
+        calculation.output_estimated = usage.output_source == "estimated" and output > 0
+        calculation.spreads = Spreads(
+            known.spread(answered),
+            *(known.spread(_error(terms[name], costs, shares, items)) for name in ("dropped", "removed", "changed")),
+            known.spread(_error(terms["new"], costs, shares, items)),
+        )
+        unsure = known.variance(costs.error(dropped.changes)) > 0
+        others = abs(removed.tokens) + abs(changed.tokens) + (abs(dropped.tokens) if unsure else 0)
+        others += output if calculation.output_estimated else 0
+    spread = known.spread(whole)
+    estimated = max(guessed + others, spread) if new or changes or answered.rough else 0
+    if pending:
+        spread = max(spread, math.ceil(PENDING_SPREAD * estimated))
+    if last is None:
+        calculation.spreads = Spreads(new_messages=spread)
+    calculation.new_estimated, calculation.new_given = round(family.beginning.tokens(content)), round(given)
+    calculation.content, calculation.known = whole.rounded(), total - round(known.tokens(whole))
+    if last is not None and others <= OTHERS_SHARE * (guessed - given):
+        calculation.content, calculation.known = content.rounded(), total - guessed
+    if all(each.spoken.content is not None for each in items.messages):
+        calculation.all_messages = sum(each.spoken.tokens for each in items.messages)
+    calculation.settlement = _settlement(items, costs, known, whole, changes)
+    basis: Basis = "estimated" if last is None and not costs.tokens else "derived"
+    if (
+        last is not None
+        and usage is not None
+        and total == usage.input
+        and not estimated
+        and not calculation.last_output
+    ):
+        basis = "measured"
+    return NextInput(total, calculation, basis, min(estimated, total), pending, spread)
+
+
+def _terms(
+    shares: Mapping[str, float], items: Items, costs: Costs, last: Step | None, then: Sent | None
+) -> dict[str, _Term]:
+    """What came and went since the last step, by the terms of the formula."""
+    terms = {name: _Term() for name in ("dropped", "removed", "changed", "new")}
+    if last is None or then is None:
+        return terms
+    before = dict(then)
+    if last.kind == "turn" and last.message_id is not None:
+        before[last.message_id] = 1.0
+        if last.message_id + REASONING in costs.tokens:
+            before[last.message_id + REASONING] = 1.0
+    now = {item.key: item for item in items.all()}
+    sent_before = {_id(key) for key in before}
+    for key, share in before.items():
+        less = share - shares.get(key, 0.0)
+        if not less or key not in costs.tokens:
+            continue
+        gone = tokens_of(costs.tokens[key], share) - (now[key].tokens if key in now else 0)
+        answer = key.removesuffix(REASONING)
+        if _is_part(key):
+            terms["changed"].add(key, -less, -gone)
+        elif answer != key and answer in shares:
+            terms["dropped"].add(key, -less, gone)
+        else:
+            terms["removed"].add(key, -less, gone)
+    for key, item in now.items():
+        if key in before:
+            continue
+        if _is_part(key):
+            terms["changed"].add(key, item.share, item.tokens)
+        elif key.endswith(REASONING) and key.removesuffix(REASONING) in before:
+            terms["dropped"].add(key, item.share, -item.tokens)
+        elif key != _id(key) and _id(key) in sent_before and not key.endswith(REASONING):
+            # Another form of what was sent: what stands in its place.
+            terms["removed"].add(key, item.share, -item.tokens)
+        else:
+            terms["new"].add(key, item.share, item.tokens)
+    return terms
+
+
+def _is_part(key: str) -> bool:
+    return ":" in key or key == SERVER
+
+
+def _id(key: str) -> str:
+    return key.partition("#")[0]
+
+
+def _error(term: _Term, costs: Costs, shares: Mapping[str, float], items: Items) -> Content:
+    """What the error of one term consists of."""
+    error = costs.error([change for change in term.changes if change[0] in costs.tokens])
+    keys = {key for key, _ in term.changes if key not in costs.tokens}
+    for item in items.all() if keys else ():
+        if item.key in keys and item.content is not None:
+            error.add(item.content, item.share)
+    return error
+
+
+def _settlement(
+    items: Items, costs: Costs, known: Calibration, whole: Content, changes: Sequence[tuple[str, float]]
+) -> Settlement:
+    """What is not known of the request: the new items, and answers of whose reasoning another share is sent."""
+    # What is no item of the request cannot be settled by its report.
+    new = [item for item in items.all() if item.content is not None]
+    moved: dict[str, float] = {}
+    for key, share in changes:
+        answer = key.removesuffix(REASONING)
+        if costs.is_answer(answer) and not costs.is_thought_counted(answer):
+            moved[answer] = moved.get(answer, 0.0) + (share if key != answer else -share)
+    errors = [costs.error([(answer + REASONING, share)]) for answer, share in moved.items() if share]
+    contents = []
+    for item in new:
+        assert item.content is not None
+        content = item.content.copy()
+        if item.share != 1.0:
+            content = Content()
+            content.add(item.content, item.share)
+        contents.append(content)
+    weights = known.shares_of_error(whole, [*contents, *errors])
+    made = [
+        NewItem(item.key, _full(item), weight if item.key != SERVER or known.added else 0.0, item.content.rounded())
+        for item, weight in zip(new, weights, strict=False)
+        if item.content is not None
+    ]
+    unsure = dict(zip((answer for answer, share in moved.items() if share), weights[len(new) :], strict=True))
+    return Settlement(made, unsure, whole.rounded())
+
+
+def _full(item: object) -> int:
+    """The tokens of the whole item."""
+    share, tokens = item.share, item.tokens  # type: ignore[attr-defined]
+    return tokens if share == 1.0 else round(tokens / share)

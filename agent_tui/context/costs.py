@@ -1,0 +1,355 @@
+"""Costs are facts: what each item of a request takes in tokens, for one model, as its reports have shown.
+
+A report is settled once, when it arrives (``settle``, the only writer): what was new in the request shares what the
+known costs leave of it, and the answer costs what was reported of it. What is settled is stored with the step, so
+``Costs`` only reads; ``costs_of`` makes all of it again from the reports.
+
+What a report and the known costs disagree by goes, in this order, to what was estimated of the request, each as unsure
+as it was; to the parts of the prefix, where nothing was new or it would leave nothing; to everything alike, where it is
+more than they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from agent_tui.context.anchor import share_at, usage_problem
+from agent_tui.models.calibration import Content
+from agent_tui.models.costs import REASONING, NewItem, SentKeys, kept_keys
+from agent_tui.models.requests import Target
+from agent_tui.models.rows import FIXED_ROWS
+from agent_tui.models.steps import FixedPart, Step
+from agent_tui.records import dataclass
+from agent_tui.text.numbers import largest_remainder
+
+SERVER = "server"
+"""The key of what a server adds to each request by itself."""
+PREAMBLE_KEY = "tools:preamble"
+"""That of what a provider adds to a request with tools."""
+WAITING = "waiting"
+"""Begins the key of a part that is sent with the user's next message."""
+
+Sent = list[tuple[str, float]]
+"""The items of a request: the key of each, and the share of it that is counted."""
+
+
+def tokens_of(cost: int, share: float) -> int:
+    """What a share of an item takes."""
+    return cost if share == 1.0 else round(cost * share)
+
+
+@dataclass(slots=True, frozen=True)
+class Group:
+    """The items that one report settled together: only their sum, ``value``, is a fact."""
+
+    value: int
+    items: Mapping[str, NewItem]
+    content: Content
+
+
+class Costs:
+    """The costs known of one model's items. ``revision`` is another number once one of them was corrected."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.tokens: dict[str, int] = {}
+        self.revision = 0
+        self.last: Step | None = None
+        """The newest step that was settled."""
+        self._groups: dict[str, Group] = {}
+        self._thoughts: dict[str, Content | None] = {}
+        self._estimates: dict[str, NewItem] = {}
+
+    def add(self, step: Step) -> None:
+        """Takes in what was settled of a step."""
+        made = step.settlement
+        if made is None or not is_of(step, self.target):
+            return
+        group = {item.key: item for item in made.items if item.key in made.costs and item.key not in self.tokens}
+        if group:
+            whole = Group(sum(made.costs[key] for key in group), group, made.content)
+            self._groups.update(dict.fromkeys(group, whole))
+        for item in made.items:
+            self._estimates[item.key] = item
+        self.revision += any(key in self.tokens for key in made.costs)
+        self.tokens.update(made.costs)
+        if made.spoken is not None and step.message_id is not None:
+            self.tokens[step.message_id] = made.spoken
+            if made.thought:
+                self.tokens[step.message_id + REASONING] = made.thought
+            self._thoughts[step.message_id] = made.unsure_thought
+        if is_settled(step):
+            self.last = step
+
+    def sum(self, sent: Iterable[tuple[str, float]]) -> int:
+        """What these items take, as far as that is known."""
+        return sum(tokens_of(self.tokens[key], share) for key, share in sent if key in self.tokens)
+
+    def is_alone(self, key: str) -> bool:
+        """Returns whether a report measured the item alone, of provider numbers only."""
+        group = self._groups.get(key)
+        return group is not None and len(group.items) == 1 and not group.content.rough
+
+    def is_answer(self, message_id: str) -> bool:
+        """Returns whether the item is an answer that was reported."""
+        return message_id in self._thoughts
+
+    def is_thought_counted(self, message_id: str) -> bool:
+        return self._thoughts.get(message_id) is None
+
+    def estimate(self, key: str) -> NewItem | None:
+        """What an item was estimated at when it was first sent."""
+        return self._estimates.get(key)
+
+    def error(self, changes: Iterable[tuple[str, float]]) -> Content:
+        """What the error of known items consists of that come or go: the key of each, and the share of it that comes
+        (goes where negative). Together all items of a report are exact, so only what is split of them is not."""
+        error, groups, answers = Content(), dict[int, tuple[Group, list[tuple[str, float]]]](), dict[str, float]()
+        for key, share in changes:
+            answer = key.removesuffix(REASONING)
+            if answer in self._thoughts:
+                # What the reasoning has too much, the rest of the answer has too little.
+                answers[answer] = answers.get(answer, 0.0) + (share if key != answer else -share)
+            elif (group := self._groups.get(key)) is not None:
+                groups.setdefault(id(group), (group, []))[1].append((key, share))
+        for answer, share in answers.items():
+            if (unsure := self._thoughts[answer]) is not None and abs(share) > 1e-9:
+                error.add(unsure, share)
+        for group, some in groups.values():
+            part = sum(share * self.tokens[key] for key, share in some) / max(1, group.value)
+            error.add(group.content, -part)
+            for key, share in some:
+                content = group.items[key].content
+                error.add(content, share)
+                # The own errors of the same text are in both.
+                error.squares -= 2 * share * part * content.squares
+                error.rough -= 2 * share * part * content.rough
+        error.squares, error.rough = max(0.0, error.squares), max(0.0, error.rough)
+        return error
+
+
+def is_of(step: Step, target: Target) -> bool:
+    """Returns whether a step asked this model."""
+    return (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
+
+
+def is_settled(step: Step) -> bool:
+    """Returns whether a step's report is the size of what it sent, as far as it is believed."""
+    ended = step.kind in ("turn", "count") and step.status == "complete" and step.settlement is not None
+    return ended and step.sent_keys is not None and usage_problem(step.counted, step.window) is None
+
+
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """The steps that have ended, in the order in which their reports came."""
+    return sorted((step for step in steps if step.status != "running"), key=lambda step: step.finished or 0.0)
+
+
+def read_costs(steps: Iterable[Step], target: Target) -> Costs:
+    """The costs as they are stored with the steps."""
+    costs = Costs(target)
+    for step in in_order(steps):
+        costs.add(step)
+    return costs
+
+
+def costs_of(steps: Sequence[Step], target: Target) -> Costs:
+    """The costs made again from nothing but what was sent, estimated and reported."""
+    costs, lists = Costs(target), SentLists()
+    for step in in_order(steps):
+        if step.settlement is not None and is_of(step, target):
+            made = replace(step, settlement=replace(step.settlement, costs={}))
+            settle(made, costs, lists.sent(made, steps))
+            costs.add(made)
+    return costs
+
+
+def settle_again(steps: Sequence[Step], first: Step, lists: SentLists) -> list[Step]:
+    """Settles the step ``first`` and all behind it: its report has come, or something else is believed of it. Returns
+    those that changed."""
+    order, target, changed = in_order(steps), Target(first.provider, first.api, first.model, ""), list[Step]()
+    place = next(number for number in range(len(order) - 1, -1, -1) if order[number] is first)
+    costs = Costs(target)
+    for number, step in enumerate(order):
+        if number >= place and step.settlement is not None and is_of(step, target):
+            before = step.settlement.costs
+            settle(step, costs, lists.sent(step, steps))
+            changed += [step] if step.settlement.costs != before else []
+        costs.add(step)
+    return changed
+
+
+def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
+    """Stores with a step what its report makes of what it ``sent``; ``costs`` are those known before it."""
+    made, usage = step.settlement, step.counted
+    assert made is not None, "what was estimated of the request is stored with the step when it goes out"
+    made.costs = {}
+    if not is_settled(step) or sent is None or usage is None:
+        return
+    shares, tokens = dict(sent), costs.tokens
+    own = {item.key: item for item in made.items}
+    new = [own.get(key) or costs.estimate(key) for key, _ in sent if key not in tokens]
+    items = [item for item in new if item is not None]
+    known = costs.sum(sent)
+    guessed = sum(tokens_of(item.tokens, shares[item.key]) for item in items)
+    off = usage.input - known - guessed
+    made.costs = _shared(off, items, made.unsure, shares, tokens) or _by_size(off, items, shares, tokens, sent)
+
+
+def _shared(
+    off: int, items: Sequence[NewItem], unsure: Mapping[str, float], shares: Mapping[str, float], tokens: dict[str, int]
+) -> dict[str, int] | None:
+    """The costs where each takes of ``off`` as much as it was unsure; None where one would be left with nothing."""
+    split = {key: weight for key, weight in unsure.items() if _can_move(key, shares, tokens)}
+    weights = [*(item.weight for item in items), *split.values()]
+    whole = sum(weights)
+    if not off and not split:
+        return {item.key: item.tokens for item in items}
+    if whole <= 0:
+        return None if off else {item.key: item.tokens for item in items}
+    sizes = [tokens_of(item.tokens, shares[item.key]) for item in items]
+    wanted = [size + off * weight / whole for size, weight in zip(sizes, weights, strict=False)]
+    if any(value < (item.key != SERVER) * 1 for value, item in zip(wanted, items, strict=True)):
+        return None
+    made: dict[str, int] = {}
+    left = off + sum(sizes)
+    for answer, weight in split.items():
+        share = shares.get(answer + REASONING, 0.0)
+        moved = round(off * weight / whole / (1 - share))
+        spoken, thought = tokens[answer] + moved, tokens[answer + REASONING] - moved
+        if spoken < 1 or thought < 0:
+            continue
+        before = tokens[answer] + tokens_of(tokens[answer + REASONING], share)
+        made[answer], made[answer + REASONING] = spoken, thought
+        left -= spoken + tokens_of(thought, share) - before
+    if not items:
+        return made if left == 0 else None
+    if left < len(items):
+        return None
+    costs = largest_remainder(left, [max(1.0, value) for value in wanted]) if sum(wanted) else []
+    made.update({item.key: _whole(cost, shares[item.key]) for item, cost in zip(items, costs, strict=True)})
+    return made
+
+
+def _can_move(answer: str, shares: Mapping[str, float], tokens: Mapping[str, int]) -> bool:
+    """Returns whether an answer is sent without all of its reasoning, so that a report tells of the two."""
+    reasoning = answer + REASONING
+    return answer in shares and answer in tokens and reasoning in tokens and shares.get(reasoning, 0.0) < 1.0
+
+
+def _by_size(
+    off: int, items: Sequence[NewItem], shares: Mapping[str, float], tokens: Mapping[str, int], sent: Sent
+) -> dict[str, int]:
+    """The costs where the new items share it by their size; else the prefix takes it, or everything alike."""
+    sizes = [tokens_of(item.tokens, shares[item.key]) for item in items]
+    if items and off + sum(sizes) >= len(items):
+        costs = largest_remainder(off + sum(sizes), [max(1.0, float(size)) for size in sizes])
+        return {item.key: _whole(cost, shares[item.key]) for item, cost in zip(items, costs, strict=True)}
+    made = {item.key: item.tokens for item in items}
+    parts = [key for key, _ in sent if ":" in key and key in tokens]
+    some = parts if sum(tokens[key] for key in parts) + off >= len(parts) > 0 else [k for k, _ in sent if k in tokens]
+    old = [tokens_of(tokens[key], shares[key]) for key in some]
+    for key, cost in zip(some, largest_remainder(max(0, sum(old) + off), list(map(float, old))), strict=True):
+        if shares[key]:
+            made[key] = _whole(cost, shares[key])
+    return made
+
+
+def _whole(cost: int, share: float) -> int:
+    """The cost of an item of which a share takes so much."""
+    return cost if share == 1.0 else round(cost / share)
+
+
+class SentLists:
+    """The messages that steps sent, as lists of keys. The newest lists are kept, so that one costs what is new in it."""
+
+    MOST = 16
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[str]] = {}
+
+    def keys(self, step: Step, steps: Sequence[Step]) -> list[str] | None:
+        """The keys of a step of these; None where that is not known."""
+        way: list[Step] = []
+        at: Step | None = step
+        by_id: dict[str, Step] | None = None
+        while at is not None and at.id not in self._known:
+            if at.sent_keys is None:
+                return None
+            way.append(at)
+            if not at.sent_keys.base:
+                at = None
+                break
+            by_id = by_id or {each.id: each for each in steps}
+            base = by_id.get(at.sent_keys.base)
+            if base is None:
+                return None
+            at = base
+        keys = self._known[at.id] if at is not None else []
+        for each in reversed(way):
+            assert each.sent_keys is not None
+            keys = [*keys[: each.sent_keys.kept], *each.sent_keys.keys]
+        if way:
+            self._keep(step.id, keys)
+        return keys
+
+    def record(self, step: Step, keys: Sequence[str], steps: Sequence[Step]) -> None:
+        """Stores with a step what it sends."""
+        # A copy of the conversation has the steps of its answers, and no others.
+        sent = set(keys)
+        before_it = (each for each in reversed(steps) if each is not step and each.sent_keys is not None)
+        base = next((each for each in before_it if each.message_id in sent), None)
+        before = self.keys(base, steps) if base is not None else None
+        if base is None or before is None:
+            step.sent_keys = SentKeys(keys=list(keys))
+        else:
+            kept = kept_keys(before, keys)
+            step.sent_keys = SentKeys(base.id if kept else "", kept, list(keys[kept:]))
+        self._keep(step.id, list(keys))
+
+    def sent(self, step: Step, steps: Sequence[Step]) -> Sent | None:
+        """The items of a step, in the order in which they were sent."""
+        keys = self.keys(step, steps)
+        return None if keys is None else sent_items(step.fixed, keys, step)
+
+    def _keep(self, step_id: str, keys: list[str]) -> None:
+        self._known[step_id] = keys
+        while len(self._known) > self.MOST:
+            del self._known[next(iter(self._known))]
+
+
+def sent_items(fixed: Sequence[FixedPart], keys: Sequence[str], step: Step) -> Sent:
+    """The items of a request with these parts and messages, reasoning with the share that was counted."""
+    parts = part_keys(fixed)
+    order = [parts[place] for place in wire_order(fixed)]
+    tools = any(part.row == "tools" and is_sent(part) for part in fixed)
+    whole = [SERVER, *([PREAMBLE_KEY] if tools else []), *(key for key in order if key is not None)]
+    return [*((key, 1.0) for key in whole), *_message_items(keys, step)]
+
+
+def wire_order(fixed: Sequence[FixedPart]) -> list[int]:
+    """Numbers of the parts that are sent, in the order in which they are."""
+    sent = [number for number, part in enumerate(fixed) if is_sent(part)]
+    return sorted(sent, key=lambda number: FIXED_ROWS[fixed[number].row].sent)
+
+
+def part_keys(fixed: Sequence[FixedPart]) -> list[str | None]:
+    """The key of each part; None of a tool that is not loaded. What waits for the user's next message has another key
+    than what is sent."""
+    keys: list[str | None] = []
+    for part in fixed:
+        key = f"{WAITING if part.change == 'waiting' else part.row}:{part.fingerprint}"
+        keys.append(None if part.deferred_tokens is not None else key if key not in keys else f"{key}#{len(keys)}")
+    return keys
+
+
+def is_sent(part: FixedPart) -> bool:
+    return part.deferred_tokens is None and part.change != "waiting"
+
+
+def _message_items(keys: Sequence[str], step: Step) -> Iterator[tuple[str, float]]:
+    runs = step.sent_reasoning or ()
+    for index, key in enumerate(keys):
+        if runs and (share := share_at(runs, index)):
+            yield key + REASONING, share
+        yield key, 1.0
