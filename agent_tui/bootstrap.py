@@ -174,7 +174,7 @@ def _hooks(options: Options, paths: Paths, trust: FolderTrust, settings: Setting
     return find
 
 
-def _commands_of(own: Settings) -> list[OwnCommand]:
+def commands_of(own: Settings) -> list[OwnCommand]:
     """The commands of the user's ``own`` configuration that run by themselves."""
     lines = [own.ui.status_command] if own.ui.status_command else []
     lines += [hook.command for hooks in own.hooks.values() for hook in hooks]
@@ -293,7 +293,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     trust = FolderTrust(root, store.trust, cwd)
     trust.has_servers = options.driver is None or not options.driver.strict_mcp
     own = await asyncio.to_thread(_settings_of_run, options, paths, None)
-    if commands := _commands_of(own):
+    if commands := commands_of(own):
         trust.commands = commands
     if options.trust and not trust.is_settled:
         trust.accept()

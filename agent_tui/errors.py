@@ -43,6 +43,10 @@ class StoreUnwritableError(StoreError):
     """The session database or its folder cannot be written; what is in it may still be read."""
 
 
+class StoreOlderError(StoreError):
+    """The session database is of an earlier development version; it is moved aside where that is possible."""
+
+
 class StoreDamagedError(StoreError):
     """The session database is damaged; a repaired copy can be made of what is left."""
 

@@ -63,7 +63,7 @@ SHOWING = {"Text", "Notice", "Binding", "notify", "Label", "Static", "complain",
 SQL = re.compile(
     r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|BEGIN|COMMIT|ROLLBACK|WITH|ATTACH|VACUUM)\b"
 )
-STYLES = {"DEFAULT_CSS", "CSS", "SQL", "MIGRATIONS"}
+STYLES = {"DEFAULT_CSS", "CSS", "SQL", "SCHEMA"}
 WORD = re.compile(r"[^\W\d_]{2,}")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1] / "agent_tui"
+from tests.support.sources import matching
 
 OPENERS = {"paths.py", "tools/files/access.py", "tools/files/beneath.py", "tools/files/text.py"}
 """By descriptors, from the root folder down; ``paths.py`` what must be no pipe and no device."""
@@ -16,9 +15,9 @@ ELSEWHERE = {
     "agent-tui's own folders, temporary files and package": """
         acp.py cli/subcommands.py commands/desktop.py commands/export/page.py config/schema.py engine/transcript.py
         history.py
-        pipes/pipe.py providers/demo_script.py providers/litellm.py serve/server.py store/database.py store/locks.py
-        store/private_file.py store/repair.py tools/children/git_broker.py tools/children/job.py tools/git/outside.py
-        tools/git/repository.py
+        pipes/pipe.py providers/demo_script.py providers/litellm.py serve/server.py store/aside.py store/database.py
+        store/locks.py store/private_file.py store/repair.py tools/children/git_broker.py tools/children/job.py
+        tools/git/outside.py tools/git/repository.py
         tools/output.py tools/sandbox/box.py tools/sandbox/keep.py tools/sandbox/protected.py ui/first_frame.py
         ui/theme.py""",
     "copies for /rewind and the repository's history: the folder is held open, no link is followed": """
@@ -39,6 +38,7 @@ ELSEWHERE = {
 CONTENT = {"read_text", "read_bytes", "write_text", "write_bytes"}
 COPIES = {"copy", "copy2", "copyfile", "copytree", "move"}
 MODE = re.compile(r"[rwxabt+]+")
+MAY_OPEN = re.compile(rf"\b(open|{'|'.join(CONTENT | COPIES)})\s*\(")
 
 
 def opens(call: ast.Call) -> bool:
@@ -78,6 +78,6 @@ def test_the_walk_finds_what_it_looks_for() -> None:
 
 def test_no_file_is_opened_but_where_it_is_known_why() -> None:
     known = OPENERS | {file for files in ELSEWHERE.values() for file in files.split()}
-    found = {path.relative_to(ROOT).as_posix(): found_in(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
+    found = {file: found_in(text) for file, text in matching(MAY_OPEN).items()}
     assert {file: calls for file, calls in found.items() if calls and file not in known} == {}
     assert [file for file in sorted(known) if not found.get(file)] == [], "it opens nothing any more"

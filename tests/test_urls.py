@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
-import agent_tui
 from agent_tui.errors import ToolError
 from agent_tui.providers.catalog import dialect_of, near_url, shown_address
 from agent_tui.providers.net import origin
 from agent_tui.tools.rules.rule import url_matches
 from agent_tui.urls import AddressError, hosts_in, is_loopback, page_address, parse_place, parse_url, urls_in
 from tests.support.every import every
+from tests.support.sources import with_any
 
 READ = {
     "HtTpS://EXAMPLE.com:443/a/../b?x#y": "https://example.com/b?x#y",
@@ -167,12 +166,12 @@ EXCEPTIONS = {
 
 
 def test_no_other_place_reads_addresses() -> None:
-    root, found = Path(agent_tui.__file__).parent, set[str]()
-    for path in root.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    found = set[str]()
+    for file, text in with_any(*READERS, "URL").items():
+        for node in ast.walk(ast.parse(text)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []
             called = node.attr if isinstance(node, ast.Attribute) else ""
             library = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and "httpx" in node.value.id
             if READERS & {*names, called} or (called == "URL" and library):
-                found.add(path.relative_to(root).as_posix())
+                found.add(file)
     assert found == EXCEPTIONS.keys()

@@ -133,12 +133,12 @@ def _copied(copy: Copy, files: FileAccess) -> bool:
 
 def _keep(paths: Paths, root: Path, rules: ForeignRules) -> None:
     """Stores the rules as those that the user gave for the project."""
+    from agent_tui.cli.stores import store_to_change
     from agent_tui.context.folder import identity_of
-    from agent_tui.store.store import BUSY_TIMEOUT, Store
 
     if not rules.rules:
         return
-    with Store.open(paths.database, write_timeout=BUSY_TIMEOUT) as store:
+    with store_to_change() as store:
         identity = identity_of(root)
         known = set(store.rules.of(root, identity))
         for which, rule, _ in rules.rules:

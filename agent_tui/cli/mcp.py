@@ -36,12 +36,12 @@ def add_mcp(commands: Any) -> None:
 def _server(values: argparse.Namespace) -> McpServer:
     """The server that is named. Raises ConfigError where there is none, or it cannot be used."""
     from agent_tui.bootstrap import load_settings
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.context.trust import FolderTrust
-    from agent_tui.store.repair import open_for_reading
     from agent_tui.tools.mcp.config import plan_servers, servers_of
 
     paths, root = user_paths(), project_root(Path.cwd())
-    with open_for_reading(paths.database) as store:
+    with store_to_read() as store:
         trust = FolderTrust(root, store.trust)
     configured = dict(load_settings(Options(config=values.config), paths, trust.config()).mcp)
     for file in values.mcp_config:

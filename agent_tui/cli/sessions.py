@@ -75,14 +75,13 @@ def _add_check(actions: Any) -> None:
 
 
 def _check(values: argparse.Namespace) -> int:
-    from agent_tui.store.repair import as_json, check, open_for_reading
+    from agent_tui.cli.stores import store_to_read
+    from agent_tui.store.repair import as_json, check
 
-    with open_for_reading(user_paths().database) as store:
+    with store_to_read() as store:
         report = check(store, values.id)
         if store.problem is not None and store.damaged:
             report.file.insert(0, store.problem)
-        elif store.problem is not None:
-            terminal_output.complain(one_line(store.problem))
     terminal_output.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
     return EXIT_OK if report.sound else EXIT_ERROR
 
@@ -92,10 +91,10 @@ def _repair(values: argparse.Namespace) -> None:
 
 
 def _repair_one(session_id: str) -> None:
+    from agent_tui.cli.stores import store_to_change
     from agent_tui.store.repair import repair_session
-    from agent_tui.store.store import BUSY_TIMEOUT, Store
 
-    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+    with store_to_change() as store:
         made = repair_session(store, session_id)
     if made is None:
         terminal_output.tell(f"{session_id} is not damaged; nothing was changed.")
@@ -125,23 +124,16 @@ def _text(report: Any) -> str:
     return "\n".join(clean_line(line) for line in lines(report))
 
 
-def _tell(problem: str | None) -> None:
-    """Why only a copy of the sessions is shown."""
-    if problem is not None:
-        terminal_output.complain(one_line(problem, 400))
-
-
 def _sessions(values: argparse.Namespace) -> None:
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.store.export_data import session_row
-    from agent_tui.store.repair import open_for_reading
 
     project = None if values.all else str(project_root(Path.cwd()))
     if values.search is not None:
         _search(values.search, project, values.json)
         return
-    with open_for_reading(user_paths().database) as store:
+    with store_to_read() as store:
         found = store.sessions.all(project, empty=False)
-        _tell(store.problem)
     if values.json:
         terminal_output.say_json([session_row(info) for info in found])
         return
@@ -162,16 +154,14 @@ def _sessions(values: argparse.Namespace) -> None:
 def _search(query: str, project: str | None, as_json: bool) -> None:
     from contextlib import closing
 
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.store.export_data import hit_row
-    from agent_tui.store.repair import open_for_reading
     from agent_tui.text.search import search_words
 
     if not search_words(query):
         raise ConfigError("--search needs at least one word.")
-    with open_for_reading(user_paths().database) as store:
-        _tell(store.problem)
-        with closing(store.search()) as reader:
-            found = [hit for hit in reader.hits(query, project) if hit.session.messages]
+    with store_to_read() as store, closing(store.search()) as reader:
+        found = [hit for hit in reader.hits(query, project) if hit.session.messages]
     if as_json:
         terminal_output.say_json([hit_row(hit) for hit in found])
         return
@@ -191,9 +181,9 @@ def _search(query: str, project: str | None, as_json: bool) -> None:
 
 
 def _delete(values: argparse.Namespace) -> None:
-    from agent_tui.store.store import BUSY_TIMEOUT, Store
+    from agent_tui.cli.stores import store_to_change
 
-    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+    with store_to_change() as store:
         info = store.sessions.get(values.id)
         if not values.yes:
             if not sys.stdin.isatty():
@@ -210,13 +200,12 @@ def _delete(values: argparse.Namespace) -> None:
 
 
 def _export(values: argparse.Namespace) -> None:
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.commands.export import render
-    from agent_tui.store.repair import open_for_reading
     from agent_tui.store.salvage import lacks
 
-    with open_for_reading(user_paths().database) as store:
+    with store_to_read() as store:
         info, content = store.whole(values.id)
-        _tell(store.problem)
     text = render(info, content, values.format)
     if content.missing:
         terminal_output.complain(f"this session is damaged; missing: {one_line(lacks(content.missing), 400)}.")

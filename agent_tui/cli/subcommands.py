@@ -297,18 +297,18 @@ def _doctor(values: argparse.Namespace) -> int:
 
 
 def _forget_limits() -> None:
+    from agent_tui.cli.stores import store_to_change
     from agent_tui.store.facts import forgotten_text
-    from agent_tui.store.store import BUSY_TIMEOUT, Store
 
-    with Store.open(user_paths().database, write_timeout=BUSY_TIMEOUT) as store:
+    with store_to_change() as store:
         count = store.learned.forget_all()
     terminal_output.say(forgotten_text(count))
 
 
 def _config(values: argparse.Namespace) -> None:
     from agent_tui.bootstrap import config_layers, load_settings
+    from agent_tui.cli.stores import store_to_read
     from agent_tui.config.schema import example_text, show_settings
-    from agent_tui.store.repair import open_for_reading
 
     paths = user_paths()
     if values.action == "path":
@@ -324,7 +324,7 @@ def _config(values: argparse.Namespace) -> None:
     from agent_tui.context.trust import FolderTrust
 
     options, root = Options(config=values.config), project_root(Path.cwd())
-    with open_for_reading(paths.database) as store:
+    with store_to_read() as store:
         project = FolderTrust(root, store.trust).config()
     settings = load_settings(options, paths, project)
     for layer in config_layers(options, paths, project):

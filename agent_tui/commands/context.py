@@ -97,7 +97,7 @@ async def context(agent: Agent, args: str) -> CommandResult:
         case "row":
             return Text(row_text(agent, rest))
         case "why" if not rest:
-            return Text(f"{why_text(agent)}\nCompact now? {await agent.compaction.worth()}")
+            return Text(why_text(agent))
         case "step":
             return Text(step_text(agent, rest))
         case "cache" if not rest:

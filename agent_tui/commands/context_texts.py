@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from agent_tui.context.compaction.plan import Picture
-    from agent_tui.context.compaction.regret import Regret
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextRow
     from agent_tui.models.requests import SentMessage
@@ -51,8 +50,6 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
     if record.kind == "prune":
         parts += [f"cleared {plural(record.cleared, 'tool result')}"] if record.cleared else []
         parts += [f"clipped {plural(record.clipped, 'tool result')}"] if record.clipped else []
-    if record.own:
-        parts.append(f"by {record.own}")
     if record.left_out:
         parts.append(f"left out {plural(record.left_out, 'old message')}")
     if kept := kept_text(record.kept_messages, record.facts):
@@ -68,18 +65,11 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
     return " · ".join(parts)
 
 
-def came_back_text(regret: Regret) -> str:
-    """``used again: 3 calls, ~4.2k, $0.01``: what was read, run or recalled again after a compaction."""
-    cost = "" if regret.usd is None else f", {money(regret.usd)}"
-    return f"used again: {plural(regret.calls, 'call')}, {tokens(regret.tokens, True)}{cost}"
-
-
 def compaction_details(
     record: CompactionRecord,
     summary: Message | None,
     now: float,
     ledger: str = "",
-    came_back: Regret | None = None,
     about: Sequence[str] = (),
 ) -> str:
     """What there is to say of a compaction: the facts of what it replaced (``ledger_text``), and its summary; ``about``
@@ -90,8 +80,6 @@ def compaction_details(
     if record.focus:
         lines.append(f"focus: {one_line(record.focus, 500)}")
     lines.append(f"replaces {plural(len(record.message_ids), 'message')}; they stay stored")
-    if came_back is not None:
-        lines += [came_back_text(came_back), *(f"  {one_line(what, 100)}" for what in came_back.what)]
     if ledger:
         lines += ["", "Facts", "", ledger]
     if record.files:
@@ -132,7 +120,6 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
     conversation = agent.conversation
     summary = agent.store.messages.summaries(conversation.info.id).get(record.summary_id or "")
     ledger = await asyncio.to_thread(ledger_text, await agent.compaction.ledger(record.operation_id))
-    came_back = agent.compaction.came_back().get(record.operation_id)
     moments = agent.context.around(record.operation_id)
 
     def draw() -> Picture:
@@ -150,7 +137,7 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
             about.append(f"Kept word for word: {plural(stays_whole(moments[1].view), 'message')}")
             known = (before, after) if before is not None and after is not None else (None, None)
             stacks = [_scaled(usage.stack(), total) for usage, total in zip(usages, known, strict=True)]
-        say = compaction_details(record, summary, now, ledger, came_back, about)
+        say = compaction_details(record, summary, now, ledger, about)
         limit = usages[0].limit if usages else None
         return Picture(say, stacks[0], stacks[1], limit, record.before_estimated)
 

@@ -11,17 +11,13 @@ from agent_tui.commands.report import ContextReport, miss_words
 from agent_tui.commands.report_json import context_json
 from agent_tui.context.accounting.reports import DOUBTS
 from agent_tui.context.past import History, PastMoment
-from agent_tui.context.past_reasons import Difference, Leaf, Reason, difference, pairs
+from agent_tui.context.row_pairs import pairs
 from agent_tui.errors import ConfigError
 from agent_tui.models.codec import to_dict
-from agent_tui.models.messages import TOLD
-from agent_tui.models.rows import NOTES, ROW_KINDS
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import clock, grouped, interval, money, percent, plural, signed
-
-REASONS_SHOWN = 6
 
 
 @dataclass(slots=True, frozen=True)
@@ -38,10 +34,6 @@ class PastView:
     """The other model calls since ``before``."""
     earlier: Sequence[Step] = ()
     """All model calls that were made when the step was sent."""
-
-    @property
-    def difference(self) -> Difference | None:
-        return None if self.before is None else difference(self.before, self.moment)
 
 
 def past_report(view: PastView, now: ContextReport) -> ContextReport:
@@ -131,17 +123,13 @@ def honesty(moment: PastMoment) -> str:
 
 
 def since(view: PastView) -> str:
-    """Returns the differences since the step it is compared with, and why, in one line."""
-    found, before = view.difference, view.before
-    if found is None or before is None:
+    """Returns in one line by how much it grew since the step it is compared with, and the calls made in between."""
+    if view.before is None:
         return ""
     change = total_change(view)
-    said = [reason_text(reason) for reason in found.reasons[:REASONS_SHOWN]]
-    if len(found.reasons) > REASONS_SHOWN:
-        said.append(f"{len(found.reasons) - REASONS_SHOWN} more")
-    said += others(view.between)
     total = "" if change is None else f" {signed(change)}"
-    return f"Since step {before.number:,}{total}: {'; '.join(said) or 'no changes'}."
+    made = others(view.between)
+    return f"Since step {view.before.number:,}{total}{': ' if made else ''}{'; '.join(made)}."
 
 
 def others(steps: Sequence[Step]) -> list[str]:
@@ -162,21 +150,7 @@ def total_change(view: PastView) -> int | None:
     return None if now is None or before is None else now.total - before.total
 
 
-def reason_text(reason: Reason) -> str:
-    """A reason with its tokens."""
-    return one_line(reason.text, 300) + ("" if reason.tokens is None else f" ({signed(reason.tokens)})")
-
-
 FIRST = "First step: nothing to compare with."
-WHY = {
-    "compaction": "compacted",
-    "undo": "compaction undone",
-    "rewind": "rewound",
-    "reasoning": "sent differently",
-}
-"""Why a row came or went, where that is not plain from what it is."""
-LISTED = 40
-"""Rows that came or went in the plain text; the JSON has all."""
 
 
 def past_view(history: History, number: int, compared: int | None, on_path: set[str]) -> PastView:
@@ -208,45 +182,30 @@ def past_text(view: PastView) -> str:
 
 
 def changes_text(view: PastView) -> str:
-    """Returns the differences since the step it is compared with: reasons, rows, what came, what went."""
+    """Returns the differences since the step it is compared with, in signed tokens by row."""
     return FIRST if view.before is None else "\n".join(_changes(view))
 
 
 def _changes(view: PastView) -> Iterator[str]:
-    found, before, now = view.difference, view.before, view.moment
-    assert found is not None and before is not None
+    before, now = view.before, view.moment
+    assert before is not None
     change = total_change(view)
     yield f"Since step {before.number:,}{'' if change is None else f' {signed(change)} tokens'}:"
     if before.usage is None:
         yield f"  {honesty(before)}"
-    for text in (*map(reason_text, found.reasons), *others(view.between)):
+    for text in others(view.between):
         yield f"  {text}"
-    if not (found.reasons or view.between):
-        yield "  no changes"
     if before.usage is not None and now.usage is not None:
         for pair in pairs(now.usage.rows, before.usage.rows):
             row = pair.now or pair.before
             if row is not None and pair.change:
                 yield f"  {signed(pair.change):>10}  {one_line(row.label, 40)}"
-    yield from _listed("Added", found.entered, 1)
-    yield from _listed("Removed", found.left, -1)
-
-
-def _listed(name: str, leaves: Sequence[Leaf], sign: int) -> Iterator[str]:
-    if leaves:
-        yield f"{name}:"
-    for leaf in leaves[:LISTED]:
-        kind = NOTES if leaf.leaf.label in TOLD else ROW_KINDS[leaf.kind or leaf.row]
-        why = f" ({WHY[leaf.why]})" if leaf.why in WHY else ""
-        yield f"  {signed(sign * leaf.leaf.tokens):>10}  {kind.label.lower()}: {one_line(leaf.leaf.label, 40)}{why}"
-    if len(leaves) > LISTED:
-        yield f"  and {plural(len(leaves) - LISTED, 'more', 'more')}"
 
 
 def past_json(view: PastView) -> dict[str, Any]:
-    """``context_json`` of that moment, each row with its ``delta``, with the ``step``, what it is ``compared_with`` and
-    what ``entered`` and ``left`` since. Without a moment that can be shown ``context`` is null."""
-    moment, before, found = view.moment, view.before, view.difference
+    """``context_json`` of that moment, each row with its ``delta``, with the ``step`` and what it is ``compared_with``.
+    Without a moment that can be shown ``context`` is null."""
+    moment, before = view.moment, view.before
     step, usage = moment.step, moment.step.usage
     then = before.usage if before is not None else None
     context = None if moment.usage is None else context_json(ContextReport(moment.usage, then, steps=view.earlier))
@@ -272,14 +231,5 @@ def past_json(view: PastView) -> dict[str, Any]:
         "context": context,
         "compared_with": None if before is None else before.number,
         "delta": total_change(view),
-        "reasons": [{"why": r.why, "text": r.text, "tokens": r.tokens} for r in (found.reasons if found else ())],
         "between": [{"id": s.id, "kind": s.kind, "model": s.model_key} for s in view.between],
-        "entered": [_leaf(leaf) for leaf in (found.entered if found else ())],
-        "left": [_leaf(leaf) for leaf in (found.left if found else ())],
     }
-
-
-def _leaf(leaf: Leaf) -> dict[str, Any]:
-    row = leaf.leaf
-    data = {"row": leaf.row, "kind": leaf.kind or None, "id": row.id, "label": row.label, "tokens": row.tokens}
-    return {**data, "message_id": row.message_id, "why": leaf.why}

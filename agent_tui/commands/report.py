@@ -4,14 +4,14 @@ it compacts, what the next request will cost, how the numbers were made, and wha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import Shares, row_shares, window_shares
 from agent_tui.context.cache_forecast import cache_entries, expected_words, miss_sums
-from agent_tui.context.past_reasons import pairs
+from agent_tui.context.row_pairs import pairs
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, NOTES, ROW_KINDS
@@ -33,7 +33,6 @@ from agent_tui.text.numbers import (
 )
 
 if TYPE_CHECKING:
-    from agent_tui.context.compaction.regret import Regret
     from agent_tui.engine.agent import Agent
     from agent_tui.engine.edits import Dropped
     from agent_tui.models.events import ContextChanged
@@ -88,7 +87,6 @@ class ContextReport:
     steps: Sequence[Step] = ()
     """The session's model calls until then, oldest first."""
     records: Sequence[CompactionRecord] = ()
-    came_back: Mapping[str, Regret] = field(default_factory=dict)  # after compactions, by their ``operation_id``
     prices: Prices | None = None
     now: float = 0.0
     """The time (seconds since the epoch) that ages are counted from."""
@@ -114,7 +112,6 @@ class ContextReport:
             in_flight=agent.context.in_flight if changed is None else changed.in_flight,
             steps=conversation.steps,
             records=conversation.own_records,
-            came_back=agent.compaction.came_back() if conversation.own_records else {},
             prices=info.prices if info is not None else None,
             now=now,
             read_only=OPEN_ELSEWHERE if conversation.read_only else "",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from agent_tui.commands.report import ContextReport, ReportRow
 from agent_tui.commands.subagents import subagents_json
 from agent_tui.context.cache_forecast import whole
-from agent_tui.context.past_reasons import pairs
+from agent_tui.context.row_pairs import pairs
 from agent_tui.context.timeline import Timeline, timeline_json
 from agent_tui.models.codec import to_dict
 from agent_tui.models.context import ContextRow, KindTotals, SessionTotals
@@ -16,7 +16,6 @@ from agent_tui.models.steps import STANDS, CacheEntry, CacheForecast, Compaction
 from agent_tui.models.usage import cost_fields, counts_json
 
 if TYPE_CHECKING:
-    from agent_tui.context.compaction.regret import Regret
     from agent_tui.engine.edits import Dropped
 
 
@@ -82,9 +81,7 @@ def context_json(report: ContextReport, path: Container[str] | None = None) -> d
             **cost_fields(session.cost),
             "compactions": session.compactions,
             "compactions_taken_back": session.taken_back,
-            "compactions_made": [
-                compaction_json(r, report.came_back.get(r.operation_id)) for r in report.records if r.compacts
-            ],
+            "compactions_made": [compaction_json(r) for r in report.records if r.compacts],
             "edits": [edit_json(record) for record in report.records if record.reason == "edit"],
             "summaries_not_used": session.unused,
             "summaries_not_used_usd": session.unused_cost.whole,
@@ -109,16 +106,14 @@ def edit_json(record: CompactionRecord) -> dict[str, Any]:
     }
 
 
-def compaction_json(record: CompactionRecord, regret: Regret | None) -> dict[str, Any]:
-    """One compaction: what it saves of each request, what it cost, where the facts of its messages stood, and what was
-    read, run or recalled again afterwards (``regret``)."""
+def compaction_json(record: CompactionRecord) -> dict[str, Any]:
+    """One compaction: what it saves of each request, what it cost, and where the facts of its messages stood."""
     known = record.before_tokens is not None and record.after_tokens is not None
     stood = [sum(counts[place] for counts in record.facts.values()) for place in range(len(STANDS))]
     return {
         "operation": record.operation_id,
         "kind": record.kind,
         "reason": record.reason,
-        "native": record.own or None,
         "in_force": record.active,
         **_between("before", record.before_tokens, record.before_spread),
         **_between("after", record.after_tokens, record.after_spread),
@@ -130,9 +125,6 @@ def compaction_json(record: CompactionRecord, regret: Regret | None) -> dict[str
         **(dict(zip(STANDS, stood, strict=True)) if record.facts else dict.fromkeys(STANDS)),
         "appended": record.appended,
         "facts": {kind: dict(zip(STANDS, counts, strict=True)) for kind, counts in record.facts.items()},
-        "came_back_calls": regret.calls if regret is not None else 0,
-        "came_back_tokens": regret.tokens if regret is not None else 0,
-        "came_back_usd": regret.usd if regret is not None else 0.0,
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.info import Action, Info, Row, Section
@@ -24,7 +23,6 @@ from agent_tui.context.accounting.spending import (
     session_totals,
 )
 from agent_tui.context.cache_forecast import miss_sums, whole
-from agent_tui.context.compaction.regret import sum_of
 from agent_tui.errors import OPEN_ELSEWHERE, ConfigError
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.session import BUDGETS
@@ -288,9 +286,6 @@ async def usage(agent: Agent, args: str) -> CommandResult:
     if not totals.steps and not steps:
         return Info("Usage", [Section("", [Row(text="Nothing sent or spent yet.")])])
     first, *others = usage_sections(totals, steps)
-    if back := sum_of(agent.compaction.came_back().values() if conversation.own_records else ()):
-        said = f"{plural(back.calls, 'call')}, {tokens(back.tokens, True)} tokens, after compactions"
-        first = replace(first, rows=[*first.rows, Row("Used again", said, money(back.usd))])
     asked = [message for message in conversation.messages.values() if message.role == "user"]
     return Info("Usage", [first, *share_sections(steps, asked), *others])
 

@@ -68,22 +68,15 @@ class ModelConfig(ModelSettings):
     model: str
 
 
-CompactWhen = Literal["limit", "ask", "cheaper"]
-
-
 @dataclass(slots=True)
 class ContextConfig:
-    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens.
-    ``compact_when``: at the limit alone, or before it as well where that is cheaper than to go on, which the user is
-    asked (``ask``) or told (``cheaper``). ``native``: by the provider's own compaction, where it has one."""
+    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
 
     auto_compact: bool = True
-    compact_when: CompactWhen = "limit"
     compact_at: float | None = None
     max_output_reserve: int = 32_000
     exact_counting: Literal["auto", "off"] = "auto"
     summary_model: str | None = None
-    native: bool = False
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -66,6 +67,11 @@ OWN_SETTINGS = {
 }
 """Settings, tables, and values of settings that only the user's own configuration may have: what keeps a project's
 commands in their place, and what is run unasked outside of it."""
+REMOVED: Mapping[str, str] = {
+    "context.compact_when": "it compacts at the limit, and earlier when you run /compact",
+    "context.native": "every model writes a summary that all models can read",
+}
+"""Settings that are gone, and what serves instead; ``*`` stands for a name of the user's, as in ``models.*.name``."""
 _KEY = re.compile(r"(?:(?:ctrl|alt|shift|super|hyper|meta)\+)*(?:[a-z][a-z0-9_]*|\S)")
 _SIGNS = frozenset(("slash", "backslash", "at", "minus", "plus", "underscore", "hyphen_minus"))
 """Keys that Textual calls otherwise than Unicode does."""
@@ -259,6 +265,9 @@ def _line(layer: Layer, problem: Problem) -> str:
     key = ".".join(path)
     name, place = layer.name(key), layer.place(key)
     if not allowed:
+        for gone, instead in REMOVED.items():
+            if fnmatchcase(key, gone):
+                return f"{place}: {name} is gone: {instead}. Delete this setting."
         *_, table = Settings, *_hints_to(path[:-1])
         return f"{place}: unknown key {name}; allowed here: {', '.join(sorted(_types(table)))}."
     shown = "" if isinstance(value, int) and value.bit_length() > 200 else repr(value)  # Python refuses very large ones

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import get_args
 
 from agent_tui.context.cache_misses import (
     LEAST_SHARE,
@@ -30,24 +30,6 @@ from agent_tui.models.usage import NO_COST, Cost, Prices, TokenUsage
 from agent_tui.providers.dialects.record import UNSAID, Caching
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import clock_time, money, tokens, whole_percent
-
-Moment = Literal["expiring", "cold", "warm"]
-"""``expiring``: what the provider's cache holds is about to be lost; ``cold``: it is lost, by time, by another model or
-by something else that changed; ``warm``: neither."""
-
-EXPIRES_SOON = 120.0
-"""Seconds before the cache expires from which on that is an occasion: a summary takes about 30 of them, and somebody
-has to read a line and press a key first."""
-
-
-def moment_of(forecast: CacheForecast | None, now: float) -> Moment:
-    """Returns what is known of the cache at a time (seconds since the epoch)."""
-    if forecast is None:
-        return "warm"
-    if forecast.cold is not None and forecast.cold.whole:
-        return "cold"
-    until = forecast.until
-    return "expiring" if until is not None and not forecast.at_least and 0 < until - now <= EXPIRES_SOON else "warm"
 
 
 @dataclass(slots=True, frozen=True)

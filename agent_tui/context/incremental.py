@@ -217,7 +217,7 @@ class FollowedReasoning:
         return plan.thinking_off is not None
 
 
-Setting = tuple[Target, int | None, Media, bool, bool]
+Setting = tuple[Target, int | None, Media, bool]
 _Counted = tuple[int | None, tuple[int, ...] | None]
 Basis = tuple[Setting, float | None, tuple[float, ...], float, tuple[str, ...]]
 
@@ -247,7 +247,7 @@ class FollowedGround:
         """Returns what ``ground_of`` gives for these inputs. It holds until the next call."""
         view, target, window = inputs.view, inputs.model.target, inputs.model.limits.window
         family = family_seen(inputs.model, inputs.fixed)
-        setting = target, window, family.media, inputs.model.compacts, family.target is not None
+        setting = target, window, family.media, family.target is not None
         if setting != self._setting:
             self._setting = setting
             self._estimates.clear()

@@ -11,9 +11,8 @@ from typing import Any, get_args
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, edited_view
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
-from agent_tui.context.compaction.regret import in_force
 from agent_tui.context.incremental import Incremental
-from agent_tui.context.view import ViewBuilder, build_view, for_model
+from agent_tui.context.view import ViewBuilder, build_view
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ALL_MEDIA, Effort, Media, ModelInfo, ModelSpec, ReplayRule, SentMessage, Target
@@ -121,10 +120,10 @@ class Rebuilder:
             view = self._builder.build(self.path, records, session.summaries)
             if self._is_sent(view, step):
                 given = given_again(step, session.settings)
-                sent, steps = for_model(view, given["model"], then=True), session.steps[:index]
+                steps = session.steps[:index]
                 return ContextInputs(
-                    view=sent,
-                    edited=edited_view(sent, self.path, records, session.summaries, steps, given["model"]),
+                    view=view,
+                    edited=edited_view(view, self.path, records, session.summaries, steps),
                     steps=steps,
                     records=records,
                     fixed=step.fixed,
@@ -186,6 +185,13 @@ def _then(record: CompactionRecord, step: Step, unseen: bool) -> CompactionRecor
     return record if active == record.active else replace(record, active=active)
 
 
+def in_force(record: CompactionRecord, at: float) -> bool:
+    """Returns whether a compaction, made before, was in force at a time (seconds since the epoch)."""
+    if not record.switched:
+        return record.active
+    return sum(switched <= at for switched in record.switched) % 2 == 0
+
+
 def around(
     inputs: ContextInputs, path: Sequence[Message], summaries: Mapping[str, Message], operation_id: str
 ) -> list[ContextInputs]:
@@ -201,7 +207,7 @@ def around(
     steps = [step for step in inputs.steps if step.created <= at]
 
     def given(records: list[CompactionRecord]) -> ContextInputs:
-        view = for_model(build_view(then, records, summaries), inputs.model)
+        view = build_view(then, records, summaries)
         return replace(inputs, view=view, records=records, steps=steps)
 
     return [given(before), given([*before, *(replace(record, active=True) for record in made)])]

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
-from agent_tui.context.compaction.regret import CHANGES, NEVER, call_words
 from agent_tui.context.compaction.summary_parts import TODO_TOOL, in_our_words, paths_in
 from agent_tui.context.tokens import CLEARED_RAW
 from agent_tui.models.messages import (
@@ -28,6 +27,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import SentMessage
 from agent_tui.records import dataclass
+from agent_tui.text.clean import printable_line
 
 READ_AGAIN = "read again later"
 SAME_LINES = "same lines read again later"
@@ -45,6 +45,15 @@ WORDS = 400
 
 MOST_LATER = 100
 """Later results that one is held against, the newest."""
+
+CHANGES = frozenset({"edit", "write", "apply_patch"})
+"""Tools that change files: a command that is run again after them is run for what they did."""
+
+NEVER = CHANGES | {"todo", "ask", "present_plan", "subagent", "jobs"}
+"""Tools that are not called for what they show."""
+
+SHOWN = 60
+"""Characters of what a call was about."""
 
 _NUMBERED = re.compile(r"^(\d+)\t")
 _WORD = re.compile(r"[^\W_][\w./-]{3,}")
@@ -261,3 +270,11 @@ def _telling(text: str) -> Iterator[str]:
         for piece in {word, *word.split("/")}:
             if len(bare := piece.strip("./-_")) > 3 and _TELLING.search(bare):
                 yield bare.lower()
+
+
+def call_words(name: str, arguments: Metadata) -> str:
+    """``read src/app.py``: arguments are hostile text."""
+    about = next(
+        (str(arguments[key]) for key in ("path", "command", "pattern", "url", "query") if key in arguments), ""
+    )
+    return printable_line(f"{name} {about}".rstrip(), SHOWN)

@@ -307,9 +307,6 @@ def estimate_message(message: Message, family: Family, first_result: bool = True
         elif isinstance(part, SearchPart):
             rough_tokens += (tokens := search_tokens(part, message.origin, family.target))
             weights.append(("tool_results", tokens))
-        elif isinstance(part, SummaryPart) and part.items:
-            rough_tokens += part.opaque
-            weights.append(("summary", part.opaque))
     texts = [(kind_of(message, p), t) for p in message.parts if (t := text_of_part(p))]
     chars = sum(len(t) for _, t in texts)
     content, approximate = _counted(message.raw_tokens, message.counts, f"message {message.id}"), False

@@ -37,10 +37,9 @@ KEPT_TEXTS = 500_000
 MOST_LINES = 4_000
 """Lines that are shown; of files beyond them the size is."""
 
-State = Literal["trusted", "never", "unconfirmed", "changed", "elsewhere", "unknown"]
-"""``never``: nobody was asked. ``unconfirmed``: trusted by a version that kept something else. ``elsewhere``: another
-repository was trusted at this path. ``unknown``: it cannot be told what the folder brings. ``changed``: something of it
-waits."""
+State = Literal["trusted", "never", "changed", "elsewhere", "unknown"]
+"""``never``: nobody was asked. ``elsewhere``: another repository was trusted at this path. ``unknown``: it cannot be
+told what the folder brings. ``changed``: something of it waits."""
 
 MANY = 4
 """Things that are named in one line."""
@@ -127,8 +126,7 @@ class FolderTrust:
         self._record: list[AcceptedItem] | None = None
         self._identity = ""
         row = stored.get(root)
-        self._was_known = row is not None
-        if row is not None and row.content is not None:
+        if row is not None:
             self._record, self._identity = loads(row.content), row.identity
         self._take(self._read())
         self.identity, self._seen = self.brought.identity, self.brought
@@ -180,7 +178,7 @@ class FolderTrust:
         if self.brought.problem:
             return "unknown"
         if self._record is None:
-            return "unconfirmed" if self._was_known else "never"
+            return "never"
         return "trusted" if self._identity == self.brought.identity else "elsewhere"
 
     @property
@@ -337,9 +335,6 @@ class FolderTrust:
                 line = f"This folder is not trusted, {what}; run /trust (or --trust) to use them." if what else ""
             case "unknown":
                 return f"This folder cannot be trusted: {self.brought.problem}, so nothing of it is used."
-            case "unconfirmed":
-                why = "This folder was trusted before its contents were checked"
-                line = f"{why}, {what}; {review}" if what else ""
             case "elsewhere":
                 line = f"Another repository was trusted at this path, {what}; {review}" if what else ""
             case "changed":

@@ -7,7 +7,6 @@ without its call; nothing is empty and nothing is still streaming.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from operator import is_
 
 from agent_tui.context.cuts import DROPPED_SUFFIX, cut_states, dropped_by, dropped_ids, placeholder, treated, with_parts
@@ -15,16 +14,13 @@ from agent_tui.context.tokens import INTERRUPTED_RAW
 from agent_tui.models.messages import (
     INTERRUPTED_RESULT,
     Message,
-    SummaryPart,
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    content_fingerprint,
 )
-from agent_tui.models.requests import ModelInfo, SentMessage
+from agent_tui.models.requests import SentMessage
 from agent_tui.models.search import is_paused
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.providers.catalog import dialect_of, own_compaction, variable_base
 from agent_tui.text.strict_json import json_or
 
 GONE_SUFFIX = "#gone"
@@ -170,27 +166,6 @@ def dropped_message(item: SentMessage) -> SentMessage:
     """What stands in the place of a message of the user's that had to leave something."""
     stored = item.stored or item.message
     return SentMessage(placeholder(stored), stored.id + DROPPED_SUFFIX, stored)
-
-
-def maker_of(model: ModelInfo) -> list[str]:
-    """What identifies who has to be asked, to understand what only its maker can."""
-    target, address = model.target, model.spec.api_base or variable_base(dialect_of(model.target.provider))
-    return [target.provider, target.api, target.model, content_fingerprint(address) if address else ""]
-
-
-def for_model(view: Sequence[SentMessage], model: ModelInfo, *, then: bool = False) -> Sequence[SentMessage]:
-    """The same view for a model: a summary that begins it goes to its maker as that made it, with what is sent beside.
-    ``then``: at an earlier time, of which only the model is known."""
-    first = view[0].message if view else None
-    part = first.parts[0] if first is not None and first.parts else None
-    own = part.own if isinstance(part, SummaryPart) else None
-    if first is None or own is None or not isinstance(part, SummaryPart):
-        return view
-    maker = maker_of(model)
-    if own.maker[:-1] != maker[:-1] or not (then or (own.maker == maker and own_compaction(model))):
-        return view
-    sent = replace(first, parts=[part.as_own(own), *first.parts[1:]], raw_tokens=own.counted, counts=None)
-    return [SentMessage(sent, view[0].key, first), *view[1:]]
 
 
 class ViewBuilder:

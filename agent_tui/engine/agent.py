@@ -157,6 +157,7 @@ class Agent:
             parts.extra_tools.start(self.context.tools_changed)
         if parts.extensions is not None:
             self.events.spawn(self._tell_idle_rules(parts.extensions.mcp), "rules")
+        self._tell_of_database()
         self.sessions.tell_standing()
         self._binder.tell_model_gone()
         for notice in parts.notices:
@@ -164,6 +165,10 @@ class Agent:
         self.mode.tell_reach()
         self._state.hooks.begin("resume" if conversation.path else "startup")
         self.turns.opened()
+
+    def _tell_of_database(self) -> None:
+        if self.parts.store.notice is not None:
+            self.events.publish(Notice("warning", self.parts.store.notice, "database"))
 
     async def _tell_idle_rules(self, mcp: McpManager) -> None:
         """Says which rules are about no MCP server that there is, or no tool of one that is connected."""
@@ -195,6 +200,7 @@ class Agent:
         known = self.parts.extra_tools is not None and self.parts.extra_tools.recall()
         self._binder.bind(conversation, self._binder.first_model(conversation))
         self._state.run.change(RunState.IDLE if editing else RunState.LOOKING)
+        self._tell_of_database()
         self.sessions.tell_missing()
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)

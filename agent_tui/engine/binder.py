@@ -31,9 +31,6 @@ from agent_tui.providers.catalog import dialect_of, resolve_key, resolve_target,
 
 log = logging.getLogger(__name__)
 
-LEFT = 2
-"""As many models that a session went on from are remembered: their caches may make a summary cheap."""
-
 
 class Binder:
     """Builds bindings whole, and completes the one in force when the model's facts come."""
@@ -101,9 +98,8 @@ class Binder:
             budget=self._budget_of(conversation),
             is_followed=self._state.events.is_followed,
         )
-        left = self._left_by(conversation, spec)
         find, hooks = parts.catalogue.find, self._state.hooks
-        service = CompactionService(runtime, parts.counter, self.prepare_step, find, left, hooks)
+        service = CompactionService(runtime, parts.counter, self.prepare_step, find, hooks)
         binding = Binding(runtime, service)
         if info is not None:
             binding.describe_as(info)
@@ -111,13 +107,6 @@ class Binder:
         self._context.prefix.begin()
         if chosen:
             conversation.bind_model(spec.key)
-
-    def _left_by(self, conversation: Conversation, spec: ModelSpec) -> list[Runtime]:
-        """Those of the other models that the conversation goes on from; their caches may still hold it."""
-        if not self._state.opened or self._state.conversation is not conversation:
-            return []
-        others = [left for left in self._state.binding.compaction.runtimes if left.info.spec.key != spec.key]
-        return others[:LEFT]
 
     def _budget_of(self, conversation: Conversation) -> SpendingBudget:
         """The session's budget, which another model goes on with; one that is opened knows what the run has spent."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import replace
 from operator import is_
 
 from agent_tui.context.accounting.next_input import max_output_for, room_for_answer
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
-from agent_tui.context.cache_forecast import ForecastBasis, Moment, forecast, moment_of
+from agent_tui.context.cache_forecast import ForecastBasis, forecast
 from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.engine.calls import NextCall, next_call
 from agent_tui.engine.runtime import Runtime
@@ -20,6 +20,9 @@ from agent_tui.models.steps import CacheForecast, ColdRequest, Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.records import dataclass
 
+WARM_SHARE = 0.5
+"""Of a conversation, from which on a question is put within it: what is read costs about a tenth."""
+
 
 class CacheForecaster:
     """Keeps what was found, so that to ask again while nothing changes costs nothing."""
@@ -29,18 +32,14 @@ class CacheForecaster:
         self._refused = False
         self._basis: ForecastBasis | None = None
         self._said: CacheForecast | None = None
-        self._moment: Moment = "warm"
 
-    def passed(self, soon: bool = False) -> bool:
-        """Returns whether the last answer no longer holds for the mere reason that time has passed, or (``soon``) will
-        hold for a short time only."""
+    def passed(self) -> bool:
+        """Returns whether the last answer no longer holds for the mere reason that time has passed."""
         said = self._said
         if self._basis is None or said is None:
             return False
-        now = time.time()
-        found = forecast(self._basis, now)
-        changed = (found.read, found.cold is None) != (said.read, said.cold is None)
-        return changed or (soon and moment_of(found, now) != self._moment)
+        found = forecast(self._basis, time.time())
+        return (found.read, found.cold is None) != (said.read, said.cold is None)
 
     def forecast(self, runtime: Runtime, usage: ContextUsage) -> CacheForecast | None:
         """That of the next request if it is sent now; None where nothing is known of it. ``usage`` is the calculator's
@@ -50,9 +49,7 @@ class CacheForecaster:
         if runtime.schema_refused is not self._refused or not all(map(is_, objects, self._objects)):
             self._basis = _forecast_basis(runtime, usage)
             self._objects, self._refused = objects, runtime.schema_refused
-        now = time.time()
-        self._said = None if self._basis is None else forecast(self._basis, now)
-        self._moment = moment_of(self._said, now)
+        self._said = None if self._basis is None else forecast(self._basis, time.time())
         return self._said
 
 
@@ -76,9 +73,9 @@ class WarmCall:
 def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
     """Puts a question so, for an answer of about ``answer`` tokens. The request is the next one of the conversation
     with the same tools, thinking and cache markers, and nothing says in it that no tool may be called: what is sent of
-    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None
-    where nothing of it is expected to be in the cache, where it does not fit the window, or where answers are held to a
-    schema."""
+    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None where
+    less than ``WARM_SHARE`` of it is expected to be in the cache, where it does not fit the window, or where answers
+    are held to a schema."""
     conversation, info, usage = runtime.conversation, runtime.info, runtime.usage()
     message = user_message(question)
     length = estimate_message(message, family_of(info.target)).tokens
@@ -93,7 +90,7 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
     call.decide()
     known = _basis_of(runtime, call, usage.total + length)
     found = None if known is None else forecast(known, time.time())
-    if found is None or not found.read:
+    if found is None or found.read < WARM_SHARE * usage.total:
         return None
     hour, high = info.spec.cache_ttl == "1h", usage.high + length
     expected = priced_call(info.prices, usage.total + length, found.read, answer, hour, high)
@@ -104,18 +101,6 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
         runtime.sent_log.record(step, call.request, info, call.plan, call.thinking, steps)
 
     return WarmCall(replace(call.request, kind="compaction"), expected, record)
-
-
-def own_call(runtime: Runtime, gone: Container[str], tokens: int, answer: int) -> WarmCall:
-    """Asks the provider for its own compaction of the messages that are ``gone``, what stands for earlier ones among
-    them: so many tokens of input, with what stands before the messages, and about ``answer`` of output."""
-    call, info = next_call(runtime, runtime.usage(), "compaction"), runtime.info
-    view = call.request.messages
-    messages = [sent for sent in view if sent.message.id in gone]
-    asked = replace(
-        call.request, messages=messages, kind="compaction", compacts=True, output_schema=None, sent_before=0
-    )
-    return WarmCall(asked, priced_call(info.prices, tokens, 0, answer, info.spec.cache_ttl == "1h"))
 
 
 def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None = None) -> ForecastBasis | None:

@@ -262,8 +262,7 @@ class ContextControl:
         """Returns whether there is news without anything having changed: something has become known, or has expired."""
         if self._unsettled:
             return not self._toolbox.starting
-        offers = self._state.parts.settings.context.compact_when != "limit"
-        return self._forecaster is not None and self._forecaster.passed(offers)
+        return self._forecaster is not None and self._forecaster.passed()
 
     def _forecast(self, usage: ContextUsage) -> CacheForecast | None:
         """Returns what the next request would find in the cache. Before the first one nothing is known, or loaded for

@@ -14,9 +14,9 @@ from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, fold_text
 from agent_tui.context.compaction.plan import CompactionPlan, expected_message, message_tokens, records_of
-from agent_tui.context.compaction.worth import PlanPrice, expected_read
+from agent_tui.context.compaction.price import PlanPrice, expected_read
 from agent_tui.context.cuts import WITHOUT_SUFFIX, dropped_attachments, dropped_by, parts_of, parts_words, treated
-from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, for_model, summaries_in_force
+from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view, summaries_in_force
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.edit_targets import EditTargets
@@ -318,8 +318,8 @@ class Edits:
         inputs = runtime.inputs().as_now()
         records = [*inputs.records, record]
         path, summaries = conversation.path, conversation.summaries
-        view = for_model(build_view(path, records, summaries), runtime.info)
-        edited = edited_view(view, path, records, summaries, inputs.steps, runtime.info)
+        view = build_view(path, records, summaries)
+        edited = edited_view(view, path, records, summaries, inputs.steps)
         return replace(inputs, records=records, view=view, edited=edited)
 
     def _told_again(self, usage: ContextUsage, view: Sequence[SentMessage]) -> int:

@@ -16,9 +16,8 @@ from agent_tui.context.compaction.answers import with_unknown_paths
 from agent_tui.context.compaction.facts import Fact, FactReader
 from agent_tui.context.compaction.judge import AnswerForm, Replaced
 from agent_tui.context.compaction.ledger import RULES, appended, standing
-from agent_tui.context.compaction.summary import INPUT_SAFETY, SummaryInput, render_messages, rough_tokens
+from agent_tui.context.compaction.summary import SummaryInput, render_messages, rough_tokens
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, within
-from agent_tui.context.compaction.worth import cheaper_form
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.cache_forecast import WarmCall, warm_call
 from agent_tui.engine.compaction.summary_call import PaidCalls, SummaryAnswer, SummaryCall, request_tokens
@@ -193,18 +192,12 @@ class Handoff:
         self._state.events.publish(Notice("warning" if level == "warning" else "info", text, "handoff"))
 
     def _asked(self, goal: str, line: str = "") -> WarmCall:
-        """How the model is asked: as the next message of the conversation where that is cached and costs less, else
-        apart from it. ``line`` says what was wrong with its answer before."""
-        runtime = self._state.runtime
-        info, hour = runtime.info, runtime.info.spec.cache_ttl == "1h"
+        """How the model is asked: as the next message of the conversation where that is cached, else apart from it.
+        ``line`` says what was wrong with its answer before."""
         form = FORM.format(goal=goal, headings="\n".join(f"## {name}" for name in HEADINGS), words=WORDS)
         form = f"{form} {line}".rstrip()
-        apart = self._apart(APART.format(form=form))
-        warm = warm_call(runtime, WITHIN.format(form=form), ANSWER)
-        if warm is None:
-            return apart
-        fewer = priced_call(info.prices, round(apart.expected.input / INPUT_SAFETY), 0, ANSWER, hour)
-        return apart if cheaper_form(fewer, warm.expected, info.prices, hour) is fewer else warm
+        warm = warm_call(self._state.runtime, WITHIN.format(form=form), ANSWER)
+        return warm or self._apart(APART.format(form=form))
 
     def _apart(self, system: str) -> WarmCall:
         runtime = self._state.runtime

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Literal
 
 from agent_tui.context.accounting.spending import priced_call
+from agent_tui.context.compaction.price import expected_read
 from agent_tui.context.compaction.rules import lasting_rule
-from agent_tui.context.compaction.worth import expected_read
 from agent_tui.context.cuts import dropped_ids
 from agent_tui.context.tidy import units_of
 from agent_tui.engine.context_control import ContextControl

@@ -22,7 +22,6 @@ from agent_tui.context.accounting.spending import (
 )
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import TokenCounterMetrics, estimate_message, family_of, message_text_for_count, round_up
-from agent_tui.context.view import for_model
 from agent_tui.engine.accepted import outgrown
 from agent_tui.engine.budget import SpendingBudget
 from agent_tui.engine.conversation import Conversation
@@ -331,11 +330,11 @@ class Runtime:
 
     def _inputs_for(self, model: ModelInfo) -> ContextInputs:
         c = self.conversation
-        view = for_model(c.view(), model)
+        view = c.view()
         return ContextInputs(
             model=model,
             view=view,
-            edited=edited_view(view, c.path, c.records, c.summaries, c.steps, model),
+            edited=edited_view(view, c.path, c.records, c.summaries, c.steps),
             steps=c.steps,
             records=c.records,
             fixed=self.request_prefix.fixed,

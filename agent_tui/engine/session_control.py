@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-import time
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -13,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
-from agent_tui.context.cache_forecast import moment_of
-from agent_tui.context.compaction.plan import CompactionReason, Picture
-from agent_tui.context.compaction.worth import COMPACT_WHEN, NO_WORTH
+from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.tokens import family_of
-from agent_tui.context.view import build_view, for_model
+from agent_tui.context.view import build_view
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import Conversation, patiently
@@ -27,14 +24,9 @@ from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.waiting import Waiting
 from agent_tui.errors import READ_ONLY, AgentError, SessionBusyError, StoreError
 from agent_tui.models.events import (
-    CompactionEnded,
-    CompactionOffered,
-    CompactionStarted,
-    ContextChanged,
     Event,
     Notice,
     SessionChanged,
-    TurnStarted,
 )
 from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo, SessionKind
@@ -46,7 +38,6 @@ from agent_tui.tools.files.snapshots import RestorePlan
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.ledger import Ledger
-    from agent_tui.context.compaction.regret import Regret
 
 log = logging.getLogger(__name__)
 
@@ -314,82 +305,12 @@ class SessionControl:
 
 
 class CompactionControl:
-    """Compacts the session in front at the user's word, and takes that back; neither while a turn runs. Offers it
-    before the limit where going on costs more, and that is wanted (``context.compact_when``)."""
+    """Compacts the session in front at the user's word, and takes that back; neither while a turn runs."""
 
     def __init__(self, state: AgentState, context: ContextControl, runner: Runner) -> None:
         self._state = state
         self._context = context
         self._runner = runner
-        self._looking: asyncio.Task[None] | None = None
-        self._looked: tuple[object, ...] = ()
-        self._shown = False
-        if state.parts.settings.context.compact_when != "limit":
-            state.events.subscribe(self._noticed, numbers=True)
-
-    def _noticed(self, event: Event) -> None:
-        if not self._state.opened:
-            return
-        match event:
-            case CompactionEnded(outcome):
-                self._state.binding.compaction.settle(done=outcome == "done")
-                self._withdraw()
-            case TurnStarted() | CompactionStarted():
-                self._withdraw()
-            case ContextChanged() | SessionChanged():
-                if not self._idle or (self._shown and self._state.binding.compaction.offers.standing is None):
-                    self._withdraw()
-                if self._idle and (self._looking is None or self._looking.done()):
-                    self._looking = asyncio.create_task(self._look(), name="offer")
-                    self._state.events.keep(self._looking)
-
-    @property
-    def _idle(self) -> bool:
-        return self._state.run.now is RunState.IDLE and not self._state.conversation.read_only
-
-    def _withdraw(self) -> None:
-        self._state.binding.compaction.offers.withdraw()
-        if self._shown:
-            self._shown = False
-            self._state.events.publish(CompactionOffered(""))
-
-    async def _look(self) -> None:
-        """Looks whether to compact now is cheaper than to go on; what follows is told, or done where that is wanted."""
-        compaction, point = self._state.binding.compaction, self._state.binding.compaction.point
-        usage, now = self._context.usage(), time.time()
-        looked = (point, moment := moment_of(usage.forecast, now), usage.total)
-        if not point or usage.pending or looked == self._looked or not compaction.offers.open(point, moment):
-            return
-        self._looked = looked
-        worth = await compaction.weigh(usage, now)
-        if not self._idle or compaction is not self._state.binding.compaction or compaction.point != point:
-            return
-        match compaction.consider(worth):
-            case "withdraw":
-                self._withdraw()
-            case "offer" | "renew" as what if worth is not None:
-                self._shown = True
-                figures = (worth.compacting, worth.going_on, worth.priced)
-                self._state.events.publish(CompactionOffered(worth.line(), *figures, renewed=what == "renew"))
-            case "compact" if worth is not None:
-                self._withdraw()
-                said = f"{worth.line('Compacting automatically (compact_when):')}."
-                self._state.events.publish(Notice("info", said, "compact_cheaper"))
-                await self._runner.exclusively(self._compact("", "cheaper"), "compact", RunState.COMPACTING)
-
-    async def accept(self) -> None:
-        """Takes the offer up; where none stands any more nothing is done."""
-        if self._state.binding.compaction.offers.accept() is not None:
-            self._withdraw()
-            await self.now()
-
-    async def worth(self) -> str:
-        """Returns the inequality behind an offer with its numbers of now, and what is done about it."""
-        when = self._state.parts.settings.context.compact_when
-        usage, now = self._context.usage(), time.time()
-        if (worth := await self._state.binding.compaction.weigh(usage, now)) is None:
-            return NO_WORTH
-        return f"{worth.explanation()}\n{COMPACT_WHEN[when]}"
 
     async def preview(self, focus: str = "") -> Picture:
         """Returns what ``now`` would do, with numbers and without a model call."""
@@ -399,18 +320,14 @@ class CompactionControl:
         """Returns where each fact stands now that a compaction took out of what is sent."""
         return await self._state.binding.compaction.ledger(operation_id)
 
-    def came_back(self) -> dict[str, Regret]:
-        """Returns what came back after compactions, by their ``operation_id``."""
-        return self._state.binding.compaction.came_back()
-
     async def now(self, focus: str = "") -> None:
         """Compacts now; ``focus`` tells the summary what matters. The outcome arrives as an event."""
         await self._runner.exclusively(self._compact(focus), "compact", RunState.COMPACTING)
 
-    async def _compact(self, focus: str, reason: CompactionReason = "manual") -> None:
+    async def _compact(self, focus: str) -> None:
         compaction = self._state.binding.compaction
         await compaction.prepare()
-        await compaction.compact(reason, self._state.events.publish, focus)
+        await compaction.compact("manual", self._state.events.publish, focus)
 
     async def undo(self) -> None:
         """Takes the newest compaction back. The outcome arrives as an event."""
@@ -457,7 +374,7 @@ class BranchControl:
         conversation, before = self._conversation, self._state.runtime.inputs()
         path = conversation.way_to(head)
         records = on_branch(conversation.every_record, {message.id for message in path})
-        view = for_model(build_view(path, records, conversation.summaries), before.model)
+        view = build_view(path, records, conversation.summaries)
         after = replace(before, view=view, records=records)
         return lost_reasoning(before, after, WayBack(BACK, before, elsewhere=True))
 

@@ -22,7 +22,6 @@ from agent_tui.models.events import (
     AnswerInterrupted,
     BackendChanged,
     CompactionEnded,
-    CompactionOffered,
     CompactionStarted,
     ContextChanged,
     ContextEdited,
@@ -202,13 +201,6 @@ class Printer:
                 self._compactions += [record for record in records if outcome == "done"]
                 made = {"compactions": self._made(records), "records": to_dict(records)}
                 self._line({"type": "compaction", "phase": "end", "outcome": outcome, "text": text, **made})
-            case CompactionOffered(line):
-                if line and not event.renewed:
-                    # Nobody is here to take it up.
-                    said = {"compacting": event.compacting, "going_on": event.going_on}
-                    unit = "usd" if event.priced else "tokens"
-                    self._line({"type": "compaction", "phase": "offer", "text": line, "unit": unit, **said})
-                    self._notice("info", f"{line}.", "compaction_offer")
             case TurnEnded(reason, failure, spent):
                 self.stop_reason, self.failure = reason, failure
                 if (figure := turn_figure(spent)) is not None:
@@ -369,8 +361,7 @@ class Printer:
 
     def _made(self, records: Sequence[CompactionRecord]) -> list[Metadata]:
         """Compactions as scripts are told of them, with what came back since."""
-        came_back = self._agent.compaction.came_back() if records else {}
-        return [compaction_json(record, came_back.get(record.operation_id)) for record in records]
+        return [compaction_json(record) for record in records]
 
     def _line(self, entry: Metadata) -> None:
         if self._output in STREAMS:

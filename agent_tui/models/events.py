@@ -336,20 +336,6 @@ class ContextEdited:
 
 
 @dataclass(slots=True, frozen=True)
-class CompactionOffered:
-    """To compact now is expected to cost less than to go on: ``line`` says so with both prices. Nothing is spent until
-    somebody takes it up. Empty: it does not stand any more."""
-
-    line: str
-    compacting: float = 0.0
-    """Dollars over the turns that are expected, the summary's included; tokens where no price is known (``priced``)."""
-    going_on: float = 0.0
-    priced: bool = True
-    renewed: bool = False
-    """The offer that stands, with figures that are surer now: the same one, to be said once."""
-
-
-@dataclass(slots=True, frozen=True)
 class Notice:
     """One line for the user. ``code`` is stable and scriptable, e.g. ``context_80``, ``model_detected``. ``way``: see
     ``Failure``."""
@@ -443,7 +429,6 @@ Event: TypeAlias = (
     | RetryWaiting
     | CompactionStarted
     | CompactionEnded
-    | CompactionOffered
     | ContextEdited
     | Notice
     | QueueChanged

@@ -129,7 +129,7 @@ class Failure:
     again: bool | None = None
     """Whether it may be tried again, where that does not follow from its kind: the server says so, or a limit of the
     user's is reached."""
-    way: str = field(default="", repr=False, compare=False)
+    way: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", without_keys(self.message, fields=False))

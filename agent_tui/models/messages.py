@@ -182,54 +182,6 @@ class SummaryPart:
     """The words of the messages among them that the user pinned, as they were said."""
     type: Literal["summary"] = "summary"
 
-    @property
-    def own(self) -> OwnItems | None:
-        """What its provider made beside it; None where there is nothing of that."""
-        stored = (self.provider_metadata or {}).get("own")
-        names = ("items", "by", "maker", "tokens", "beside", "counted")
-        return OwnItems(**{name: stored[name] for name in names}) if stored and stored.keys() >= set(names) else None
-
-    @property
-    def items(self) -> list[Metadata]:
-        """Where it is sent to that provider, what stands before its text."""
-        return (self.provider_metadata or {}).get("items") or []
-
-    @property
-    def opaque(self) -> int:
-        """The tokens of what nobody else can read in them, roughly."""
-        return (self.provider_metadata or {}).get("tokens") or 0
-
-    def count_own(self, tokens: int) -> None:
-        """All text that is sent with what its provider made has so many tokens."""
-        if self.provider_metadata:
-            self.provider_metadata["own"]["counted"] = tokens
-
-    def as_own(self, own: OwnItems) -> SummaryPart:
-        """The part as it is sent to the maker of these."""
-        return SummaryPart(own.beside, self.record_id, {"items": own.items, "tokens": own.tokens})
-
-
-@dataclass(slots=True, frozen=True)
-class OwnItems:
-    """What a provider made of messages by a compaction of its own: ``items`` go back to their maker alone, as they
-    came, with the text ``beside`` in the place of the summary's. ``by`` is the maker's name, ``maker`` its provider,
-    API, model and what identifies its configured address. ``tokens`` are those of what nobody else can read in the
-    items, ``counted`` those of all other text of the summary as it is sent (o200k_base)."""
-
-    items: list[Metadata]
-    by: str
-    maker: list[str]
-    tokens: int
-    beside: str = ""
-    counted: int = 0
-
-    @property
-    def text(self) -> str:
-        """The texts that can be read in the items."""
-        contents = (item.get("content") for item in self.items)
-        blocks = [[{"text": found}] if isinstance(found, str) else found or [] for found in contents]
-        return "\n".join(block["text"] for found in blocks for block in found if isinstance(block.get("text"), str))
-
 
 @dataclass(slots=True)
 class SearchPart:

@@ -62,8 +62,6 @@ class ModelInfo:
     """Its server could say more, and did not answer: it is to be asked again."""
     unreachable: bool = False
     """Nothing listens at its server's address."""
-    compacts: bool = True
-    """False: its server refused a compaction of its own, or what it had made by one."""
     files: bool = True
     """False: its server has refused PDF files."""
     doubt: str | None = None
@@ -225,8 +223,6 @@ class ModelRequest:
     sent_before: int = 0
     """So many of the messages were sent by the newest request that they begin with, where that was not the last one:
     after an undo, or on another branch. 0 otherwise."""
-    compacts: bool = False
-    """The provider is asked for its own compaction of the messages, not for an answer."""
     reckoned: Reckoned | None = field(default=None, metadata=LOCAL)
     """None while its parts are still being counted, and outside this process."""
 

@@ -39,10 +39,6 @@ class SessionState:
     compaction_paused: bool = False
     """Since an undo."""
     compaction_off: bool = False
-    compaction_asked: tuple[str, ...] = ()
-    """The point of the conversation at which a compaction was offered last, and the moments of it."""
-    compaction_unanswered: float = 0.0
-    """What could have been saved then, in dollars or tokens."""
     thinking: Effort | None = None
     """The chosen effort; None for the model's own."""
     environment: str | None = None

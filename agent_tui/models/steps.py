@@ -431,9 +431,8 @@ class CompactionRecord:
     message_ids: list[str]
     active: bool = True
     created: float = 0.0
-    reason: Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"] = "auto"
-    """``cheaper``: made by itself before the limit, because going on would have cost more; ``edit``: the user chose the
-    messages, of any place."""
+    reason: Literal["auto", "manual", "overflow", "switch", "edit"] = "auto"
+    """``edit``: the user chose the messages, of any place."""
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
     """Those of a ``prune`` that are sent cut to that many characters instead."""
@@ -467,8 +466,6 @@ class CompactionRecord:
     input_tokens: int | None = None
     """Of its model calls, of which ``cache_read`` came from a cache; None where nobody told."""
     cache_read: int | None = None
-    own: str = ""
-    """The provider that compacted by itself; empty where the summary is ours."""
     recall: bool = False
     """What stands in the place of a ``prune``'s results says by which id the tool ``recall`` brings them back: it was
     offered then. Earlier versions had no such tool."""

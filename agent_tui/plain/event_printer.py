@@ -23,7 +23,6 @@ from agent_tui.models.events import (
     AnswerInterrupted,
     BackendChanged,
     CompactionEnded,
-    CompactionOffered,
     CompactionStarted,
     ContextChanged,
     ContextEdited,
@@ -308,9 +307,6 @@ class EventPrinter:
                     shown = outcome == "done" and any(record.summary_id for record in records)
                     more = ". /compact show has its facts and summary." if shown else ""
                     writer.say(f"{text}{more}", _COMPACTION.get(outcome, "Note"))
-            case CompactionOffered(line):
-                if line and not event.renewed:
-                    writer.remark(f"{line}: /compact does it.", "Note")
             case Notice(level, text, code):
                 self._told.add(text)
                 if code in ASKED and self._asking.asks_stops:

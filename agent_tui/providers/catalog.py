@@ -22,7 +22,6 @@ from agent_tui.providers.dialects.record import (
     Dialect,
     ImageLimits,
     ModelFamily,
-    OwnCompaction,
     Retention,
     RetentionRule,
     Version,
@@ -113,12 +112,6 @@ def direct_wire(spec: ModelSpec, target: Target) -> Wire | None:
 
 def is_direct(spec: ModelSpec, target: Target) -> bool:
     return direct_wire(spec, target) is not None
-
-
-def own_compaction(info: ModelInfo) -> OwnCompaction | None:
-    """Returns the provider's own compaction where it can be asked for one; None elsewhere."""
-    wire, offered = direct_wire(info.spec, info.target), dialect_of(info.target.provider).compacts
-    return wire.compaction if wire is not None and offered and info.compacts else None
 
 
 def web_search(spec: ModelSpec, target: Target) -> WebSearch | None:

@@ -211,21 +211,7 @@ def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> 
     assert wire is not None, "it has an address"
     fields = fields_of(call.kwargs)
     headers = headers_of(target, key, fields.extra_headers)
-    body, own = wire.body(fields, target, dialect_of(target.provider)), wire.compaction
-    if own is not None and own.beta and (call.compacts or _starts_compacted(body)):
-        headers["anthropic-beta"] = ",".join(filter(None, [headers.get("anthropic-beta"), own.beta]))
-    if own is not None and call.compacts:
-        called = parse_url(url, login=True)
-        path, body = own.request(called.path, body)
-        url = replace(called, path=path).text
-    return HttpCall(url, headers, body)
-
-
-def _starts_compacted(body: Metadata) -> bool:
-    """Returns whether a body of messages begins with what a compaction of the provider's own has made."""
-    messages = body.get("messages") or [{}]
-    content = messages[0].get("content")
-    return isinstance(content, list) and bool(content) and content[0].get("type") == "compaction"
+    return HttpCall(url, headers, wire.body(fields, target, dialect_of(target.provider)))
 
 
 def headers_of(target: Target, key: str | None, extra: Mapping[str, str]) -> dict[str, str]:

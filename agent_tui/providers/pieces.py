@@ -111,7 +111,7 @@ class PieceMaker:
         ):
             settings["images"] = str(images)
         wire = direct_wire(request.spec, info.target)
-        form = (info.target, sees(info), info.compacts, wire is None, settings.get("thinking"))
+        form = (info.target, sees(info), wire is None, settings.get("thinking"))
         if form != self._form:
             self._form, self._items = form, []
         treatments = [plan.treatment(i.message.id) if i.message.role == "assistant" else None for i in items]

@@ -158,7 +158,6 @@ def _user_content(message: Message, form: ChatForm) -> str | list[Metadata]:
         if isinstance(part, AttachmentPart):
             blocks.append(form.block(part))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
-            blocks.extend(part.items if isinstance(part, SummaryPart) else ())
             blocks.append({"type": "text", "text": encodable(part.text)})
     blocks = blocks or [{"type": "text", "text": EMPTY_USER}]
     if form.lists or any(block["type"] != "text" for block in blocks):
@@ -332,7 +331,6 @@ class WireCall:
     method: str
     kwargs: Metadata
     notes: tuple[str, ...] = ()
-    compacts: bool = False
     names: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -368,7 +366,7 @@ def build_call(request: ModelRequest, info: ModelInfo) -> WireCall:
     names = tool_names(request, info.target)
     method, kwargs = call_arguments(request, info, plan, thinking, names)
     arguments = kwargs | {"drop_params": True, "max_retries": 0, "stream": True}
-    return WireCall(method, arguments, thinking.notes, request.compacts, names.replaced)
+    return WireCall(method, arguments, thinking.notes, names.replaced)
 
 
 def shown(request: ModelRequest, info: ModelInfo) -> list[SentMessage]:
@@ -522,7 +520,7 @@ def _past_litellm(kwargs: Metadata, target: Target, dialect: Dialect) -> None:
 def _responses(request: ModelRequest, info: ModelInfo, plan: ReplayPlan, names: ToolNames) -> tuple[str, Metadata]:
     target, family = info.target, family_record(info.target.family)
     items = response_input(request.messages, plan, sees(info), names, request.replay)
-    if not items or (items[0].get("role") != "user" and items[0].get("type") != "compaction"):
+    if not items or items[0].get("role") != "user":
         items.insert(0, {"role": "user", "content": [{"type": "input_text", "text": _BEGUN if items else EMPTY_USER}]})
     kwargs: Metadata = {"model": model_name(target, request.spec.model), "input": items, "store": False}
     if info.reasoning is not False and not request.replay.needs("no reasoning"):

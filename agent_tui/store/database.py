@@ -7,13 +7,19 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import StoreDamagedError, StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.errors import (
+    StoreDamagedError,
+    StoreError,
+    StoreLockedError,
+    StoreOlderError,
+    StoreUnwritableError,
+)
 from agent_tui.paths import private_dir
-from agent_tui.store.schema import APPLICATION_ID, MIGRATIONS, Migration, migrate
+from agent_tui.store.schema import APPLICATION_ID, VERSION, create_schema, version_of
 from agent_tui.text.clean import one_line
 
 _MEND = "run `agent-tui sessions check` to see what, and `agent-tui sessions repair` to repair it"
@@ -22,8 +28,7 @@ FAULTS = (sqlite3.Error, UnicodeError)
 """What the ``sqlite3`` module raises for a file: UnicodeError where a damaged schema is named in SQLite's own words."""
 
 AUTOCHECKPOINT_PAGES = 4000
-"""Pages (16 MB) the write-ahead log may reach before a commit copies it back; ``checkpoint`` does it off the UI loop
-long before."""
+"""Pages (16 MB) the write-ahead log may reach before a commit copies it back."""
 
 
 class Database:
@@ -35,23 +40,22 @@ class Database:
         self._depth = 0
 
     @classmethod
-    def open(cls, path: Path, busy_timeout: float, migrations: Sequence[Migration] | None = None) -> Database:
-        """Opens or creates the file (mode 0600, its folder 0700 when created) and migrates it.
+    def open(cls, path: Path, busy_timeout: float) -> Database:
+        """Opens or creates the file (mode 0600, its folder 0700 when created).
 
         ``busy_timeout`` is in seconds. Raises ``StoreError``; a file that is refused is not changed.
         """
-        steps = MIGRATIONS if migrations is None else migrations
         _make_private_file(path)
         connection: sqlite3.Connection | None = None
         try:
             connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None)
-            _check_ours(connection, path, len(steps))
+            _check_ours(connection, path)
             _use_wal(connection, busy_timeout)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
-            if _version(connection) < len(steps):
-                migrate(connection, steps)
+            if version_of(connection) == 0:
+                create_schema(connection)
         except BaseException as error:
             if connection is not None:
                 connection.close()
@@ -137,18 +141,12 @@ class Database:
     def in_memory(cls, path: Path) -> Database:
         """An empty database that is nowhere stored, in the place of ``path``, which cannot be made."""
         connection = sqlite3.connect(":memory:", isolation_level=None)
-        migrate(connection, MIGRATIONS)
+        create_schema(connection)
         return cls(connection, path)
 
     def forbid_writing(self) -> None:
         """Makes every write from now on a ``StoreError``."""
         self.run("PRAGMA query_only = ON")
-
-    def checkpoint(self) -> None:
-        """Copies the write-ahead log into the file over a connection of its own: callable from any thread, and
-        nobody's write waits for it. Does nothing while another process does the same. Raises ``StoreError``."""
-        with self._explained(), closing(sqlite3.connect(self.path, timeout=0, isolation_level=None)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     @contextmanager
     def decoding(self, what: str) -> Iterator[None]:
@@ -212,10 +210,10 @@ def damaged(path: Path, what: str) -> StoreError:
     return StoreDamagedError(f"the session database {path} is damaged ({what}): {_MEND}")
 
 
-def newer(path: Path, version: int, known: int) -> StoreError:
+def newer(path: Path, version: int) -> StoreError:
     """The line for a file of a version that is not known here."""
     return StoreError(
-        f"{path} was written by a newer agent-tui (schema {version}, this one reads {known}): "
+        f"{path} was written by a newer agent-tui (schema {version}, this one reads {VERSION}): "
         "upgrade agent-tui, or set AGENT_TUI_HOME to another folder"
     )
 
@@ -237,21 +235,18 @@ def _make_private_file(path: Path) -> None:
         ) from error
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(version)
-
-
-def _check_ours(connection: sqlite3.Connection, path: Path, known: int) -> None:
+def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN")
-    version = _version(connection)
+    version = version_of(connection)
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     connection.execute("COMMIT")
     if application != APPLICATION_ID and (application or version or tables):
         raise StoreError(f"{path} is another program's database: move it away to start with an empty one")
-    if version > known:
-        raise newer(path, version, known)
+    if version > VERSION:
+        raise newer(path, version)
+    if 0 < version < VERSION:
+        raise StoreOlderError(f"{path} was written by an earlier development version and cannot be read by this one")
 
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:

@@ -35,11 +35,10 @@ class Snapshot:
 
 @dataclass(slots=True, frozen=True)
 class TrustRow:
-    """``identity`` says which repository was trusted, ``content`` (ASCII JSON) what it brought along; None for a
-    folder trusted by a version that did not look at it."""
+    """``identity`` says which repository was trusted, ``content`` (ASCII JSON) what it brought along."""
 
     identity: str
-    content: str | None
+    content: str
 
 
 RuleKind = Literal["allow", "ask", "deny"]

@@ -14,14 +14,15 @@ from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agent_tui.errors import SessionBusyError, StoreDamagedError, StoreError, StoreUnwritableError
+from agent_tui.errors import StoreDamagedError, StoreError, StoreUnwritableError
 from agent_tui.models.messages import new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.records import dataclass
+from agent_tui.store.aside import all_sessions_locked, move_aside
 from agent_tui.store.database import FAULTS, Database, copied_files, explain, newer
-from agent_tui.store.locks import PassingFolder, SessionLock
+from agent_tui.store.locks import PassingFolder
 from agent_tui.store.salvage import Content, salvage, scan
-from agent_tui.store.schema import MIGRATIONS
+from agent_tui.store.schema import VERSION, create_schema, version_of
 from agent_tui.store.store import BUSY_TIMEOUT, Store
 from agent_tui.text.numbers import plural
 
@@ -53,7 +54,8 @@ def rebuild(path: Path, folder: Path) -> Report:
     report = Report()
     with closing(_opened(damaged)) as old:
         old.text_factory = lambda data: data.decode("utf-8", "replace")
-        new = Database.open(folder / "new.db", BUSY_TIMEOUT, MIGRATIONS[: _version(old, path)])
+        _refuse_newer(old, path)
+        new = Database.open(folder / "new.db", BUSY_TIMEOUT)
         new.run("PRAGMA foreign_keys = OFF")
         with closing(new), new.writing():
             for table in _tables(new.connection):
@@ -107,43 +109,17 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _version(old: sqlite3.Connection, path: Path) -> int:
-    """Returns the number of migrations a damaged file has had: up to the last that made something it has. What later
-    ones do to the rows still has to be done; the number in the file may be what is damaged, so it decides nothing
-    alone."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        there = _columns(old)
-        known: set[tuple[str, str]] = set()
-        version = 1
-        for number, migration in enumerate(MIGRATIONS, 1):
-            for statement in migration:
-                fresh.execute(statement)
-            made = _columns(fresh)
-            if there & (made - known):
-                version = number
-            known |= made
-    claimed = _claimed(old)
-    if claimed > len(MIGRATIONS) and there - known:
-        raise newer(path, claimed, len(MIGRATIONS))
-    return version
-
-
-def _claimed(old: sqlite3.Connection) -> int:
+def _refuse_newer(old: sqlite3.Connection, path: Path) -> None:
+    """Raises ``StoreError`` where a file says that it is of a newer version, and has tables that this one has not."""
     try:
-        return int(old.execute("PRAGMA user_version").fetchone()[0])
+        claimed = version_of(old)
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+            create_schema(fresh)
+            unknown = set(_tables(old)) - set(_tables(fresh))
     except FAULTS:
-        return 0
-
-
-def _columns(connection: sqlite3.Connection) -> set[tuple[str, str]]:
-    """Each column with its table, as far as the schema can be read."""
-    found: set[tuple[str, str]] = set()
-    try:
-        for table in _tables(connection):
-            found |= {(table, str(row[1])) for row in connection.execute(f"PRAGMA table_info({table})")}
-    except FAULTS:
-        pass
-    return found
+        return
+    if claimed > VERSION and unknown:
+        raise newer(path, claimed)
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
@@ -181,7 +157,7 @@ def _adopt(new: Database, report: Report) -> None:
     for (session_id,) in lost:
         new.run(
             "INSERT OR IGNORE INTO session (id, project, title, model, created, updated, head_id, messages, preview, "
-            "search, state) SELECT ?, x'', ?, x'', ?, ?, NULL, count(*), x'', x'', '{}' FROM message "
+            "kind, state) SELECT ?, x'', ?, x'', ?, ?, NULL, count(*), x'', 'user', '{}' FROM message "
             "WHERE session_id = ? AND in_tree",
             (session_id, b"(recovered)", now, now, session_id),
         )
@@ -216,9 +192,6 @@ def write_content(store: Store, info: SessionInfo, content: Content, new: bool =
         store.compactions.insert(info.id, record)
     store.sessions.save(info)
     info.messages = store.sessions.get(info.id).messages
-
-
-_SIDES = ("-wal", "-shm")
 
 
 @dataclass(slots=True)
@@ -278,7 +251,7 @@ def repair_file(path: Path) -> Repaired | None:
     then nothing has changed."""
     if not path.is_file():
         raise StoreError(f"no session database at {path}")
-    with _alone(path):
+    with all_sessions_locked(path, BUSY_TIMEOUT):
         problem = ""
         try:
             with Store.open(path) as store:
@@ -298,50 +271,12 @@ def repair_file(path: Path) -> Repaired | None:
             raise StoreError(f"cannot repair {path}: {error.strerror or error}") from error
 
 
-class _alone:
-    """Holds the locks of all sessions that have one, so that no other agent-tui is at work on the file."""
-
-    def __init__(self, path: Path) -> None:
-        self._folder = path.parent / "locks"
-        self._held: list[SessionLock] = []
-
-    def __enter__(self) -> None:
-        for file in sorted(self._folder.glob("*.lock")) if self._folder.is_dir() else ():
-            try:
-                self._held.append(SessionLock(file, file.stem, lambda lock: None))
-            except SessionBusyError as error:
-                self.__exit__()
-                raise StoreError(f"{error}; close it, then repair again") from error
-
-    def __exit__(self, *exc: object) -> None:
-        for lock in self._held:
-            lock.release()
-
-
 def _exchange(path: Path, new: Path) -> Path:
     """Puts ``new`` in the place of ``path``, which is kept under the name that is returned, its log beside it."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    kept = path.with_name(f"{path.name}.damaged-{stamp}")
-    number = 1
-    while kept.exists():
-        number += 1
-        kept = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
     with new.open("rb") as file:
         os.fsync(file.fileno())
     new.chmod(0o600)
-    moved: list[tuple[Path, Path]] = []
-    try:
-        for suffix in (*_SIDES, ""):
-            source, target = path.with_name(path.name + suffix), kept.with_name(kept.name + suffix)
-            if source.exists():
-                source.rename(target)
-                moved.append((target, source))
-        new.rename(path)
-    except OSError:
-        for target, source in reversed(moved):
-            target.rename(source)
-        raise
-    return kept
+    return move_aside(path, time.strftime("damaged-%Y%m%d-%H%M%S"), new)
 
 
 def lines(report: Report) -> Sequence[str]:

@@ -157,8 +157,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "compaction_failures": (int,),
     "compaction_paused": (bool,),
     "compaction_off": (bool,),
-    "compaction_asked": (list,),
-    "compaction_unanswered": (int, float),
     "thinking": (str, type(None)),
     "environment": (str, type(None)),
     "budget": (dict,),
@@ -215,9 +213,9 @@ def _fits(key: str, value: JSON) -> bool:
     if type(value) not in _TYPES[key]:
         return False
     match key:
-        case "pinned" | "pinned_messages" | "named_hosts" | "read_outside" | "compaction_asked" | "handed_to":
+        case "pinned" | "pinned_messages" | "named_hosts" | "read_outside" | "handed_to":
             return all(isinstance(text, str) for text in value)
-        case "compaction_failures" | "compaction_unanswered":
+        case "compaction_failures":
             return bool(value >= 0)
         case "drops_waiting":
             return all(type(asked) in (int, float) and asked >= 0 for asked in value.values())

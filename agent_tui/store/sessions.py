@@ -198,8 +198,7 @@ class SessionRows:
     def insert(self, info: SessionInfo) -> None:
         """Adds a session with all its facts, in a transaction of the caller's."""
         self._db.run(
-            # The column ``search`` is not read any more.
-            f"INSERT INTO session ({COLUMNS}, search) VALUES ({','.join('?' * 12)}, x'')",
+            f"INSERT INTO session ({COLUMNS}) VALUES ({','.join('?' * 12)})",
             row_of(info),
         )
 

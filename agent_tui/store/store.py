@@ -11,10 +11,17 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_tui.errors import SessionBusyError, StoreError, StoreLockedError, StoreUnwritableError
+from agent_tui.errors import (
+    SessionBusyError,
+    StoreError,
+    StoreLockedError,
+    StoreOlderError,
+    StoreUnwritableError,
+)
 from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
+from agent_tui.store.aside import move_older_aside
 from agent_tui.store.database import Database, copied_files, damaged
 from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FACTS, Learned, Measured, Offers, Rules, Snapshots, Trust
@@ -49,10 +56,11 @@ class Store:
         bills: Database | None = None,
         problem: str | None = None,
         damaged: bool = False,
+        notice: str | None = None,
     ) -> None:
         """``folder`` goes with the store; ``bills`` is the database that keeps what calls cost, where it is another;
         ``problem`` is why ``database`` is but a copy that refuses writes: the file is ``damaged``, or it cannot be
-        written."""
+        written. ``notice`` is what the user is to know of its opening."""
         self.database = database
         self.sessions = SessionRows(database)
         self.messages = Messages(database, self.sessions)
@@ -69,24 +77,27 @@ class Store:
         self.locks = Locks(database.path.parent / "locks", self.sessions)
         self.problem = problem
         self.damaged = damaged
+        self.notice = notice or problem
         self._folder = folder
         self._bills = bills
 
     @classmethod
     def open(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
-        """Opens the database, creating it (private) or migrating it where needed. ``busy_timeout`` is how many seconds
-        that may wait for another program's write, ``write_timeout`` how many every statement afterwards; then
-        ``StoreLockedError`` is raised.
+        """Opens the database, creating it (private) where needed; one of an earlier version is moved aside, and
+        ``notice`` says so. ``busy_timeout`` is how many seconds that may wait for another program's write,
+        ``write_timeout`` how many every statement afterwards; then ``StoreLockedError`` is raised.
 
         Raises ``StoreError`` for a folder or file that cannot be written, a damaged or foreign file, a database of a
         newer version, a full disk, or a lock of another program.
         """
-        database = Database.open(path, busy_timeout)
+        notice = None
+        try:
+            database = Database.open(path, busy_timeout)
+        except StoreOlderError:
+            notice = move_older_aside(path, busy_timeout)
+            database = Database.open(path, busy_timeout)
         database.wait_for_lock(write_timeout)
-        for end in ("", "-wal", "-shm"):  # the search had a file of its own once, with what was said in it
-            with contextlib.suppress(OSError):
-                path.with_name(f"{path.stem}-search.db{end}").unlink()
-        return cls(database)
+        return cls(database, notice=notice)
 
     @classmethod
     def ephemeral(cls, path: Path, busy_timeout: float = BUSY_TIMEOUT, write_timeout: float = WRITE_TIMEOUT) -> Store:
@@ -94,9 +105,10 @@ class Store:
         (trust, rules, what models taught) and no session; what its calls cost is kept there, for the sum of the
         day. That database may be one that cannot be written, or not be there; else raises ``StoreError`` as ``open``
         does."""
-        writable = True
+        writable, notice = True, None
         try:
-            cls.open(path, busy_timeout).close()
+            with cls.open(path, busy_timeout) as opened:
+                notice = opened.notice
         except StoreUnwritableError:
             writable = False
         folder = PassingFolder(sessions=True)
@@ -119,7 +131,7 @@ class Store:
                 finally:
                     beside.cleanup()
             undo.pop_all()
-            return cls(database, folder, bills)
+            return cls(database, folder, bills, notice=notice)
 
     @property
     def writable(self) -> bool:
@@ -158,11 +170,6 @@ class Store:
             self._bills.close()
         if self._folder is not None:
             self._folder.cleanup()
-
-    def checkpoint(self) -> None:
-        """Moves what was written into the main file. Slow (it waits for the disk) but callable from any thread;
-        to be called there when a turn has ended, so that no write on the UI loop has to do it."""
-        self.database.checkpoint()
 
     def fork(self, session_id: str, head_id: str | None) -> SessionInfo:
         """A new session that holds the path to ``head_id`` with its steps, compaction records, summaries and file

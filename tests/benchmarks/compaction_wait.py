@@ -22,7 +22,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from agent_tui.engine.compaction.early import Preparing
+from agent_tui.engine.compaction.preparing import Preparing
 from agent_tui.models.events import CompactionEnded, CompactionStarted
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import ModelRequest, StreamItem

@@ -24,14 +24,12 @@ def test_a_step_is_printed_with_its_differences(cli: Cli, session: str) -> None:
     assert step["error_tokens"] == step["estimated_input_tokens"] - step["billed_input_tokens"]
     assert data["compared_with"] == 2
     assert data["delta"] == sum(row["delta"] for row in data["context"]["rows"])
-    assert {entry["why"] for entry in data["entered"]} == {"messages"} and data["left"] == []
     first = cli.run("context", "--session", session, "--step", "1", "--json").json
     assert first["compared_with"] is None and first["delta"] is None
     back = cli.run("context", "--session", session, "--step", "1", "--diff", "3", "--json").json
     assert back["delta"] == first["context"]["total"] - data["context"]["total"]
-    assert len(back["left"]) > len(back["entered"]) == 0
     text = cli.run("context", "--session", session, "--step", "3").out
-    for words in ("Step 3 of 3", f"{step['billed_input_tokens']:,}", "Since step 2", "Added:"):
+    for words in ("Step 3 of 3", f"{step['billed_input_tokens']:,}", "Since step 2", "Messages"):
         assert words in text
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.config import Settings
 from agent_tui.config.files import Layer, build_settings, env_layer, file_layer
-from agent_tui.config.schema import check
+from agent_tui.config.schema import REMOVED, check
 from agent_tui.errors import ConfigError
 
 pytestmark = [pytest.mark.quick, pytest.mark.versions]
@@ -28,6 +28,13 @@ def env_line(**variables: str) -> str:
         check([env_layer(variables)])
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+@pytest.mark.parametrize("gone", REMOVED)
+def test_a_setting_that_is_gone_is_refused_with_what_serves_instead(gone: str) -> None:
+    *table, name = gone.replace("*", "mine").split(".")
+    said = line(f"[{'.'.join(table)}]\n{name} = true")
+    assert said == f"/x/config.toml: {'.'.join([*table, name])} is gone: {REMOVED[gone]}. Delete this setting."
 
 
 @pytest.mark.parametrize(

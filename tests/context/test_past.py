@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.past import NO_HEAD, OTHER_VIEW, History, Session, given_of
-from agent_tui.context.past_reasons import difference, pairs
+from agent_tui.context.row_pairs import pairs
 from agent_tui.models.calibration import usable
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
@@ -94,9 +94,6 @@ def test_each_moment_is_what_was_shown_then_in_whatever_order_it_is_visited(
         assert before.usage is not None and now.usage is not None
         changed = sum(pair.change for pair in pairs(now.usage.rows, before.usage.rows))
         assert changed == now.usage.total - before.usage.total
-        found = difference(before, now)
-        assert sum(reason.tokens or 0 for reason in found.reasons) == changed
-        assert {e.identity for e in found.entered}.isdisjoint(e.identity for e in found.left)
 
 
 def talked(turns: int) -> Lived:
@@ -118,13 +115,6 @@ def test_an_undone_compaction_holds_until_it_was_undone() -> None:
     lived.do("turn", TokenUsage(4_500, 60), 30)
     history = lived.history()
     assert [m.usage for m in map(history.moment, (5, 6))] == lived.shown[4:6]
-    compacted = difference(history.moment(4), history.moment(5))
-    assert [r.why for r in compacted.reasons][:2] == ["compaction", "messages"]
-    assert {leaf.why for leaf in compacted.left} == {"compaction"}
-    undone = difference(history.moment(5), history.moment(6))
-    assert [r.why for r in undone.reasons][:2] == ["undo", "messages"]
-    assert {(e.kind, e.why) for e in undone.left} == {("summary", "undo"), ("pinned", "undo")}
-    assert {e.why for e in undone.entered} == {"undo", "messages"}
 
 
 def test_steps_of_versions_that_stored_less_are_made_again_where_that_can_be_proved() -> None:
@@ -185,7 +175,7 @@ def test_a_calibration_is_stored_exactly_and_short_and_only_its_own_form_is_read
     assert len(replace(learned, rival=None).packed()) < 700
 
 
-def test_what_came_and_went_is_told_with_its_reason() -> None:
+def test_a_step_that_was_rewound_is_on_another_branch() -> None:
     lived = talked(2)
     lived.do("tool", TokenUsage(0, 0), 500)
     lived.do("model", TokenUsage(0, 0), 4)
@@ -193,12 +183,5 @@ def test_what_came_and_went_is_told_with_its_reason() -> None:
     lived.do("say", TokenUsage(0, 0), 10)
     lived.do("turn", TokenUsage(4_500, 60), 30)
     history = lived.history()
-    before, now = history.moment(4), history.moment(5)
-    found = difference(before, now)
-    assert [r.why for r in found.reasons][:4] == ["setting", "rewind", "messages", "fixed"]
-    assert "removed" in found.reasons[1].text
-    assert found.reasons[1].tokens == -sum(e.leaf.tokens for e in found.left)
-    assert {e.why for e in found.left} == {"rewind"}
-    assert {(e.row, e.why) for e in found.entered} == {("tools", "fixed"), ("messages", "messages")}
     on_path = {m.id for m in lived.conversation.path}
     assert [history.moment(n).left(on_path) for n in range(1, 6)] == [False, False, True, True, False]

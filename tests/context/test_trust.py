@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
@@ -21,7 +20,6 @@ from agent_tui.engine.about import BROUGHT, CONFIGURATION, OFFERED, REMEMBERED, 
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import ConfigError
 from agent_tui.options import Options
-from agent_tui.store.schema import MIGRATIONS, migrate
 from agent_tui.store.store import Store
 from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
@@ -617,35 +615,6 @@ def test_another_origin_is_another_repository(root: Path, store: Store) -> None:
     assert FolderTrust(root, store.trust).trusted
     git(root, "remote", "set-url", "origin", "https://example.org/evil.git")
     assert FolderTrust(root, store.trust).state == "elsewhere"
-
-
-def test_a_folder_trusted_by_an_earlier_version_is_asked_about_once(root: Path, tmp_path: Path) -> None:
-    file = tmp_path / "old.db"
-    connection = sqlite3.connect(file, isolation_level=None)
-    migrate(connection, MIGRATIONS[:2])
-    connection.execute("INSERT INTO trusted (folder, created) VALUES (?, 1.0)", (str(root).encode(),))
-    connection.close()
-    with Store.open(file) as store:
-        trust = FolderTrust(root, store.trust)
-        assert trust.state == "unconfirmed" and "/trust" in trust.line() and "before its contents" in trust.line()
-        assert trust.accept() and FolderTrust(root, store.trust).trusted
-
-
-def test_rules_of_an_earlier_version_hold_where_their_repository_is_known(root: Path, tmp_path: Path) -> None:
-    file = tmp_path / "old.db"
-    connection = sqlite3.connect(file, isolation_level=None)
-    migrate(connection, MIGRATIONS[:5])
-    identity = FolderTrust(root, Store.open(tmp_path / "other.db").trust).identity
-    connection.execute("INSERT INTO trusted VALUES (?, 1.0, ?, '{}')", (str(root).encode(), identity))
-    for project in (str(root), "/never/trusted"):
-        connection.execute(
-            "INSERT INTO permission_rule (project, rule) VALUES (?, ?)", (project.encode(), b"bash(make)")
-        )
-    connection.close()
-    with Store.open(file) as store:
-        assert store.rules.of(root, identity) == [("allow", "bash(make)")]
-        assert store.rules.of("/never/trusted", "any") == []
-        assert store.rules.of_others("/never/trusted", "any") == [("allow", "bash(make)")]
 
 
 async def test_a_remembered_rule_is_asked_again_in_another_repository_at_the_path(

@@ -10,7 +10,6 @@ import pytest
 from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, TextPart, user_message
 from agent_tui.store import schema
-from agent_tui.store.database import Database
 from agent_tui.store.store import Store
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
@@ -64,50 +63,12 @@ def test_it_writes_ahead_and_checks_references(tmp_path: Path) -> None:
         assert store.database.one("PRAGMA busy_timeout") == (50,)
 
 
-def test_an_older_database_is_migrated_with_its_content(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    session_id = filled(path)
-    migrations = [*schema.MIGRATIONS, ("ALTER TABLE session ADD COLUMN extra TEXT", "CREATE TABLE more (x)")]
-    database = Database.open(path, 1.0, migrations)
-    assert database.one("PRAGMA user_version") == (len(migrations),)
-    assert database.one("SELECT count(*), max(extra) FROM session") == (1, None)
-    assert database.one("SELECT count(*) FROM message WHERE session_id = ?", (session_id,)) == (3,)
-    database.close()
-    Database.open(path, 1.0, migrations).close()
-
-
-def test_every_released_version_migrates_to_the_newest(tmp_path: Path) -> None:
-    def shape(database: Database) -> list[tuple[str, str]]:
-        return database.all("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name")
-
-    newest = Database.open(tmp_path / "new.db", 1.0)
-    for version in range(1, len(schema.MIGRATIONS) + 1):
-        path = tmp_path / f"{version}.db"
-        Database.open(path, 1.0, schema.MIGRATIONS[:version]).close()
-        with Store.open(path) as store:
-            assert shape(store.database) == shape(newest)
-            info = store.sessions.create("/p", "demo")
-            store.messages.add(info.id, user_message("hello"))
-    newest.close()
-
-
-def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    session_id = filled(path)
-    with pytest.raises(StoreError) as error:
-        Database.open(path, 1.0, [*schema.MIGRATIONS, ("CREATE TABLE more (x)", "NONSENSE")])
-    one_line(error)
-    with Store.open(path) as store:
-        assert len(store.messages.all(session_id)) == 3
-        assert store.database.one("SELECT count(*) FROM sqlite_master WHERE name = 'more'") == (0,)
-
-
 def test_a_newer_database_is_refused_and_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     filled(path)
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = DELETE")
-    connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
+    connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     connection.close()
     before = path.read_bytes()
     with pytest.raises(StoreError, match="newer agent-tui") as error:

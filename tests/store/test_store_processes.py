@@ -6,14 +6,13 @@ import random
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypedDict
 
 import pytest
 
 from agent_tui.errors import SessionBusyError
-from agent_tui.models.messages import ReasoningPart, TextPart, user_message
+from agent_tui.models.messages import ReasoningPart, TextPart
 from agent_tui.store.store import Store
 from tests.support.store_child import mark
 
@@ -119,17 +118,3 @@ def test_processes_may_create_and_write_the_same_database_at_once(tmp_path: Path
     with Store.open(path) as store:
         assert {info.id for info in store.sessions.all()} == set(ids)
         assert [len(store.sessions.all(f"/p{n}", empty=False)) for n in range(3)] == [40, 40, 40]
-
-
-def test_a_checkpoint_runs_in_any_thread_while_the_store_writes(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sessions.db") as store:
-        session_id = store.sessions.create("/p", "demo").id
-        small = store.file.stat().st_size
-        store.messages.add(session_id, user_message("x" * 200_000))
-        with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(store.checkpoint)
-            store.messages.add(session_id, user_message("y"))
-            running.result()
-            pool.submit(store.checkpoint).result()
-        assert store.file.stat().st_size > small + 200_000
-        assert len(store.messages.all(session_id)) == 2

@@ -191,3 +191,26 @@ def test_recovery_stops_what_was_running_and_needs_the_lock(store: Store) -> Non
     assert [m.status for m in store.messages.all(info.id).values()] == ["stopped", "complete"]
     assert store.messages.all(info.id)["a"].text == "half"
     assert [s.status for s in store.steps.all(info.id)] == ["stopped"]
+
+
+def test_deleting_a_session_takes_its_subagents_along(store: Store) -> None:
+    parent, other = aged(store, "/a", 1.0), aged(store, "/a", 2.0)
+    child = store.sessions.create("/a", "demo", parent=parent.id, kind="subagent")
+    store.messages.add(child.id, user_message("look"))
+    fork = store.fork(child.id, store.sessions.get(child.id).head_id)
+    assert fork.kind == "user"
+    store.delete(parent.id)
+    assert {info.id for info in store.sessions.all(subagents=True)} == {other.id, fork.id}
+
+
+def test_lists_are_read_from_an_index_in_their_order(store: Store) -> None:
+    asked: list[str] = []
+    store.database.connection.set_trace_callback(asked.append)
+    store.sessions.all()
+    store.sessions.all("/a", limit=1, empty=False)
+    store.database.connection.set_trace_callback(None)
+    plans = [store.database.all(f"EXPLAIN QUERY PLAN {sql}") for sql in asked]
+    told = [" ".join(str(row[3]) for row in plan) for plan in plans]
+    assert "session_by_age" in told[0]
+    assert "session_by_project" in told[1]
+    assert not [line for line in told if "TEMP B-TREE" in line]

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
+from agent_tui.bootstrap import commands_of
 from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.trust import FolderTrust
 from agent_tui.engine.agent import Agent
@@ -135,6 +136,11 @@ def parts_for(
         home.mkdir(parents=True, exist_ok=True)
         file.write_text(script, "utf-8")
     store = open_store(paths.database)
+    trust = FolderTrust(project, store.trust)
+    if commands := commands_of(settings):
+        # What a test starts may lie where commands write: the repository below TMPDIR, or what it is installed in.
+        trust.commands = commands
+        assert trust.accept()
     return AgentParts(
         settings=settings,
         paths=paths,
@@ -147,7 +153,7 @@ def parts_for(
         catalogue=ModelCatalogue(settings),
         workspace=workspace or Workspace(FileAccess([project]), project),
         permissions=permissions_of(project, settings.permissions, can_ask=can_ask),
-        trust=FolderTrust(project, store.trust),
+        trust=trust,
         resume=resume,
         continue_newest=continue_newest,
     )

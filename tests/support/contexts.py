@@ -138,7 +138,7 @@ class Conversation:
             calibration,
             self.fixed_fingerprint,
             effort,
-            edited=edited_view(view, self.path, self.records, self.summaries, self.steps, known),
+            edited=edited_view(view, self.path, self.records, self.summaries, self.steps),
         )
 
     def usage(self, accounts: Incremental | None = None, **options: object) -> ContextUsage:

@@ -63,15 +63,14 @@ class Editor:
 
 
 @asynccontextmanager
-async def started(client: Any, model: str = "demo", can: Any = None) -> AsyncIterator[Any]:
+async def started(client: Any, model: str = "demo", can: Any = None, *, trust: bool = False) -> AsyncIterator[Any]:
     """The editor's side of a connection to the program, which runs in this process."""
     ours, theirs = socket.socketpair()
     async with asyncio.timeout(60):
         with theirs, theirs.makefile("rb") as source, theirs.makefile("wb") as sink:
             reader, writer = await asyncio.open_connection(sock=ours)
-            talking = asyncio.create_task(
-                agent_acp.talk(Options(model=model, editor=True), agent_acp.Wire(source, sink))
-            )
+            options = Options(model=model, editor=True, trust=trust)
+            talking = asyncio.create_task(agent_acp.talk(options, agent_acp.Wire(source, sink)))
             connection = acp.core.ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
             agent: Any = connection
             try:
@@ -87,7 +86,8 @@ async def started(client: Any, model: str = "demo", can: Any = None) -> AsyncIte
 @asynccontextmanager
 async def opened(cli: Cli, *kinds: str, model: str = "demo", servers: Any = ()) -> AsyncIterator[Editor]:
     client: Any = Client(*kinds)
-    async with started(client, model) as agent:
+    # A server of the editor's may lie where commands write, as the repository itself may.
+    async with started(client, model, trust=bool(servers)) as agent:
         session = await agent.new_session(cwd=str(cli.project), mcp_servers=list(servers))
         yield Editor(agent, client, session, str(cli.project))
 

@@ -19,7 +19,6 @@ from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.compaction.ledger import Ledger
 from agent_tui.context.compaction.plan import Picture
-from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.past import History, Session
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
@@ -472,9 +471,6 @@ class FakeCompaction(Part, CompactionControl):
     async def now(self, focus: str = "") -> None:
         self._agent.calls.append(("compact", focus))
 
-    def came_back(self) -> dict[str, Regret]:
-        return {}
-
     async def ledger(self, operation_id: str) -> Ledger:
         return Ledger()
 
@@ -488,12 +484,6 @@ class FakeCompaction(Part, CompactionControl):
 
     async def undo(self) -> None:
         self._agent.calls.append(("compact_undo", None))
-
-    async def accept(self) -> None:
-        self._agent.calls.append(("compact_offered", None))
-
-    async def worth(self) -> str:
-        return "~$0.40 < ~$1.60: clearly cheaper."
 
 
 class FakeBranches(BranchControl):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 
@@ -16,6 +17,8 @@ FIELDS = frozenset(f.name for record in (Dialect, ModelFamily) for f in fields(r
 _BEGINNINGS = ("startswith", "endswith", "removeprefix", "removesuffix", "partition")
 _LEAST = 5
 """Letters from which on the beginning of a name is taken for one."""
+MAY_NAME = re.compile(rf"[\"'](?:{'|'.join(sorted({re.escape(name[:_LEAST]) for name in NAMES}))})")
+"""What a source has that names one."""
 
 
 def comparisons(source: str) -> Iterator[tuple[int, str]]:

@@ -50,6 +50,8 @@ c.use_bundled_vocabulary(); c.encoding()
 """
 PREPARE_HOST = f"import {HOST}, agent_tui.tools.mcp.connection, anyio._backends._asyncio"
 
+_PYTHON: str = getattr(sys, "_base_executable", sys.executable)
+"""It needs nothing that is installed: an environment below TMPDIR would be looked at, whole, before it is started."""
 _STAND_IN = """
 import array, json, os, socket, sys
 line = socket.socket(socket.AF_UNIX)
@@ -70,7 +72,7 @@ os._exit(code[0] if code else 1)
 def stand_in(address: str, *arguments: str) -> list[str]:
     """The command for a child of the nursery at ``address``: ``-m`` and a module for its ``main``, or a script with its
     arguments."""
-    return [sys.executable, "-I", "-S", "-c", _STAND_IN, address, *arguments]
+    return [_PYTHON, "-I", "-S", "-c", _STAND_IN, address, *arguments]
 
 
 @contextlib.contextmanager

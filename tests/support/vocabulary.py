@@ -70,7 +70,6 @@ _KEYS = {f.name for f in dataclasses.fields(SessionState)}
 STATES: st.SearchStrategy[SessionState] = instances(
     SessionState,
     compaction_failures=st.integers(0, 2**40),
-    compaction_unanswered=st.floats(0, 1e9),
     drops_waiting=st.dictionaries(IDS, st.floats(0, 1e10), max_size=3),
     budget=st.dictionaries(st.sampled_from(BUDGETS), st.none() | st.floats(0.01, 1e9), max_size=3),
     newer=st.dictionaries(TEXT.filter(lambda key: key not in _KEYS), JSON, max_size=3),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.past_reasons import pairs
+from agent_tui.context.row_pairs import pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.ui.screens.context_lines import Shown, flatten
 from agent_tui.ui.screens.context_rows import columns, headings

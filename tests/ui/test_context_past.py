@@ -101,14 +101,13 @@ async def test_a_step_of_the_past_can_be_read_and_exported(home: Home) -> None:
         await chat.say("/context")
         await chat.shows("Reserve")
         await chat.press("left", "w")
-        await chat.shows("Since step 1", "Added:", "1 user message, 1 answer added")
+        await chat.shows("Since step 1", "Messages")
         await chat.press("escape", "e")
         await chat.shows("Written to")
         (file,) = user_paths().exports.glob("context-*-step-2*.json")
         data = json.loads(file.read_text("utf-8"))
         assert data["step"]["number"] == 2 and data["compared_with"] == 1
         assert data["delta"] == sum(row["delta"] for row in data["context"]["rows"])
-        assert data["delta"] == sum(reason["tokens"] or 0 for reason in data["reasons"])
         await chat.press("left", "right", "right")
         await chat.hides("Step ")
 

@@ -33,7 +33,7 @@ MOST_TICKS = 5
 MOST_ROWS = 40
 """The same of a table."""
 BAR = 20
-"""Cells of the longest bar of a table."""
+"""Cells of a bar of a table that reaches the limit, or of the longest where nobody knows a limit."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -82,12 +82,13 @@ def table(steps: Sequence[Step], records: Sequence[CompactionRecord], path: Cont
         return ""
     lines = [["Step", "Context", "", "Of the limit", "From the cache", "Cost", ""]]
     lines.append(["---:" if name else "---" for name in lines[0]])
+    unlimited = None if any(course.limits) else course.top
     for column, limit in zip(course.columns, course.limits, strict=True):
-        total = column.total or 0
+        total, whole = column.total or 0, limit or unlimited
         cells = [
             _numbers(column),
             tokens(total, False) if total else "",
-            "█" * (-(-BAR * total // course.top)),
+            "█" * min(2 * BAR, max(1, round(BAR * total / whole))) if whole and total else "",
             percent(100 * total / limit, 0) if limit and total else "",
             percent(100 * column.read, 0) if column.read is not None else "",
             money(column.cost) if column.cost is not None else "",

@@ -27,7 +27,7 @@ from agent_tui.context.anchor import (
     prefixes_of,
 )
 from agent_tui.context.tokens import Family, MessageEstimate, char_tokens, estimate_message, family_seen
-from agent_tui.context.view import for_model, is_gone, whole_view
+from agent_tui.context.view import is_gone, whole_view
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.messages import RECALL_TOOL, Message, ReasoningPart
 from agent_tui.models.requests import Effort, ModelInfo, ReplayRule, SentMessage, Target
@@ -68,12 +68,11 @@ def edited_view(
     records: Sequence[CompactionRecord],
     summaries: Mapping[str, Message],
     steps: Sequence[Step],
-    model: ModelInfo,
 ) -> EditedView | None:
     """That of a conversation of which ``sent`` is the view; None where nothing was edited since its newest answer."""
     if not sent or not edits_since(path, records, steps):
         return None
-    return EditedView(sent, for_model(whole_view(path, records, summaries), model))
+    return EditedView(sent, whole_view(path, records, summaries))
 
 
 @dataclass(slots=True, frozen=True)

@@ -63,13 +63,6 @@ def read_answer(text: str, headings: Sequence[str] = MODEL_SECTIONS) -> dict[str
     return _of_names(text, known, headings) or _of_places(text, headings)
 
 
-def whole_answer(text: str) -> dict[str, str]:
-    """The sections of an answer, or all of it as one of what was done, where it has none: a provider's own compaction
-    has its own form."""
-    found = read_answer(text)
-    return found or ({DONE: _quoted(bare(text), _KNOWN)} if bare(text) else {})
-
-
 _PATH = re.compile(r"(?<![\w./:@-])(?:~?/)?(?:[\w.@+-]+/)+[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,5}(?![\w/])")
 """A path of a file with at least one folder; addresses have ``://`` before it."""
 

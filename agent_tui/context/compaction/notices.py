@@ -25,7 +25,7 @@ from agent_tui.models.usage import Cost
 from agent_tui.text.numbers import duration, interval, money, percent, plural, tokens, whole_percent
 
 if TYPE_CHECKING:
-    from agent_tui.context.compaction.worth import PlanPrice
+    from agent_tui.context.compaction.price import PlanPrice
 
 WARNING_SHARE = 0.8
 """Of the limit; from here on the user is told once."""
@@ -62,8 +62,6 @@ def done_text(
     parts = (
         [f"Folded {plural(len(record.message_ids), 'message')}", sizes_text(record)] if fold else [sizes_text(record)]
     )
-    if record.own:
-        parts.append(f"by {record.own}")
     if problem is not None:
         parts.append(f"{problem}; summarised without the model")
     if left_out:
@@ -85,20 +83,6 @@ def done_text(
         parts.append(f"read {whole_percent(cached, whole)} from the cache")
     parts.append(UNDO_EDIT if fold else UNDO)
     return " · ".join(parts)
-
-
-NO_OWN = "native = true works only with OpenAI's Responses API and Anthropic's Messages API"
-
-
-def own_text(by: str, usd: float | None) -> str:
-    """The line of a preview: who compacts, what of it stands in the place of the summary, and what that costs."""
-    price = "" if usd is None else f", ~{money(usd)} expected"
-    return f"Compacted by {by} (native){price}: only {by} can read the result; other models get the summary."
-
-
-def own_not_used_text(why: str) -> str:
-    """Why a provider's own compaction is not the one that was made."""
-    return f"{why.rstrip('.')}. Writing a summary instead."
 
 
 def failed_text(reason: str, why: CompactionReason = "auto") -> str:
@@ -262,9 +246,8 @@ def fold_text(plan: CompactionPlan, after: ContextUsage, price: PlanPrice, lost:
     return f"{' · '.join(parts)}. {lost_text(lost, would=True)}".rstrip()
 
 
-def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: PlanPrice | None = None) -> Picture:
-    """Returns what a plan would do: what goes, what stays, and the expected numbers; for ``/compact preview``. ``by``
-    says that and how the provider compacts by itself."""
+def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | None = None) -> Picture:
+    """Returns what a plan would do: what goes, what stays, and the expected numbers; for ``/compact preview``."""
     if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
         if plan.stuck:
@@ -289,7 +272,6 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, by: str = "", price: P
             lines.append(f"Removes {plural(summary.left_out, 'old message')}; a line says so.")
         else:
             lines.append(f"Replaces {plural(len(summary.fresh), 'message')}{earlier} with one summary.")
-            lines += [by] if by else []
         lines.append(f"Keeps {'' if summary.fold else 'the newest '}{plural(whole, 'message')} word for word.")
         if summary.user_messages:
             own = len(summary.user_messages)

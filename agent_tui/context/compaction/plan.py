@@ -14,15 +14,13 @@ from agent_tui.context.compaction.answers import DONE, model_sections
 from agent_tui.context.compaction.summary import assemble, cut_message, facts_added, introduction_text
 from agent_tui.context.compaction.summary_parts import file_lines
 from agent_tui.context.cuts import CLEARED_SUFFIX
-from agent_tui.context.tokens import char_tokens, round_up
-from agent_tui.context.view import INTERRUPTED_SUFFIX, build_view, for_model
-from agent_tui.models.codec import to_dict
+from agent_tui.context.tokens import char_tokens
+from agent_tui.context.view import INTERRUPTED_SUFFIX, build_view
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import (
     APPROVED,
     RECALL_TOOL,
     Message,
-    OwnItems,
     Part,
     SummaryPart,
     TextPart,
@@ -154,7 +152,7 @@ def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) 
     return since < BREATH_STEPS
 
 
-CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "cheaper", "edit"]
+CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "edit"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
 
 UNDO = "/compact undo"
@@ -203,20 +201,12 @@ class SummaryPlan:
     def needs_model(self) -> bool:
         return not self.left_out
 
-    def message(
-        self, sections: Mapping[str, str], record_id: str, created: float, own: OwnItems | None = None
-    ) -> Message:
+    def message(self, sections: Mapping[str, str], record_id: str, created: float) -> Message:
         """The summary message, assembled from the model's sections and what is kept word for word, with the facts that
-        would be missing without it. What the provider made by itself (``own``) goes with all of that but the sections,
-        and but the user's words that are in it."""
+        would be missing without it."""
         lines = self._added(self.ledger(self._text(sections)))
         carried: list[Part] = [SummaryPart(self.pinned, record_id, pinned=True)] if self.pinned else []
         made = SummaryPart(self._text(sections, lines), record_id)
-        if own is not None:
-            words = tuple(text for text in self.user_messages if text not in own.text)
-            beside = replace(self, user_messages=words)._text({}, lines)
-            counted = round_up(char_tokens(beside + own.text + self.pinned))
-            made.provider_metadata = {"own": to_dict(replace(own, beside=beside, counted=counted))}
         return Message(new_id("sum"), "user", [made, *carried], created=created)
 
     def without_model(self) -> SummaryPlan:
@@ -325,7 +315,7 @@ class CompactionPlan:
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> Sequence[SentMessage]:
         """Returns the messages that would be sent with these further records."""
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        return for_model(build_view(self.whole, [*self.inputs.records, *records], summaries), self.inputs.model)
+        return build_view(self.whole, [*self.inputs.records, *records], summaries)
 
     def ledger(self, text: str) -> Ledger:
         """Where each fact stands once ``text`` is the summary's and what is pruned is gone."""
@@ -350,7 +340,7 @@ class CompactionPlan:
         """What the calculator is given for it."""
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
         summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        edited = edited_view(view, self.whole, every, summaries, self.inputs.steps, self.inputs.model)
+        edited = edited_view(view, self.whole, every, summaries, self.inputs.steps)
         return replace(self.inputs, view=view, records=every, edited=edited)
 
 
@@ -385,12 +375,6 @@ def stays_whole(view: Sequence[SentMessage]) -> int:
 def assembled_text(summary: Message) -> str:
     """The text of a summary message, without what it carries of the user's pins; empty of any other message."""
     return "".join(p.text for p in summary.parts if isinstance(p, SummaryPart) and not p.pinned)
-
-
-def own_items(summary: Message | None) -> OwnItems | None:
-    """What the provider made beside a summary; None where it did not."""
-    part = summary.parts[0] if summary is not None else None
-    return part.own if isinstance(part, SummaryPart) else None
 
 
 def left_out_text(messages: int, recall: bool = False) -> str:
@@ -439,7 +423,6 @@ def records_of(
                 left_out=plan.summary.left_out,
                 facts=plan.ledger(assembled_text(summary)).counts(),
                 appended=facts_added(assembled_text(summary)),
-                own=own.by if (own := own_items(summary)) is not None else "",
             )
         )
     return records

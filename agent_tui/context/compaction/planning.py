@@ -90,7 +90,7 @@ def plan_without_model(
 class _Planner:
     def __init__(self, situation: Situation, focus: str, without_model: bool) -> None:
         self.s, self.focus, self.without_model = situation, focus, without_model
-        self.asked = situation.reason in ("manual", "cheaper")
+        self.asked = situation.reason == "manual"
         window = situation.usage.window or situation.scale
         view, tokens = situation.inputs.view, situation.tokens
         missing = situation.before - situation.goal

@@ -174,7 +174,7 @@ class AutoCompaction:
         if result.reason == "manual":
             self.paused = False
             self._cancelled = False
-        elif result.reason not in ("switch", "cheaper"):
+        elif result.reason != "switch":
             self._tried = result if before is None or result.done else _both(before, result)
             self._cancelled = self._cancelled or result.outcome == "cancelled"
         if result.outcome == "failed" or result.problem is not None:

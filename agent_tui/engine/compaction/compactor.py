@@ -14,17 +14,14 @@ from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction import notices
-from agent_tui.context.compaction.answers import joined, whole_answer, with_unknown_paths
+from agent_tui.context.compaction.answers import joined, with_unknown_paths
 from agent_tui.context.compaction.facts import FactReader
 from agent_tui.context.compaction.judge import ASKED_AGAIN, SummaryProblem, check_size
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, message_tokens, records_of
+from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, records_of
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold, plan_without_model
 from agent_tui.context.compaction.situation import Situation
-from agent_tui.context.cuts import DROPPED_SUFFIX
 from agent_tui.context.tokens import char_tokens, message_text_for_count
-from agent_tui.engine.cache_forecast import WarmCall, own_call
 from agent_tui.engine.compaction.summary_call import (
-    MIN_SUMMARY_OUTPUT,
     AskWarm,
     Payer,
     StreamFunction,
@@ -32,19 +29,17 @@ from agent_tui.engine.compaction.summary_call import (
     SummaryCall,
 )
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.runtime import Emit
 from agent_tui.errors import WorkerError
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.events import CompactionEnded, CompactionStarted, Notice
-from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, OwnItems, SummaryPart, new_id
+from agent_tui.models.events import CompactionEnded, CompactionStarted
+from agent_tui.models.failure import Failure
+from agent_tui.models.messages import Message, new_id
 from agent_tui.models.requests import Counter, ModelInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import NO_COST
-from agent_tui.providers.catalog import own_compaction
 from agent_tui.records import dataclass
-from agent_tui.text.clean import printable_line
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +70,6 @@ class CompactionResult:
     """Why the summary failed where room was made without one."""
     stuck: bool = False
     """Nothing can make room."""
-    own: OwnItems | None = None
-    """What the provider made by a compaction of its own; ``own_failure`` is why that was not taken."""
-    own_failure: Failure | None = None
 
     @property
     def done(self) -> bool:
@@ -200,12 +192,10 @@ class Compactor:
         session_id: str = "",
         emit: Emit = lambda event: None,
         warm: AskWarm | None = None,
-        own: WarmCall | None = None,
     ) -> CompactionResult:
         """Carries the plan out; ``summary_model`` writes the summary where it is not the plan's, ``warm`` asks the
-        model of the conversation as that goes on, ``own`` its provider for a compaction of its own first. Provider
-        failures and ``cancel`` are results; only a cancellation of the calling task is raised, after the call has been
-        closed."""
+        model of the conversation as that goes on. Provider failures and ``cancel`` are results; only a cancellation of
+        the calling task is raised, after the call has been closed."""
         if plan.action in ("prune", "summary"):
             size = plan.before if plan.folded_tokens is None else plan.folded_tokens
             emit(CompactionStarted(size, plan.why, plan.before_estimated))
@@ -221,7 +211,7 @@ class Compactor:
         self._call.begin()
         self._warm = False
         work = self._work = asyncio.create_task(
-            self._carry_out(plan, summary_model or plan.inputs.model, session_id, warm, own), name="compaction"
+            self._carry_out(plan, summary_model or plan.inputs.model, session_id, warm), name="compaction"
         )
         try:
             await asyncio.wait({work})
@@ -240,36 +230,18 @@ class Compactor:
     async def of_now(self, plan: CompactionPlan, prepared: CompactionResult) -> CompactionResult | None:
         """What was ``prepared``, made for the conversation of now, which ``plan`` has (``plan_of_now``): only what the
         model wrote is from then. None where it wrote nothing of use, or where that does not make room any more."""
-        made = await self._made(plan, prepared.sections, prepared.own)
-        if not (prepared.sections or prepared.own) or made.problem is not None:
+        made = await self._made(plan, prepared.sections)
+        if not prepared.sections or made.problem is not None:
             return None
         self._started = self._clock() - max((record.seconds or 0.0 for record in prepared.records), default=0.0)
-        done = self._done(plan, made.records, made.summary, made.after)
-        return replace(done, own_failure=prepared.own_failure)
+        return self._done(plan, made.records, made.summary, made.after)
 
     async def _carry_out(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None, own: WarmCall | None
+        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
     ) -> CompactionResult:
         if plan.summary is None or not plan.summary.needs_model:
             return await self._instead(plan, None)
-        if own is None:
-            return await self._summarised(plan, model, session_id, warm)
-        made = await self._by_provider(plan, own)
-        if isinstance(made, CompactionResult):
-            return made
-        ours = await self._summarised(plan, model, session_id, warm)
-        return replace(ours, own_failure=made)
-
-    async def _by_provider(self, plan: CompactionPlan, own: WarmCall) -> CompactionResult | Failure:
-        """What the provider makes of the messages; why that is not taken, else."""
-        answer, items = await self._call.own(plan.inputs.model, own)
-        if items is None:
-            return answer.failure or Failure("bad_answer", "")
-        made = await self._made(plan, whole_answer(answer.text), items)
-        if made.problem is not None:
-            return Failure("bad_answer", made.problem.text)
-        done = self._done(plan, made.records, made.summary, made.after)
-        return replace(done, sections=made.sections, own=items)
+        return await self._summarised(plan, model, session_id, warm)
 
     async def _summarised(
         self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
@@ -314,11 +286,11 @@ class Compactor:
             return sections, made
         return whole, better
 
-    async def _made(self, plan: CompactionPlan, sections: Mapping[str, str], own: OwnItems | None = None) -> _Made:
+    async def _made(self, plan: CompactionPlan, sections: Mapping[str, str]) -> _Made:
         """What a plan comes to with these sections; its summary is counted where that is possible."""
         record_id, summary = new_id("rec"), None
         if plan.summary is not None:
-            summary = await asyncio.to_thread(plan.summary.message, sections, record_id, self._clock(), own)
+            summary = await asyncio.to_thread(plan.summary.message, sections, record_id, self._clock())
             await self._count(summary)
         records = await asyncio.to_thread(records_of, plan, self._clock(), new_id("cmp"), record_id, summary)
         usage = plan.usage_after(records, summary)
@@ -370,15 +342,9 @@ class Compactor:
     async def _count(self, summary: Message) -> None:
         if self._counter is None:
             return
-        texts, first = [message_text_for_count(summary)], summary.parts[0]
-        if isinstance(first, SummaryPart) and (own := first.own) is not None:
-            pinned = [message_text_for_count(replace(summary, parts=summary.parts[1:]))]
-            texts.append("\n".join([own.text, own.beside, *pinned]))
         try:
-            counts, *sent = await self._counter.count(texts)
+            (counts,) = await self._counter.count([message_text_for_count(summary)])
             summary.raw_tokens, summary.counts = raw_total(counts), counts
-            if sent and isinstance(first, SummaryPart):
-                first.count_own(raw_total(sent[0]))
         except WorkerError as error:
             log.warning("The summary could not be counted, the character rule stands in: %s", error)
 
@@ -421,61 +387,6 @@ class Compactor:
     def _result(self, plan: CompactionPlan, outcome: Outcome, text: str, why: str) -> CompactionResult:
         steps = list(self._call.steps) if outcome not in ("nothing", "not_worth_it") else []
         return CompactionResult(outcome, plan.reason, text, why, plan.before, steps=steps)
-
-
-class OwnCompactions:
-    """The compactions that a session's provider makes by itself, where that is wanted."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._refused: set[str] = set()
-        self._told: set[str] = set()
-
-    def ask(self, plan: CompactionPlan, emit: Emit | None = None) -> WarmCall | None:
-        """How the provider is asked for what a plan's summary is for; where there is no way, ``emit`` hears once in a
-        session why."""
-        runtime, summary = self._runtime, plan.summary
-        info, why = runtime.info, ""
-        if not runtime.settings.context.native or summary is None or not summary.needs_model:
-            return None
-        if plan.inputs.model.target != info.target or info.spec.key in self._refused:
-            return None
-        if own_compaction(info) is None:
-            why = f"{notices.NO_OWN}, {info.spec.key} does not" if info.compacts else ""
-        elif plan.focus:
-            why = "The provider's own compaction takes no focus"
-        elif plan.reason == "edit" or plan.path[0].id not in summary.message_ids or _began_dropped(plan):
-            why = "The provider's own compaction cannot keep your first message"
-        else:
-            costs = message_tokens(plan.usage_after((), None))
-            staying = sum(costs.get(message_id, 0) for message_id in summary.kept_ids)
-            answer = max(summary.tokens, MIN_SUMMARY_OUTPUT)
-            return own_call(runtime, summary.goes(plan.inputs.view), plan.before - staying, answer)
-        if why and why not in self._told and emit is not None:
-            self._told.add(why)
-            emit(Notice("info", notices.own_not_used_text(why), "native_compaction"))
-        return None
-
-    def preview(self, plan: CompactionPlan) -> str:
-        """The line on it for a preview; empty where there is none."""
-        asked, own = self.ask(plan), own_compaction(self._runtime.info)
-        return notices.own_text(own.by, asked.expected.usd) if asked is not None and own is not None else ""
-
-    def failed(self, failure: Failure, emit: Emit) -> None:
-        """Says so; what is refused is not asked for again in this session."""
-        info, own = self._runtime.info, own_compaction(self._runtime.info)
-        if failure.kind in ("not_found", "invalid_request"):
-            self._refused.add(info.spec.key)
-        by = own.by if own is not None else "The provider"
-        said = printable_line(failure.detail.partition(" {")[0], 200)
-        why = said or without_text_kept(failure).message
-        text = notices.own_not_used_text(f"{by}'s own compaction failed: {why}")
-        emit(Notice("warning", text, "native_compaction"))
-
-
-def _began_dropped(plan: CompactionPlan) -> bool:
-    """Returns whether what is sent begins with what the user's first message left when it was dropped."""
-    return plan.inputs.view[0].key.endswith(DROPPED_SUFFIX)
 
 
 def plan_of_now(plan: CompactionPlan, then: CompactionPlan) -> CompactionPlan | None:

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
-from agent_tui.context.accounting.spending import first_broken
+from agent_tui.context.accounting.spending import first_broken, priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_of, undone_text
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, Picture, assembled_text, undo_target
-from agent_tui.context.compaction.worth import (
-    PlanPrice,
-    Worth,
-    cheaper_form,
-    hopeless,
-    pace_of,
-    plan_price,
-    summary_call,
-    worth_of,
-)
-from agent_tui.context.tokens import family_of
+from agent_tui.context.compaction.price import PlanPrice, plan_price, summary_call
 from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
-from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, OwnCompactions, Planning, plan_of_now
-from agent_tui.engine.compaction.early import Decision as Early
-from agent_tui.engine.compaction.early import Offers, Preparing
+from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, Planning, plan_of_now
+from agent_tui.engine.compaction.preparing import Preparing
 from agent_tui.engine.compaction.summary_call import AskWarm, PaidCalls
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.hooks import Hooks
@@ -42,7 +31,6 @@ from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.ledger import Ledger
-    from agent_tui.context.compaction.regret import Regret
 
 log = logging.getLogger(__name__)
 
@@ -60,8 +48,7 @@ class CompactionService:
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
     ``prepare`` is awaited wherever the numbers must be final: it counts what is uncounted. ``find`` looks up the model
-    that ``context.summary_model`` names; without it the session's own writes summaries, or one of ``left``, the models
-    that the session went on from, where that still has the conversation in its cache and costs less.
+    that ``context.summary_model`` names; without it the session's own writes summaries.
     """
 
     def __init__(
@@ -70,11 +57,10 @@ class CompactionService:
         counter: Counter,
         prepare: Callable[[], Awaitable[None]],
         find: Callable[[str], ModelSpec] | None = None,
-        left: Sequence[Runtime] = (),
         hooks: Hooks | None = None,
     ) -> None:
         self.prepare = prepare
-        self._left, self._find, self._hooks = left, find, hooks
+        self._find, self._hooks = find, hooks
         self._runtime = runtime
         calls = PaidCalls(runtime, lambda event: self._emit(event))
         self._compactor = Compactor(calls.stream, counter, payer=calls.payer)
@@ -82,7 +68,6 @@ class CompactionService:
         self._line: Notice | None = None
         state, context = runtime.conversation.info.state, runtime.settings.context
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
-        self.offers = Offers.from_state(state, context.compact_when)
         self.preparing = Preparing.from_steps(runtime.conversation.steps)
         self._early_calls = PaidCalls(runtime, _unheard)
         self._preparer = Compactor(self._early_calls.stream, counter, payer=self._early_calls.payer)
@@ -91,7 +76,6 @@ class CompactionService:
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
         self._folds: dict[asyncio.Future[str], tuple[tuple[str, str], str]] = {}
-        self._own = OwnCompactions(runtime)
 
     def turn_started(self, emit: Emit) -> None:
         """Begins a turn, whose events go to ``emit``."""
@@ -200,12 +184,12 @@ class CompactionService:
             why = BLOCKED if blocked else "it was cancelled"
             return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
         try:
-            writers = [own.info for own in self.runtimes] if summary_model is None else [summary_model]
+            writer = summary_model or runtime.info
             prepared = (
-                await self._prepared(plan, writers, emit) if target is None and not focus and fold is None else None
+                await self._prepared(plan, writer, emit) if target is None and not focus and fold is None else None
             )
             self.drop_prepared()
-            result = prepared or await self._write(plan, usage, summary_model, emit)
+            result = prepared or await self._write(plan, summary_model, emit)
         except BaseException as error:
             # The whole turn was cancelled, or a call could not be stored: what was paid still counts, and no notice may
             # be left open.
@@ -230,8 +214,6 @@ class CompactionService:
         emit(result.event())
         if self._hooks is not None and result.done:
             await self._hooks.after_compaction(result.reason, result.summary)
-        if result.own_failure is not None:
-            self._own.failed(result.own_failure, emit)
         for notice in self.auto.compacted(result):
             emit(notice)
         self._save_state()
@@ -239,47 +221,10 @@ class CompactionService:
         self._runtime.show_numbers(emit)
         return result
 
-    async def _write(
-        self, plan: CompactionPlan, usage: ContextUsage, model: ModelInfo | None, emit: Emit
-    ) -> CompactionResult:
-        """Carries a plan out with a model, by default the cheapest (``_writer``); where one that the session went on
-        from does not answer, its own does."""
-        session_id, anew = self._runtime.conversation.info.id, plan.reason == "overflow"
-        own = self._own.ask(plan, emit)
-        writer = self._writer(plan, usage) if model is None and own is None and not anew else self._runtime
-        if writer is not self._runtime:
-            warm = partial(warm_call, writer)
-            result = await self._compactor.run(plan, writer.info, session_id, emit, warm)
-            if result.failure is None:
-                return result
-            emit = _unheard  # that it began is said already
-        return await self._compactor.run(plan, model, session_id, emit, None if anew else self._warm(model), own)
-
-    @property
-    def runtimes(self) -> tuple[Runtime, ...]:
-        """That of the session, and those of the models it went on from, the newest first."""
-        return (self._runtime, *self._left)
-
-    def _writer(self, plan: CompactionPlan, usage: ContextUsage) -> Runtime:
-        """Whose model writes the plan's summary for the least: the session's own, or one that it went on from and that
-        still has the conversation in its cache."""
-        best, least = self._runtime, self._price(self._runtime, plan, usage)
-        for left in self._left:
-            price = self._price(left, plan, usage)
-            if price is not None and least is not None and price < least:
-                best, least = left, price
-        return best
-
-    def _price(self, runtime: Runtime, plan: CompactionPlan, usage: ContextUsage) -> float | None:
-        """What it expects of a plan's summary, in dollars; None where that is not known, or where it has nothing of the
-        conversation in its cache and is not the session's own."""
-        info, hour = runtime.info, runtime.info.spec.cache_ttl == "1h"
-        if plan.summary is None or not plan.summary.needs_model:
-            return None
-        apart, warm = summary_call(plan, usage, info.prices, hour), warm_call(runtime, "", plan.summary.tokens)
-        if warm is None:
-            return apart.usd if runtime is self._runtime else None
-        return cheaper_form(apart, warm.expected, info.prices, hour).usd
+    async def _write(self, plan: CompactionPlan, model: ModelInfo | None, emit: Emit) -> CompactionResult:
+        """Carries a plan out with a model, by default the session's own."""
+        warm = None if plan.reason == "overflow" else self._warm(model)
+        return await self._compactor.run(plan, model, self._runtime.conversation.info.id, emit, warm)
 
     async def _store(self, result: CompactionResult) -> None:
         """Stores what the calls cost, and the compaction where there is one. Raises StoreError."""
@@ -315,8 +260,7 @@ class CompactionService:
         both = replace(call, cold_usd=call.cold_usd + step.needed_usd, most_input=call.input + step.tokens)
         if runtime.budget is not None and first_broken(runtime.budget.lines(), both) is not None:
             return None
-        own, warm = self._own.ask(plan), self._warm(model)
-        return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=warm, own=own)
+        return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=self._warm(model))
 
     def _warm(self, model: ModelInfo | None) -> AskWarm | None:
         """How a summary is asked for within the conversation, where its own model writes it."""
@@ -328,12 +272,10 @@ class CompactionService:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("The summary could not be prepared", exc_info=error)
 
-    async def _prepared(
-        self, plan: CompactionPlan, writers: Sequence[ModelInfo], emit: Emit
-    ) -> CompactionResult | None:
+    async def _prepared(self, plan: CompactionPlan, writer: ModelInfo, emit: Emit) -> CompactionResult | None:
         """What was prepared, for the conversation as it is now; waits for what is on its way. None where there is
-        nothing, where a model would now be asked about something else, or where none of ``writers`` wrote it: then it
-        has been paid for in vain."""
+        nothing, where a model would now be asked about something else, or where not ``writer`` wrote it: then it has
+        been paid for in vain."""
         task, then = self._early, self._early_plan
         if task is None or then is None or plan.action not in ("prune", "summary"):
             return None
@@ -351,9 +293,7 @@ class CompactionService:
             text = cancelled_text(plan.before, plan.before_estimated)
             return CompactionResult("cancelled", plan.reason, text, "it was cancelled", plan.before)
         result = _result_of(task)
-        # The provider's own compaction is asked of the session's own model alone.
-        wrote = [self._runtime.info] if result is not None and result.own is not None else writers
-        if result is None or {step.model_key for step in result.steps}.difference(m.spec.key for m in wrote):
+        if result is None or {step.model_key for step in result.steps}.difference({writer.spec.key}):
             return None
         return await self._preparer.of_now(now, result)
 
@@ -406,51 +346,13 @@ class CompactionService:
             return self._early.cancel()
         return self._compactor.cancel()
 
-    @property
-    def point(self) -> str:
-        """The conversation as it is now, as far as an offer to compact it depends on it: its newest answer and who goes
-        on with it. Empty where nothing was answered yet."""
-        runtime = self._runtime
-        newest = next((s for s in reversed(runtime.conversation.steps) if s.kind == "turn"), None)
-        return f"{newest.id} {runtime.info.spec.key}" if newest is not None else ""
-
-    async def weigh(self, usage: ContextUsage, now: float) -> Worth | None:
-        """Weighs a compaction now against going on; None where there would be nothing to do, or what is still to come
-        costs too little to plan one. ``usage`` is the calculator's answer with its forecast."""
-        runtime, conversation = self._runtime, self._runtime.conversation
-        info, hour = runtime.info, runtime.info.spec.cache_ttl == "1h"
-        pace = pace_of(conversation.path, usage.turns_left)
-        if hopeless(usage, info.prices, pace, now, hour):
-            return None
-        writer = await self._configured_model(_unheard)
-        if (plan := await self._planning.plan(runtime.inputs(), usage)) is None:
-            return None
-        if writer is not None or plan.summary is None:
-            return worth_of(plan, usage, info.prices, pace, now, hour, None if writer is None else writer.prices)
-        cheapest = self._writer(plan, usage)
-        warm, prices = warm_call(cheapest, "", plan.summary.tokens), cheapest.info.prices
-        found = worth_of(plan, usage, info.prices, pace, now, hour, prices, None if warm is None else warm.expected)
-        return found if found is None or cheapest is runtime else replace(found, writer=cheapest.info.spec.key)
-
-    def consider(self, worth: Worth | None) -> Early:
-        """Says what follows from these figures of now."""
-        held = self.auto.held_back() in ("setting", "off", "paused")
-        decision = self.offers.look(self.point, worth, held=held)
-        self._save_state()
-        return decision
-
-    def settle(self, *, done: bool) -> None:
-        """A compaction was made, tried or taken back: nobody is asked about one again at this point."""
-        self.offers.settle(self.point, done=done)
-        self._save_state()
-
     async def preview(self, focus: str = "", known: ContextUsage | None = None) -> Picture:
         """Returns what ``/compact`` would do now. ``known`` is the calculator's answer with its forecast."""
         usage = known or self._runtime.usage()
         if (plan := await self._planning.plan(self._runtime.inputs(), usage, focus=focus)) is None:
             return Picture("Planning was cancelled.")
         price = await self._price_of(plan, usage)
-        return await asyncio.to_thread(preview_of, plan, usage, self._own.preview(plan), price)
+        return await asyncio.to_thread(preview_of, plan, usage, price)
 
     async def plan_fold(
         self, fold: tuple[str, str], focus: str, usage: ContextUsage
@@ -464,9 +366,12 @@ class CompactionService:
         """What a plan costs, and what it saves."""
         info, model = self._runtime.info, await self._configured_model(_unheard)
         hour = info.spec.cache_ttl == "1h"
-        writer = self._runtime if model is not None else self._writer(plan, usage)
-        call = self._price(writer, plan, usage) if model is None else summary_call(plan, usage, model.prices, hour).usd
-        return plan_price(plan, usage, info.prices, call, hour)
+        call = summary_call(plan, usage, (model or info).prices, hour)
+        if model is None and plan.summary is not None and plan.summary.needs_model:
+            warm = warm_call(self._runtime, "", plan.summary.tokens)
+            if warm is not None:
+                call = priced_call(info.prices, warm.expected.input, warm.expected.read, call.output, hour)
+        return plan_price(plan, usage, info.prices, call.usd, hour)
 
     async def ledger(self, operation_id: str) -> Ledger:
         """Returns where each fact of the messages that a compaction replaced stands in what is sent now."""
@@ -478,13 +383,6 @@ class CompactionService:
         left, sent = [m for m in conversation.path if m.id in gone], [item.message for item in conversation.view()]
         text, recall = "".join(map(assembled_text, sent)), self._runtime.inputs().recall
         return await asyncio.to_thread(lambda: standing(self._planning.facts.read(left), text, sent, recall))
-
-    def came_back(self) -> dict[str, Regret]:
-        """Returns what was read, run or recalled again after compactions, by their ``operation_id``."""
-        from agent_tui.context.compaction.regret import regrets
-
-        conversation, info = self._runtime.conversation, self._runtime.info
-        return regrets(conversation.own_records, conversation.path, family_of(info.target), info.prices)
 
     def undo(self, emit: Emit) -> bool:
         """Takes the newest compaction in force back; False when there is none."""
@@ -505,4 +403,4 @@ class CompactionService:
 
     def _save_state(self) -> None:
         conversation = self._runtime.conversation
-        conversation.keep_state(self.offers.kept_in(self.auto.kept_in(conversation.info.state)))
+        conversation.keep_state(self.auto.kept_in(conversation.info.state))

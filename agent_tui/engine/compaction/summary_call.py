@@ -35,13 +35,12 @@ from agent_tui.context.compaction.summary import (
     user_text,
 )
 from agent_tui.context.tokens import char_tokens
-from agent_tui.context.view import maker_of
 from agent_tui.engine.cache_forecast import WarmCall
 from agent_tui.engine.calls import BegunCall, begin_call, fitting_output
 from agent_tui.engine.retries import CallItem, Interrupted, stream_with_retries
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, Metadata, OwnItems, TextPart, new_id
+from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -55,7 +54,6 @@ from agent_tui.models.requests import (
     UsageReport,
 )
 from agent_tui.models.steps import Step
-from agent_tui.providers.catalog import own_compaction
 from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
@@ -86,9 +84,6 @@ class Payer:
     begin: Callable[[ExpectedCall, ModelInfo, int | None, MakeStep], Awaitable[str | None]] = _unpaid
     ended: Callable[[Step, int], None] = lambda step, came: None
 
-
-SECRET_TOKENS = 3 / 16
-"""A character of encrypted text that is written in base64, where nobody says how many it stands for."""
 
 MAX_HALVINGS = 3
 """How often the input is split anew, into parts of half the size, when the summary call itself is too long."""
@@ -121,8 +116,6 @@ class SummaryAnswer:
     """It was asked for as the next message of the conversation."""
     thought: bool = False
     """There were thoughts beside its text."""
-    items: list[Metadata] = field(default_factory=list)
-    """What a compaction of the provider's own made."""
 
     def judge(self, replaced: Replaced, form: AnswerForm = SUMMARY_FORM) -> SummaryAnswer:
         """The same answer, with what is wrong with its text, or its sections."""
@@ -161,8 +154,7 @@ class PaidCalls:
         runtime, patience = self._runtime, self._runtime.settings.agent
         request = replace(
             request,
-            # Its own compaction comes whole, after silence.
-            timeout=patience.content_timeout if request.compacts else patience.timeout,
+            timeout=patience.timeout,
             content_timeout=patience.content_timeout,
             answer_timeout=patience.answer_timeout,
         )
@@ -222,15 +214,13 @@ class SummaryCall:
     async def ask(
         self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None = None
     ) -> SummaryAnswer:
-        """The summary call: as the next message of the conversation, where that is ``warm`` and costs less, else apart
-        from it. Then there may be calls for parts, each of which sees the summary of those before it: the last answer
-        counts. An input that is too long after all is split anew."""
+        """The summary call: as the next message of the conversation, where that is ``warm``, else apart from it. Then
+        there may be calls for parts, each of which sees the summary of those before it: the last answer counts. An
+        input that is too long after all is split anew."""
         summary, halvings, done = _summary_of(plan), 0, 0
         room, replaced = self._room(plan, model), _replaced_by(plan)
         waiting = prepare_inputs(summary.fresh, summary.previous, plan.focus, room, _rough_size(summary.tokens))
-        apart = sum(part.tokens for part in waiting) + rough_tokens(_system(plan, _words(plan))) * len(waiting)
-        fewer = round(apart / INPUT_SAFETY)
-        if warm is not None and (found := await self._within(plan, model, warm, fewer, replaced)) is not None:
+        if warm is not None and (found := await self._within(plan, model, warm, replaced)) is not None:
             return found
         while True:
             source = waiting[0]
@@ -249,15 +239,15 @@ class SummaryCall:
             waiting[0] = replace(waiting[0], previous=joined(answer.sections))
 
     async def _within(
-        self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, apart: int, replaced: Replaced
+        self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, replaced: Replaced
     ) -> SummaryAnswer | None:
-        """Asks as the next message of the conversation. None where that costs more than ``apart`` tokens that no cache
-        has, or where it is refused: apart from it less is sent."""
-        hour, output = model.spec.cache_ttl == "1h", max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
+        """Asks as the next message of the conversation. None where that cannot be, or where it is refused: apart from
+        it less is sent."""
+        output = max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
 
         async def send(line: str) -> SummaryAnswer | None:
             asked = warm(f"{_question(plan)} {line}".rstrip(), output)
-            if asked is None or _dearer(asked.expected, priced_call(model.prices, apart, 0, output, hour)):
+            if asked is None:
                 return None
             answer = await self.call(asked.request, model, asked.expected, asked.record)
             answer.warm = True
@@ -266,18 +256,6 @@ class SummaryCall:
         answer = await self.ask_twice(send)
         refused = ("context_overflow", "too_large", "invalid_request")
         return None if answer is None or (answer.failure and answer.failure.kind in refused) else answer
-
-    async def own(self, model: ModelInfo, asked: WarmCall) -> tuple[SummaryAnswer, OwnItems | None]:
-        """Asks the provider for its own compaction; None where there is none in its answer, which then says why."""
-        answer = await self.call(asked.request, model, asked.expected)
-        compaction = own_compaction(model)
-        if answer.failure is not None or not answer.items or compaction is None:
-            why = f"the answer ended ({answer.finish}) without one"
-            answer.failure = answer.failure or Failure("empty_answer", why)
-            return answer, None
-        secret, usage = sum(len(str(i.get("encrypted_content") or "")) for i in answer.items), self.steps[-1].counted
-        tokens = secret * SECRET_TOKENS if usage is None else usage.output - (usage.reasoning or 0)
-        return answer, OwnItems(answer.items, compaction.by, maker_of(model), round(tokens) if secret else 0)
 
     async def rewrite(
         self,
@@ -410,9 +388,8 @@ class SummaryCall:
                 match item:
                     case Started(target=resolved):
                         step.provider, step.api, step.model = resolved.provider, resolved.api, resolved.model
-                    case Delta(kind="text", index=index, text=text, metadata=metadata):
+                    case Delta(kind="text", index=index, text=text):
                         pieces.setdefault(index, []).append(text)
-                        answer.items = (metadata or {}).get("items") or answer.items
                     case Delta(kind="reasoning", index=index):
                         # It may be text that turned out to be a thought.
                         answer.thought = True
@@ -424,7 +401,6 @@ class SummaryCall:
                         step.cost_usd = cost if cost is not None else model.prices.cost(usage)
                     case Interrupted():
                         pieces.clear()
-                        answer.items = []
                     case Finished(reason=reason):
                         answer.finish = reason
                     case Failed(failure=failure):
@@ -447,17 +423,6 @@ class SummaryCall:
                 await close()
         answer.text = "".join(chain.from_iterable(pieces.values()))
         return answer
-
-
-READ_SHARE = 0.1
-"""Of the price of input that is what reading it from a cache costs, where no price is known: as with most."""
-
-
-def _dearer(one: ExpectedCall, other: ExpectedCall) -> bool:
-    """Whether a call is expected to cost more than another one, by input where there are no prices."""
-    if one.usd and other.usd:
-        return one.usd > other.usd
-    return one.input - one.read * (1 - READ_SHARE) > other.input
 
 
 def _summary_of(plan: CompactionPlan) -> SummaryPlan:

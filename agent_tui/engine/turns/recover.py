@@ -29,7 +29,6 @@ from agent_tui.models.messages import (
     MALFORMED,
     AttachmentPart,
     Message,
-    SummaryPart,
     ToolCallPart,
     content_fingerprint,
     user_message,
@@ -375,8 +374,6 @@ class HistoryRepair:
         for name in named.adaptations if named is not None else ():
             if HOLDS[name](refused) >= 0 and not rule.needs(name):
                 yield name, CHANGES[name]
-        if failure.kind == "invalid_request" and _begins_with_own(request):
-            yield "own compaction", _without_own
         if named is None and may_be_history(failure):
             accepted = self._accepted()
             places = {name: HOLDS[name](refused) for name in UNNAMED.adaptations if not rule.needs(name)}
@@ -423,19 +420,6 @@ def _comparable(failure: Failure) -> str:
     """The words of a refusal without what differs from one request to the next: ids, places, times."""
     text = failure.detail or failure.message
     return " ".join(word for word in re.split(r"[^A-Za-z0-9_-]+", text) if word and not re.search(r"\d", word))
-
-
-def _begins_with_own(request: ModelRequest) -> bool:
-    first = request.messages[0] if request.messages else None
-    if first is None or first.stored is None:
-        return False
-    return any(isinstance(part, SummaryPart) and part.items for part in first.message.parts)
-
-
-def _without_own(refused: RefusedRequest) -> Change:
-    """What its provider made by a compaction of its own and does not take back: the summary goes in its place."""
-    refused.runtime.learn_limits(replace(refused.runtime.info, compacts=False))
-    return Change("native_compaction", "with the summary in the place of the provider's own compaction")
 
 
 def _without_schema(refused: RefusedRequest) -> Change:

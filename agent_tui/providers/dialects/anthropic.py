@@ -20,7 +20,6 @@ from agent_tui.providers.dialects.record import (
     ExactCount,
     Fields,
     ModelFamily,
-    OwnCompaction,
     RetentionRule,
     Source,
     Version,
@@ -352,10 +351,6 @@ class AnthropicStream(StreamReader):
         elif kind == "tool_use":
             part = self.out.call(place=place, call_id=block.get("id"), name=str(block.get("name") or ""), begins=True)
             self._inputs[part] = block.get("input")
-        elif kind == "compaction":
-            part = self.out.begin("text", place, text=block.get("content") or "")
-            if block.get("content"):
-                self.out.note(part, {"items": [block]})
         else:
             # Tools that run at the provider: their rounds are added up in the usage.
             self.out.hidden_calls = True
@@ -424,11 +419,7 @@ def _streamed(message: dict[str, Any]) -> Iterator[Event]:
 
 
 def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
-    """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top. A compaction of
-    its own stands in ``iterations`` alone."""
-    rounds = raw.get("iterations")
-    if isinstance(rounds, list) and rounds and not raw.get("input_tokens") and not raw.get("output_tokens"):
-        raw = mapping(rounds[-1])
+    """``input_tokens`` are only those after the last cache breakpoint: reads and writes come on top."""
     read, write = integer(raw.get("cache_read_input_tokens")), integer(raw.get("cache_creation_input_tokens"))
     details, lives = mapping(raw.get("output_tokens_details")), mapping(raw.get("cache_creation"))
     if write is None and lives:
@@ -452,18 +443,6 @@ def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
     return path.removesuffix("/v1/messages").removesuffix("/v1")
 
 
-_NOT_OF_ANY_ANSWER = ("stop_sequences", "tool_choice", "context_management", "diagnostics")
-
-
-def _compaction(path: str, body: Metadata) -> tuple[str, Metadata]:
-    """The call with what asks for a summary in the place of an answer, and without what only says how that is to be,
-    which is refused."""
-    asked = {name: value for name, value in body.items() if name not in _NOT_OF_ANY_ANSWER}
-    if "output_config" in asked:
-        asked["output_config"] = {name: value for name, value in asked["output_config"].items() if name != "format"}
-    return path, {**asked, "compaction": {"type": "summarize"}}
-
-
 WIRE = Wire(
     _body,
     _url,
@@ -477,12 +456,6 @@ WIRE = Wire(
         lambda path: f"{path}/count_tokens",
         source=Source("docs.claude.com/en/api/messages-count-tokens", "2026-11-21"),
     ),
-    compaction=OwnCompaction(
-        "Anthropic",
-        _compaction,
-        beta="compact-2026-09-04",
-        source=Source("platform.claude.com/docs/en/build-with-claude/compaction-on-demand", "2026-11-23"),
-    ),
 )
 RECORDS = (
     Dialect(
@@ -493,7 +466,6 @@ RECORDS = (
         auth="x-api-key",
         headers={"anthropic-version": "2023-06-01"},
         counts=True,
-        compacts=True,
         keys=("ANTHROPIC_API_KEY",),
         key_begins=("sk-ant-",),
         default_model="claude-sonnet-4-6",

@@ -96,7 +96,6 @@ RECORDS = (
         base_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         openai=True,
         counts=True,
-        compacts=True,
         think_tags=True,
         keys=("OPENAI_API_KEY",),
         key_begins=("sk-proj-", "sk-svcacct-", "sk-admin-"),

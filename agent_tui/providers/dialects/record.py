@@ -243,20 +243,6 @@ class ExactCount:
 
 
 @dataclass(slots=True, frozen=True)
-class OwnCompaction:
-    """A provider's own compaction of a conversation. What it makes goes back to it alone, as it came, before all other
-    messages."""
-
-    by: str
-    """The provider's name, for people."""
-    request: Callable[[str, Metadata], tuple[str, Metadata]]
-    """Makes path and body of the request for it, from those of a call."""
-    beta: str = ""
-    """The value of ``anthropic-beta`` that goes with it, and with what it made."""
-    source: Source | None = None
-
-
-@dataclass(slots=True, frozen=True)
 class WebSearch:
     """A provider's own web search."""
 
@@ -295,7 +281,6 @@ class Wire:
     output: int | None = None
     """Tokens asked for where nothing says how many: a request without a number is refused."""
     count: ExactCount | None = None
-    compaction: OwnCompaction | None = None
     limits: tuple[str, ...] = ()
     """Its names for the most tokens of an answer beside OpenAI's, nested ones with dots."""
 
@@ -318,8 +303,6 @@ class Dialect:
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     counts: bool = False
     """Has the endpoint for exact counts of its wire."""
-    compacts: bool = False
-    """Has its wire's own compaction."""
     search: WebSearch | None = None
 
     keys: tuple[str, ...] = ()

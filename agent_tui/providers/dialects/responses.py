@@ -40,7 +40,7 @@ from agent_tui.providers.dialects.parts import (
     as_arguments,
     place_of,
 )
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, OwnCompaction, Source, Wire
+from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Source, Wire
 from agent_tui.providers.dialects.search import is_search, response_item, sent_item
 from agent_tui.providers.dialects.shared import (
     ReplayPlan,
@@ -95,7 +95,6 @@ def response_input(
         elif isinstance(entry, Answer):
             found.extend(_answer(entry, plan, used))
         else:
-            found.extend(item for part in entry.parts if isinstance(part, SummaryPart) for item in part.items)
             found.append({"role": "user", "content": _user_content(entry, media)})
     if rule.needs("no item ids"):
         # What is no item of output any more has neither a state nor blocks of output.
@@ -234,10 +233,6 @@ _SEARCH = "web_search_call"
 _HIDDEN = (_SEARCH, "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 
 
-COMPACTION = "response.compaction"
-"""The object that the compaction endpoint answers with."""
-
-
 class ResponsesStream(StreamReader):
     """Output items. The finished item is kept whole (without its text), so that it can go back with its id, phase and
     encrypted content exactly as it came."""
@@ -256,15 +251,12 @@ class ResponsesStream(StreamReader):
 
     @staticmethod
     def knows(event: Event) -> bool:
-        return str(event.get("type") or "").startswith("response.") or event.get("object") in ("response", COMPACTION)
+        return str(event.get("type") or "").startswith("response.") or event.get("object") == "response"
 
     def event(self, event: Event) -> None:
         if event.get("object") == "response":
             # Whole, of a server that does not stream.
             self._end(str(event.get("status") or "completed"), event)
-            return
-        if event.get("object") == COMPACTION:
-            self._compacted(event)
             return
         kind = str(event["type"]).removeprefix("response.")
         place, item = place_of(event.get("output_index")), event.get("item") or {}
@@ -282,14 +274,6 @@ class ResponsesStream(StreamReader):
             part = self.out.part("reasoning", place, _text_id(event.get("item_id")))
             if part.said.length:
                 self._ended.add(part)
-
-    def _compacted(self, event: Event) -> None:
-        """The user's messages as they were, then an item that nobody else can read: all of it goes back."""
-        self.out.report(event.get("usage"))
-        items = event.get("output") or []
-        if any(item.get("type") == "compaction" and item.get("encrypted_content") for item in items):
-            self.out.note(self.out.run("text"), {"items": items})
-        self.out.finish = "stop"
 
     def _delta(self, piece: _Piece, event: Event, place: int | None) -> None:
         item_id, text = _text_id(event.get("item_id")), event.get("delta") or ""
@@ -451,13 +435,6 @@ def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
     )
 
 
-_TO_COMPACT = ("model", "input", "instructions", "prompt_cache_key", "prompt_cache_retention", "service_tier")
-
-
-def _compaction(path: str, body: Metadata) -> tuple[str, Metadata]:
-    return f"{path}/compact", {name: body[name] for name in _TO_COMPACT if name in body}
-
-
 WIRE = Wire(
     _body,
     url,
@@ -468,10 +445,5 @@ WIRE = Wire(
         ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"),
         lambda path: f"{path}/input_tokens",
         source=Source("platform.openai.com/docs/api-reference/responses/input-tokens", "2026-11-21"),
-    ),
-    compaction=OwnCompaction(
-        "OpenAI",
-        _compaction,
-        source=Source("developers.openai.com/api/docs/guides/compaction", "2026-11-23"),
     ),
 )

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, assert_never
 
 from agent_tui.ui.chat.view import Part
-from agent_tui.ui.keys import PAUSE, LoneKey, TypingGuard
+from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     Asked = PermissionAsked | PlanPresented | QuestionAsked | ServerAsked | StopAsked
 
 
-OFFER_KEY = "y"
-
-
 class Questions(Part):
     """Shows the panel for the oldest open question and hands the answer to the agent."""
 
@@ -44,8 +41,6 @@ class Questions(Part):
         self.panel: QuestionPanel[Any] | None = None
         self.guard = TypingGuard(view.clock)
         self._own: dict[str, asyncio.Future[bool]] = {}
-        self._offered = 0.0
-        self._offer_typed = LoneKey(view.clock, lambda seconds, then: self.app.set_timer(seconds, then))
 
     def ask(self, asked: Asked) -> None:
         """Puts a question of the agent's, or of the screen's own."""
@@ -211,49 +206,11 @@ class Questions(Part):
             case _:
                 assert_never(asked)
 
-    def offer(self, line: str) -> None:
-        """Shows an offer to compact above the prompt. One that does not stand any more (empty) stays to be seen until
-        something is typed or goes on, and takes its key without doing anything: who pressed it meant no word."""
-        view, activity = self._view, self._view.activity
-        if line:
-            activity.offer(line, OFFER_KEY)
-            self._offered = view.clock()
-        elif activity.phase or view.prompt.text not in ("", OFFER_KEY):
-            activity.offer("", "")
-        else:
-            activity.offer(activity.offer_text, "")
-
-    def _look_at_offer(self) -> None:
-        """The key of an offer that is to be seen was typed into an empty prompt: where nothing follows it, it was no
-        word."""
-        now, activity = self._view.clock(), self._view.activity
-        if not activity.offer_key and self._view.prompt.text not in ("", OFFER_KEY):
-            activity.offer("", "")
-        if self._offer_waits and not activity.hint_text and now - self._offered >= PAUSE:
-            self._offer_typed.wait(self._take_offer)
-
-    @property
-    def _offer_waits(self) -> bool:
-        return bool(self._view.activity.offer_text) and self._view.prompt.text == OFFER_KEY
-
-    def _take_offer(self) -> None:
-        view, agent = self._view, self._agent
-        if agent is None or not self._offer_waits:
-            return
-        stands = view.activity.offer_key
-        view.prompt.clear_text()
-        view.activity.offer("", "")
-        if stands:
-            view.begin(agent.compaction.accept)
-        else:
-            view.hint("That offer has expired; nothing was compacted")
-
     def prompt_changed(self) -> None:
         """Something was typed: hints go."""
         # Emptied is not typed: a hint about what was just sent or cleared stays.
         # Nor does one that says where the question is, as long as it is open.
         view = self._view
-        self._look_at_offer()
         if view.activity.hint_text and not view.prompt.is_empty and self.panel is None:
             view.hint("")
 

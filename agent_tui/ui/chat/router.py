@@ -12,7 +12,6 @@ from agent_tui.models.events import (
     AnswerInterrupted,
     BackendChanged,
     CompactionEnded,
-    CompactionOffered,
     CompactionStarted,
     ContextChanged,
     ContextEdited,
@@ -138,8 +137,6 @@ class Router(Part):
                 session.compaction_ended(outcome, "" if quiet else text, records)
             case ContextEdited(record):
                 transcript.add_record(record)
-            case CompactionOffered(line):
-                self._questions.offer(line)
             case Notice(_, _, "empty_answer"):
                 # The answer itself says so, here and when the session is opened again.
                 pass

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rich.cells import cell_len
 
-from agent_tui.commands.context_texts import came_back_text, compaction_text, operations
+from agent_tui.commands.context_texts import compaction_text, operations
 from agent_tui.commands.edits import message_words
 from agent_tui.context.accounting.usage import row_shares, window_shares
-from agent_tui.context.compaction.regret import Regret
 from agent_tui.context.cuts import parts_words
-from agent_tui.context.past_reasons import Pair, identity, pairs
+from agent_tui.context.row_pairs import Pair, identity, pairs
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.messages import attachments_of
 from agent_tui.models.rows import FREE, MESSAGES, RESERVE, ROW_KINDS
@@ -212,19 +211,15 @@ def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
     return lines
 
 
-def compaction_lines(
-    records: Iterable[CompactionRecord], opened: set[str], came_back: Mapping[str, Regret]
-) -> list[Shown]:
-    """The history of compactions, newest first, one line an operation; its label is what came back afterwards."""
+def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> list[Shown]:
+    """The history of compactions, newest first, one line an operation."""
     newest = operations(records)
     if not newest:
         return []
     is_open = COMPACTIONS in opened
     heading = Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(newest)})", open=is_open)
-    said = {operation: came_back_text(regret) for operation, regret in came_back.items()}
     lines = (
-        Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, said.get(r.operation_id, ""), record=r)
-        for r in (newest if is_open else ())
+        Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in (newest if is_open else ())
     )
     return [Shown("gap", "gap", 0, ""), heading, *lines]
 

@@ -150,7 +150,7 @@ class ContextRows(RowList):
         lines = [
             *flatten(usage, opened, moment.before, self.order),
             *dropped_lines(moment.dropped, opened),
-            *compaction_lines(moment.records, opened, moment.came_back),
+            *compaction_lines(moment.records, opened),
         ]
         self.shown = list(with_notes(lines, self.columns.note - 2, width - SCROLL, moment.now))
         cursor = next((i for i, s in enumerate(self.shown) if s.key == key), min(self.cursor, len(self.shown) - 1))

@@ -281,8 +281,7 @@ class ContextScreen(Guarded, Screen[None]):
 
     async def action_why(self) -> None:
         if self.travel.at is None:
-            worth = await self.agent.compaction.worth()
-            self._read("What the next request contains", f"{self.view.explained()}\n\n# Compact now?\n{worth}")
+            self._read("What the next request contains", self.view.explained())
             return
         from agent_tui.commands.past_words import changes_text
 

@@ -420,7 +420,6 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
     else:
         title = "Folded" if record.reason == "edit" else "Compacted"
         what = f"{plural(len(record.message_ids), 'message')} summarised"
-        what += f" by {record.own}" if record.own else ""
         if record.left_out:
             title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"
         message = summaries.get(record.summary_id or "")

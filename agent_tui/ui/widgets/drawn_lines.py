@@ -73,7 +73,7 @@ class Activity(Lines):
         self.key_hint = ""
         self.detail = ""
         self.hint_text = ""
-        self.offer_text = self.offer_key = self.warning = ""
+        self.warning = ""
         self.until: float | None = None
         self._since = 0.0
         self._waits_since: float | None = None
@@ -101,7 +101,6 @@ class Activity(Lines):
         self.phase, self.key_hint, self.detail = phase, key_hint, one_line(detail)
         self.until = None if seconds is None else self.clock() + seconds
         self.hint_text = ""
-        self.offer_text = self.offer_text if self.offer_key else ""
         if self._timer is None and self.is_attached:
             self._timer = self.set_interval(1.0 if self.reduced_motion else 0.1, self.refresh)
         self.refresh()
@@ -123,12 +122,6 @@ class Activity(Lines):
         if text and self.is_attached:
             reading = HINT_SECONDS if self.phase else IDLE_SECONDS + PER_CHARACTER * len(self.hint_text)
             self._hint_timer = self.set_timer(reading if seconds is None else seconds, lambda: self.hint(""))
-        self.refresh()
-
-    def offer(self, text: str, key: str) -> None:
-        """Shows a line that stands wherever nothing goes on, with the key that takes it up. Without a key it is over,
-        and stays until something goes on; an empty one is taken away."""
-        self.offer_text, self.offer_key = one_line(text), key
         self.refresh()
 
     def warn(self, text: str) -> None:
@@ -153,7 +146,7 @@ class Activity(Lines):
         if not self.phase and self.warning:
             return [(whole_parts(self.warning, width), paint("warning"))]
         if not self.phase:
-            return self._offer(width, paint)
+            return []
         elapsed = self.seconds
         frame = "●" if self.reduced_motion else FRAMES[int(elapsed * 10) % len(FRAMES)]
         if self.until is not None:
@@ -171,13 +164,6 @@ class Activity(Lines):
         if self.detail and room >= LEAST_DETAIL:
             tail += f" · {shorten(self.detail, room)}"
         return [(f"{frame} ", paint("primary")), (phase, paint("foreground")), (tail, paint("muted"))]
-
-    def _offer(self, width: int, paint: Paint) -> Sequence[Piece]:
-        if not self.offer_text:
-            return []
-        key, color = f" · {self.offer_key or 'over'}", "accent" if self.offer_key else "faint"
-        text = whole_parts(self.offer_text, max(1, width - len(key)))
-        return [(text, paint(color)), (key, paint(color, bold=bool(self.offer_key)))]
 
 
 MODE_COLOR = {"ask": "primary", "accept-edits": "success", "plan": "accent", "auto": "error", "bypass": "error"}

@@ -13,7 +13,6 @@ from agent_tui.engine import cache_forecast as foresight
 from agent_tui.engine import calls as requests
 from agent_tui.engine import sent_log
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.compaction import summary_call
 from agent_tui.models.events import ContextChanged, Notice
 from agent_tui.models.steps import CacheForecast
 from agent_tui.providers.dialects.record import Caching
@@ -94,8 +93,7 @@ class SummedUp(ForeseenRun):
 
     async def _do(self, agent: Agent, what: str) -> Agent:
         self.clock.moved += 240.0
-        with mock.patch.object(summary_call, "_dearer", return_value=False):
-            await agent.compaction.now()
+        await agent.compaction.now()
         for call in (step for step in agent.conversation.steps if step.kind == "compaction"):
             call.created = self.clock.time()
         assert agent.conversation.records[-1].warm

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.engine.compaction.early import Preparing
+from agent_tui.engine.compaction.preparing import Preparing
 from tests.support.compaction_bench import Make, benches
 
 

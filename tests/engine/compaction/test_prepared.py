@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.context.tokens import TokenCounterMetrics
-from agent_tui.engine.compaction.early import NEAR_SHARE, Preparing
+from agent_tui.engine.compaction.preparing import NEAR_SHARE, Preparing
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.request_prefix import RequestPrefix

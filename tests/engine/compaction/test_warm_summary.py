@@ -211,7 +211,7 @@ async def test_the_price_that_is_said_before_is_that_of_the_call_in_the_form_in_
             if cold:
                 for step in agent.conversation.steps:
                     step.created -= 3_600
-            said = re.search(r"summary ~\$([\d.]+)", await agent.compaction.worth())
+            said = re.search(r"\$([\d.]+) for the summary", (await agent.compaction.preview()).say)
             await agent.compaction.now()
             record = agent.conversation.records[-1]
             assert said is not None and record.cost_usd is not None and record.warm is not cold

@@ -22,8 +22,6 @@ from agent_tui.models.requests import (
 )
 from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.store import schema
-from agent_tui.store.database import Database
 from agent_tui.store.store import Store
 from tests.support.compaction_world import TARGET
 
@@ -254,8 +252,6 @@ def test_a_server_that_cannot_be_asked_forgets_nothing(store: Store) -> None:
 
 def test_it_belongs_to_a_model_at_a_server_and_survives_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
-    # As the version before made it, with a session in it.
-    Database.open(path, 1.0, schema.MIGRATIONS[:2]).close()
     with Store.open(path) as opened:
         session = opened.sessions.create("/p", "m").id
         learn(opened, INFO, Overflow(window=32_768, text="context length is 32768 tokens"))

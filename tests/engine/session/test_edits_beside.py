@@ -1,9 +1,8 @@
-"""Edits beside everything else that goes on: another window, another model, a provider's own summary, a kill."""
+"""Edits beside everything else that goes on: another window, another model, a kill."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -19,10 +18,6 @@ from agent_tui.config import ModelConfig
 from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.engine import edit_targets
 from agent_tui.errors import AgentError
-from agent_tui.models.messages import SummaryPart
-from agent_tui.providers.worker.client import WorkerClient
-from tests.engine.compaction.test_native import conversation_of, next_turn
-from tests.engine.compaction.test_native import talked as talked_natively
 from tests.engine.session.test_edits import body, sent
 from tests.engine.session.test_edits_fold import talk, world
 from tests.support.agents import TokenCounter, parts_for, running, say
@@ -108,27 +103,6 @@ async def test_a_fold_after_a_switch_is_written_by_the_model_in_front(tmp_path: 
         await say(agent, "go on")
         await agent.edits.undo()
         assert body(agent).startswith(before[:-1])
-
-
-@pytest.mark.asyncio(loop_scope="module")
-@pytest.mark.parametrize("maker", ["OpenAI", pytest.param("Anthropic", marks=pytest.mark.slow)])
-async def test_a_fold_over_a_summary_of_the_provider_leaves_one_that_all_can_read(
-    worker: WorkerClient, tmp_path: Path, maker: str
-) -> None:
-    async with talked_natively(worker, tmp_path, maker) as (agent, _, run):
-        await agent.compaction.now()
-        await next_turn(agent, run)
-        before, view = body(agent), agent.conversation.view()
-        assert isinstance(view[0].message.parts[0], SummaryPart)
-        line = await agent.edits.fold(view[0].message.id, view[-1].message.id)
-        assert line.startswith("Folded "), line
-        assert_valid(agent.conversation.view())
-        after = await next_turn(agent, run)
-        said = json.dumps(conversation_of(after))
-        assert "encrypted_content" not in said and '"compaction"' not in said
-        await agent.edits.undo()
-        assert body(agent).startswith(before[:-1])
-        assert "made_in" in str(conversation_of(await next_turn(agent, run))[0]), "its maker has it again"
 
 
 async def test_many_ids_are_looked_up_once(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import aclosing
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -26,9 +25,9 @@ from tests.support import recorded, wire
 from tests.support.every import every
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.model_calls import Answer, environment, make_request
-from tests.support.named_providers import NAMES, comparisons
+from tests.support.named_providers import MAY_NAME, NAMES, comparisons
+from tests.support.sources import matching
 
-PACKAGE = Path(call.__file__).parents[1]
 RECORDS = ("providers/dialects/", "providers/catalog.py")
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
@@ -47,11 +46,10 @@ ACME = Dialect(
 def test_no_code_goes_by_the_name_of_a_provider_or_family() -> None:
     found: list[str] = []
     listed: set[str] = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
+    for name, text in matching(MAY_NAME).items():
         if name.startswith(RECORDS):
             continue
-        for line, words in comparisons(path.read_text("utf-8")):
+        for line, words in comparisons(text):
             listed.add(name)
             if name not in ALLOWED or not words.startswith(("(", "{", "[")):
                 found.append(f"{name}:{line}: {words}")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import SandboxConfig
-from agent_tui.config.files import file_layer
-from agent_tui.errors import ConfigError, ToolError
+from agent_tui.errors import ToolError
 from agent_tui.tools.sandbox import box, places, words
 from agent_tui.tools.sandbox.backends import Seatbelt, profile
 from agent_tui.tools.sandbox.box import probe
@@ -154,32 +153,6 @@ def test_the_profile_for_macos_lists_what_it_must(tmp_path: Path) -> None:
     assert f'(subpath "{quoted}/.env")' in look.rpartition("(deny file-read* file-write*")[2]
     launch = Seatbelt("/usr/bin/sandbox-exec").wrap(["true"], "look", policy, root, {})
     assert launch.argv[:2] == ["/usr/bin/sandbox-exec", "-p"] and launch.argv[-1] == "true"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[sandbox]\nmode = "off"\n',
-        '[tools]\nenv_allow = ["*"]\n',
-        '[tools]\nweb_search = "https://a.example/?q={query}"\n',
-        '[tools]\nweb_search_headers = { X = "${MY_KEY}" }\n',
-        '[permissions]\nmode = "bypass"\n',
-    ],
-)
-def test_a_project_has_no_say_in_it(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agent_tui.bootstrap import load_settings
-    from agent_tui.options import Options
-    from agent_tui.paths import PROJECT_CONFIG, Paths
-
-    (tmp_path / ".agent-tui").mkdir()
-    (tmp_path / ".agent-tui" / "config.toml").write_text(text)
-    paths = Paths(*(tmp_path / name for name in ("config", "data", "state", "cache")))
-    with pytest.raises(ConfigError, match="only your own configuration"):
-        load_settings(Options(), paths, file_layer(tmp_path / PROJECT_CONFIG))
-    assert load_settings(Options(), paths, None).sandbox.mode == "auto"
-    paths.config.mkdir()
-    (paths.config / "config.toml").write_text('[permissions]\nmode = "bypass"\n')
-    assert load_settings(Options(), paths, None).permissions.mode == "bypass"
 
 
 def test_a_link_in_a_private_folder_of_an_earlier_command_is_replaced(tmp_path: Path) -> None:
