@@ -57,7 +57,7 @@ from agent_tui.models.messages import Metadata
 from agent_tui.options import Options
 from agent_tui.paths import project_root, user_paths
 from agent_tui.session import Session
-from agent_tui.store.repair import open_for_reading
+from agent_tui.store.reading import open_for_reading
 
 CONTROL = "agent-tui/control"
 """Method of ours, sent as ``_agent-tui/control``: a control request of stream-json for what the protocol has no word

@@ -88,7 +88,7 @@ def config_layers(options: Options, paths: Paths, project: Layer | None) -> list
 def _within_budget(project: Layer, own: Layer | None) -> Layer:
     """A project may ask for less than its user allows, never for more: what is above stays as the user has it. Nor does
     it say what calls cost, by which the user's budget is held. Raises ConfigError where it does."""
-    project = _with_less(project, own, "agent", ("subagent_usd", "subagents_at_once", "subagent_depth"))
+    project = _with_less(project, own, "agent", ("subagents_at_once", "subagent_depth"))
     allowed = own.values.get("budget") if own is not None else None
     if not isinstance(allowed, dict):
         return project
@@ -264,7 +264,7 @@ async def make_agent(options: Options, looking: bool = False, folder: Path | Non
 def _opened(options: Options, database: Path, looking: bool) -> Store:
     """The store; other programs that write are waited for longer where no screen stands still meanwhile."""
     if looking:
-        from agent_tui.store.repair import open_for_reading
+        from agent_tui.store.reading import open_for_reading
 
         return open_for_reading(database)
     opening = Store.ephemeral if options.ephemeral else Store.open

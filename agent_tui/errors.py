@@ -48,7 +48,12 @@ class StoreOlderError(StoreError):
 
 
 class StoreDamagedError(StoreError):
-    """The session database is damaged; a repaired copy can be made of what is left."""
+    """The session database is damaged; ``agent-tui sessions repair`` makes a sound one of what is left and of the last
+    backup. ``what`` of it is damaged, in a few words."""
+
+    def __init__(self, text: str, what: str = "") -> None:
+        super().__init__(text)
+        self.what = what or text
 
 
 OPEN_ELSEWHERE = "open in another window"

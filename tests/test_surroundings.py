@@ -24,9 +24,11 @@ NOISE = {
 
 def test_only_what_is_on_the_list_gets_through(tmp_path: Path) -> None:
     let_in = {"PATH": "/bin", "AGENT_TUI_TEST_MEANS": "all", "HOME": str(tmp_path), "PYTEST_CURRENT_TEST": "a"}
-    variables = {**NOISE, **let_in, "TMPDIR": f"/tmp/{'long' * 20}"}
-    settle(variables)
-    assert variables == {**let_in, "TERM": "xterm-256color", "LANG": "C.UTF-8", "TZ": "UTC", "SHELL": "/bin/sh"}
+    (tmp_path / "a b").mkdir()
+    for temporary in (f"/tmp/{'long' * 20}", str(tmp_path / "a b"), "/no/such"):
+        variables = {**NOISE, **let_in, "TMPDIR": temporary}
+        settle(variables)
+        assert variables == {**let_in, "TERM": "xterm-256color", "LANG": "C.UTF-8", "TZ": "UTC", "SHELL": "/bin/sh"}
 
 
 @every("home", [{}, {"HOME": "/no/such/home"}, {"HOME": "here"}, {"HOME": ""}])

@@ -69,59 +69,31 @@ def _add_check(actions: Any) -> None:
     check.add_argument("id", nargs="?", metavar="ID", help="only this session")
     check.add_argument("--json", action="store_true", help="print JSON")
     check.set_defaults(run=_check)
-    repair = add_command(actions, "repair", "repair the database; the damaged one is kept beside it", "", "ID")
-    repair.add_argument("id", nargs="?", metavar="ID", help="repair only this session, as a copy in the same database")
+    repair = add_command(actions, "repair", "repair the database; the damaged one is kept beside it", "")
+    repair.add_argument("id", nargs="?", help=argparse.SUPPRESS)  # one session could be repaired alone once
     repair.set_defaults(run=_repair)
 
 
 def _check(values: argparse.Namespace) -> int:
     from agent_tui.cli.stores import store_to_read
-    from agent_tui.store.repair import as_json, check
+    from agent_tui.store.repair import check
 
     with store_to_read() as store:
         report = check(store, values.id)
         if store.problem is not None and store.damaged:
             report.file.insert(0, store.problem)
-    terminal_output.say(as_json(report) if values.json else _text(report) or "No sessions yet.")
+    lines = [clean_line(line) for line in report.lines()]
+    terminal_output.say(report.as_json() if values.json else "\n".join(lines) or "No sessions yet.")
     return EXIT_OK if report.sound else EXIT_ERROR
 
 
 def _repair(values: argparse.Namespace) -> None:
-    (_repair_one if values.id else _repair_all)(values.id)
-
-
-def _repair_one(session_id: str) -> None:
-    from agent_tui.cli.stores import store_to_change
-    from agent_tui.store.repair import repair_session
-
-    with store_to_change() as store:
-        made = repair_session(store, session_id)
-    if made is None:
-        terminal_output.tell(f"{session_id} is not damaged; nothing was changed.")
-        return
-    info, content = made
-    for line in content.missing:
-        terminal_output.tell(f"lost: {line}")
-    terminal_output.say(info.id)
-    terminal_output.tell(f"Copied everything readable; the damaged session is still there as {info.parent_session}.")
-
-
-def _repair_all(_: None) -> None:
     from agent_tui.store.repair import repair_file
 
-    path = user_paths().database
-    made = repair_file(path)
-    if made is None:
-        terminal_output.tell("No damage found; nothing was changed.")
-        return
-    terminal_output.say(_text(made.report))
-    terminal_output.tell(f"Repaired the database; the damaged one is kept as {made.kept}.")
-
-
-def _text(report: Any) -> str:
-    from agent_tui.store.repair import lines
-
-    return "\n".join(clean_line(line) for line in lines(report))
+    if values.id:
+        raise ConfigError("`agent-tui sessions repair` takes no ID: it repairs the whole database.")
+    made = repair_file(user_paths().database)
+    terminal_output.tell(clean_line(made.line()) if made is not None else "No damage found; nothing was changed.")
 
 
 def _sessions(values: argparse.Namespace) -> None:
@@ -202,13 +174,10 @@ def _delete(values: argparse.Namespace) -> None:
 def _export(values: argparse.Namespace) -> None:
     from agent_tui.cli.stores import store_to_read
     from agent_tui.commands.export import render
-    from agent_tui.store.salvage import lacks
 
     with store_to_read() as store:
         info, content = store.whole(values.id)
     text = render(info, content, values.format)
-    if content.missing:
-        terminal_output.complain(f"this session is damaged; missing: {one_line(lacks(content.missing), 400)}.")
     if values.output is None and values.format == "html" and sys.stdout.isatty():
         try:
             written = write_new(private_dir(user_paths().exports), info.id, ".html", text)

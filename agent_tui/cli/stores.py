@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from agent_tui import terminal_output
 from agent_tui.paths import user_paths
-from agent_tui.store.repair import open_for_reading
+from agent_tui.store.reading import open_for_reading
 from agent_tui.store.store import BUSY_TIMEOUT, Store
 from agent_tui.text.clean import one_line
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agent_tui.commands.registry import CommandResult, Copy, OpenScreen, Quit, Text, command
-from agent_tui.models.messages import AttachmentPart, base64_size, images_in
+from agent_tui.models.image_headers import base64_size
+from agent_tui.models.messages import AttachmentPart, images_in
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import money, plural, tokens
 

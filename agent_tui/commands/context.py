@@ -33,7 +33,7 @@ from agent_tui.commands.report import (
     shown,
     total_mark,
 )
-from agent_tui.commands.report_json import context_json, diagnoses
+from agent_tui.commands.report_json import context_json
 from agent_tui.commands.sessions import write_export, write_told
 from agent_tui.context.compaction.notices import EXACT_OFF, exact_text
 from agent_tui.context.tokens import format_metrics
@@ -380,9 +380,6 @@ def cache_text(agent: Agent) -> str:
         lines += [f"At {clock(entry.created)}:", *(f"  {line}" for line in entry_details(entry).split("\n"))]
     if len(entries) > CALLS:
         lines.append(f"and {plural(len(entries) - CALLS, 'earlier call')}")
-    if (agreed := diagnoses(entries))["compared"]:
-        told = f"The provider diagnosed {agreed['compared']} of them"
-        lines.append(f"{told} and agrees with agent-tui on {agreed['agreed']}.")
     return "\n".join(lines)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.engine.draft import NamedFile
-from agent_tui.models.messages import AttachmentPart, Metadata, attached_name, image_type
+from agent_tui.models.image_headers import image_type
+from agent_tui.models.messages import AttachmentPart, Metadata, attached_name
 from agent_tui.paths import with_home
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured_line

@@ -137,7 +137,6 @@ def others(steps: Sequence[Step]) -> list[str]:
     names = {
         "compaction": ("summary call", "summary calls"),
         "subagent": ("subagent call", "subagent calls"),
-        "sampling": ("call for an MCP server", "calls for MCP servers"),
         "attempt": ("attempt that was made again", "attempts that were made again"),
     }
     counts = {kind: sum(step.kind == kind for step in steps) for kind in names}

@@ -15,7 +15,7 @@ from agent_tui.context.row_pairs import pairs
 from agent_tui.errors import OPEN_ELSEWHERE
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import MESSAGES, NOTES, ROW_KINDS
-from agent_tui.models.steps import CacheDiagnosis, CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
+from agent_tui.models.steps import CacheEntry, CacheMiss, CompactionRecord, MissCause, MissSum, Step
 from agent_tui.models.usage import Prices
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
@@ -349,14 +349,6 @@ def miss_words(miss: CacheMiss) -> str:
     return one_line(f"expired: {miss.what}" if miss.cause == "expired" else miss.what, 200)
 
 
-def diagnosis_words(diagnosis: CacheDiagnosis) -> str:
-    """What the provider says had changed since the request before, and whether we say the same."""
-    said = diagnosis.said.replace("_", " ") or "nothing changed"
-    ours = diagnosis.ours.replace("_", " ").replace(" changed ", " changed, ") or "nothing changed"
-    told = {True: "we agree", False: f"we say: {ours}", None: "it could not compare"}[diagnosis.agrees]
-    return one_line(f"the provider says: {said}; {told}", 200)
-
-
 def read_words(entry: CacheEntry) -> str:
     """Returns words for the part of a call's input that was read from the cache."""
     if entry.read is None or not entry.input:
@@ -377,8 +369,6 @@ def entry_details(entry: CacheEntry) -> str:
         lines.append(f"Why       {miss_words(entry.miss)}")
     if entry.life is not None:
         lines.append(f"Kept      {duration(entry.life)} from the start of the call")
-    if entry.diagnosis is not None:
-        lines.append(f"Diagnosis {diagnosis_words(entry.diagnosis)}")
     told = " · ".join(f"{one_line(name, 40)} {_number(value)}" for name, value in entry.told)
     if told:
         lines.append(f"Provider  {told}")

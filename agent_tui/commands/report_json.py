@@ -121,7 +121,7 @@ def compaction_json(record: CompactionRecord) -> dict[str, Any]:
         "warm": record.warm,
         "input_tokens": record.input_tokens,
         "cache_read_tokens": record.cache_read,
-        "cost_usd": record.cost_usd,
+        "cost_usd": None if record.cost is None else record.cost.whole,
         **(dict(zip(STANDS, stood, strict=True)) if record.facts else dict.fromkeys(STANDS)),
         "appended": record.appended,
         "facts": {kind: dict(zip(STANDS, counts, strict=True)) for kind, counts in record.facts.items()},
@@ -206,15 +206,8 @@ def cache_json(report: ContextReport) -> dict[str, Any]:
     sums = report.misses()
     return {
         "misses": {**_sum(whole(sums.values())), "by_cause": {cause: _sum(one) for cause, one in sums.items()}},
-        "diagnoses": diagnoses(report.calls()),
         "steps": [_step(entry) for entry in reversed(report.calls())],
     }
-
-
-def diagnoses(entries: Sequence[CacheEntry]) -> dict[str, int]:
-    """How many requests the provider compared itself, and of how many it says what we say."""
-    answers = [e.diagnosis.agrees for e in entries if e.diagnosis is not None and e.diagnosis.agrees is not None]
-    return {"compared": len(answers), "agreed": sum(answers)}
 
 
 def forecast_json(forecast: CacheForecast | None) -> dict[str, Any] | None:
@@ -258,9 +251,6 @@ def _step(entry: CacheEntry) -> dict[str, Any]:
         "expected_read_tokens": entry.expected,
         "cache_life_seconds": entry.life,
         "provider_says": dict(entry.told),
-        "diagnosis": None
-        if (said := entry.diagnosis) is None
-        else {"said": said.said, "ours": said.ours.split(), "agrees": said.agrees},
         "miss": None
         if miss is None
         else {"cause": miss.cause, "what": miss.what, "tokens": miss.tokens, "cost_usd": miss.cost_usd},

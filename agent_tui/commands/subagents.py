@@ -57,7 +57,7 @@ def _use(steps: Sequence[Step]) -> SubagentUse:
 
 
 def type_of(step: Step) -> str:
-    """The type of the subagent that a step was made by; versions before knew only one."""
+    """The type of the subagent that a step was made by."""
     return GENERAL if step.agent is None else step.agent.type
 
 

@@ -42,7 +42,6 @@ _LABELS: dict[BudgetName, str] = {
     "turn": "Turn",
     "session": "Session",
     "day": "Today",
-    "tokens": "Tokens",
 }
 
 
@@ -52,22 +51,21 @@ def _choices(agent: Agent) -> Iterable[tuple[str, str]]:
             yield f"{line.name} ", _amounts(line)
 
 
-@command("budget", args="[turn|session|day|tokens AMOUNT|off]", choices=_choices)
+@command("budget", args="[turn|session|day AMOUNT|off]", choices=_choices)
 async def budget(agent: Agent, args: str) -> CommandResult:
     """Show what is spent and left, or set a budget.
 
-    /budget session 5 allows this session $5, /budget tokens 500k that many tokens; /budget turn off removes a
-    limit. A call that could exceed a budget is asked for a shorter answer, or not made. Lasting budgets are set in
-    the configuration, under [budget].
+    /budget session 5 allows this session $5; /budget turn off removes a limit. A call that could exceed a budget is
+    asked for a shorter answer, or not made. Lasting budgets are set in the configuration, under [budget].
     """
     name, _, wanted = args.partition(" ")
     if not args:
         return Info("Budget", [Section("", [_budget_row(line) for line in agent.budget.lines()])], "/budget", _CHANGES)
     chosen = next((one for one in _LABELS if one == name and one in BUDGETS), None)
     if chosen is None:
-        return Text("Usage: /budget [turn|session|day|tokens AMOUNT|off]", error=True)
+        return Text("Usage: /budget [turn|session|day AMOUNT|off]", error=True)
     try:
-        limit = parse_limit(wanted, chosen == "tokens")
+        limit = parse_limit(wanted)
     except ConfigError as error:
         return Text(str(error), error=True)
     agent.budget.set(chosen, limit)
@@ -76,7 +74,7 @@ async def budget(agent: Agent, args: str) -> CommandResult:
 
 
 _CHANGES = (
-    Action("enter", "change", "/budget {row} {typed}", "NAME", "AMOUNT", "an amount, e.g. 5 or 500k, or off"),
+    Action("enter", "change", "/budget {row} {typed}", "NAME", "AMOUNT", "an amount, e.g. 5 or $0.50, or off"),
     Action("d", "no limit", "/budget {row} off", "NAME"),
 )
 
@@ -93,7 +91,7 @@ def _amounts(line: BudgetLine) -> str:
 
 
 def _spent(line: BudgetLine) -> str:
-    return amount(line, line.tokens if line.name == "tokens" else line.spent)
+    return amount(line, line.spent)
 
 
 def _rest(line: BudgetLine) -> str:
@@ -117,7 +115,6 @@ _KINDS: dict[StepKind, str] = {
     "turn": "turns",
     "subagent": "subagents",
     "compaction": "summaries",
-    "sampling": "for MCP servers",
     "attempt": "made again",
 }
 

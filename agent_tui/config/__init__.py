@@ -44,8 +44,7 @@ class ModelSettings:
     to the example, and where it is used. ``via``: ``litellm`` calls the model through that library also
     where it could be called directly. ``prices`` are US dollars per million tokens: ``input``, ``output``,
     ``cache_read``, ``cache_write`` (for 5 minutes) and ``cache_write_1h``. ``cache_ttl``: how long the provider is to
-    keep prompts, where it sells that; None is its usual. ``cache_diagnostics``: the provider compares each request with
-    the one before itself, and keeps hashes of it for that."""
+    keep prompts, where it sells that; None is its usual."""
 
     api_base: str | None = None
     api_key_env: str | None = None
@@ -56,7 +55,6 @@ class ModelSettings:
     compact_at: float | None = None
     via: Literal["auto", "litellm"] = "auto"
     cache_ttl: Literal["5m", "1h"] | None = None
-    cache_diagnostics: bool = False
     prices: dict[str, float] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -82,12 +80,11 @@ class ContextConfig:
 @dataclass(slots=True)
 class BudgetConfig:
     """The limits of what may be spent before a call is not made: US dollars of a turn, a session, and a day on this
-    machine; tokens sent and answered of a session. None is no limit."""
+    machine. None is no limit."""
 
     turn_usd: float | None = None
     session_usd: float | None = None
     day_usd: float | None = None
-    session_tokens: int | None = None
 
 
 @dataclass(slots=True)
@@ -139,8 +136,7 @@ class PermissionsConfig:
 class McpServer:
     """One MCP server: ``command`` (stdio) or ``url``, which is spoken to by streamable HTTP or the older ``sse``
     (``type``; empty: what the server knows). ``timeout`` is seconds for connecting and listing, ``call_timeout``
-    seconds for one call. A run without a screen does not begin without a ``required`` one. ``sampling``: it may ask
-    for calls of the model, each of which the user is asked about.
+    seconds for one call. A run without a screen does not begin without a ``required`` one.
 
     ``client_id`` and ``client_secret``: how the sign-in of a server knows us that lets no program register itself; or
     the https address of a document about us. ``callback_port``: that of ``http://127.0.0.1:PORT/callback``, where it
@@ -157,7 +153,6 @@ class McpServer:
     call_timeout: float = 300.0
     type: Literal["", "stdio", "http", "sse"] = ""
     required: bool = False
-    sampling: bool = False
     client_id: str = ""
     client_secret: str = ""
     callback_port: int = 0
@@ -212,9 +207,9 @@ class AgentConfig:
     """``step_limit`` is steps a turn; ``timeout`` is seconds without a byte from the provider,
     ``content_timeout`` seconds in which it sends something but nothing of the answer, ``answer_timeout`` seconds for
     all of one answer where nobody watches it come (0: as long as it takes); ``retries`` attempts. Subagents start
-    others ``subagent_depth`` deep (1: none of them does), at most ``subagents_at_once`` run at a time, and each may
-    spend ``subagent_usd`` dollars (None: what the other budgets leave). ``private_file``: keys that are entered go to
-    a file that only the user can read, and not to the system's keyring."""
+    others ``subagent_depth`` deep (1: none of them does), at most ``subagents_at_once`` run at a time.
+    ``private_file``: keys that are entered go to a file that only the user can read, and not to the system's
+    keyring."""
 
     step_limit: int = 100
     timeout: float = 120.0
@@ -223,7 +218,6 @@ class AgentConfig:
     retries: int = 5
     subagent_depth: int = 1
     subagents_at_once: int = 8
-    subagent_usd: float | None = None
     development: bool = False
     private_file: bool = False
 

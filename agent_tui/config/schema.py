@@ -34,9 +34,9 @@ class Bound(NamedTuple):
 
 _POSITIVE = [Bound("greater than", operator.gt, 0)]
 BOUNDS = {
-    **dict.fromkeys(("context_window", "max_output", "max_output_reserve", "session_tokens", "step_limit"), _POSITIVE),
+    **dict.fromkeys(("context_window", "max_output", "max_output_reserve", "step_limit"), _POSITIVE),
     **dict.fromkeys(("timeout", "call_timeout", "bash_timeout", "content_timeout", "answer_timeout"), _POSITIVE),
-    **dict.fromkeys(("turn_usd", "session_usd", "day_usd", "subagent_usd"), _POSITIVE),
+    **dict.fromkeys(("turn_usd", "session_usd", "day_usd"), _POSITIVE),
     **dict.fromkeys(("subagent_depth", "subagents_at_once"), _POSITIVE),
     "price": [Bound("at least", operator.ge, 0)],
     "output_limit": [Bound("at least", operator.ge, 1_000)],
@@ -45,7 +45,7 @@ BOUNDS = {
     "retries": [Bound("at most", operator.le, 20), Bound("at least", operator.ge, 1)],
 }
 """What numbers are held to, by the name of the setting."""
-_FINITE = frozenset({"turn_usd", "session_usd", "day_usd", "subagent_usd", "price"})
+_FINITE = frozenset({"turn_usd", "session_usd", "day_usd", "price"})
 _TYPES: dict[Any, tuple[str, Any]] = {
     str: ("a string", str),
     bool: ("true or false", bool),
@@ -68,7 +68,11 @@ OWN_SETTINGS = {
 """Settings, tables, and values of settings that only the user's own configuration may have: what keeps a project's
 commands in their place, and what is run unasked outside of it."""
 REMOVED: Mapping[str, str] = {
+    "agent.subagent_usd": "subagents draw on the budgets of the session they work for",
+    "budget.session_tokens": "budgets are in dollars; a model without a known price takes one in its [models] table",
     "context.compact_when": "it compacts at the limit, and earlier when you run /compact",
+    "models.*.cache_diagnostics": "/context cache says why the cache was missed, for every provider",
+    "mcp.*.sampling": "no server can ask for calls of your model; give it a model of its own",
     "context.native": "every model writes a summary that all models can read",
 }
 """Settings that are gone, and what serves instead; ``*`` stands for a name of the user's, as in ``models.*.name``."""

@@ -185,7 +185,6 @@ def cache_entries(steps: Sequence[Step]) -> list[CacheEntry]:
             step.cache_life,
             tuple((usage.told or {}).items()),
             step.kind == "subagent",
-            step.diagnosis,
         )
         for step in reversed(steps)
         if step.kind in ("turn", "subagent") and (usage := step.counted) is not None

@@ -65,11 +65,7 @@ def held(step: Step, caching: Caching) -> int:
         read, write = usage.cache_read, usage.cache_write
         kept = usage.input if read is None or write is None else read + write
         return kept if kept >= caching.minimum else 0
-    return _in_units(usage.input, caching)
-
-
-def _in_units(tokens: int, caching: Caching) -> int:
-    return tokens // caching.unit * caching.unit if tokens >= caching.minimum else 0
+    return usage.input if usage.input >= caching.minimum else 0
 
 
 @dataclass(slots=True, frozen=True)
@@ -154,18 +150,18 @@ def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Si
     if fixed_whole and "messages" not in losses:
         depth = _counted(step, other, paths.shared(end, begun))
     whole = fixed_whole and depth == paths.depth(begun)
-    if caching.keeping == "ends" and not (whole and paths.depth(end) - depth - 1 <= caching.look_back):
-        # The answer in between is no end.
+    if caching.keeping == "ends" and not whole:
         return []
     if caching.keeping != "markers":
         if whole:
             tokens = held(other, caching)
         else:
-            tokens = _in_units(sizes.messages(depth) if fixed_whole else sizes.fixed(same), caching)
-        return [Reach(other, tokens, other.created, life, depth, whole)] if tokens else []
+            tokens = sizes.messages(depth) if fixed_whole else sizes.fixed(same)
+        enough = tokens and tokens >= caching.minimum
+        return [Reach(other, tokens, other.created, life, depth, whole)] if enough else []
     found: list[Reach] = []
     for mark in other.sent.marks:
-        if mark > depth or (mark and not _seen_from(paths, end, mark, step.sent.marks, caching.look_back)):
+        if mark > depth:
             continue
         before_documents = sum(part.row != "documents" for part in mine)
         if not mark and same < min(before_documents, sum(part.row != "documents" for part in theirs)):
@@ -184,12 +180,6 @@ def _counted(step: Step, other: Step, depth: int) -> int:
         return depth
     first = next(differences(other.sent_reasoning, step.sent_reasoning, depth), None)
     return depth if first is None else min(depth, first[0])
-
-
-def _seen_from(paths: SentPaths, end: int, place: int, marks: Sequence[int], look_back: int) -> bool:
-    """Says whether a kept place is among the ``look_back`` blocks that end at one of the markers of a request."""
-    at = paths.blocks(paths.ancestor(end, place)) if place else paths.blocks(ROOT)
-    return any(mark >= place and paths.blocks(paths.ancestor(end, mark)) - at < look_back for mark in marks)
 
 
 LEAST_TOKENS = 2_000
@@ -377,28 +367,6 @@ def changed(step: Step, before: Step, paths: SentPaths, summaries: Collection[st
         return messages
     # A cache key is no part of the prompt: it says where the provider looks, and what is another there comes first.
     return setting_difference(names[-1], before, step) if names else None
-
-
-def compared(steps: Sequence[Step], provider: str) -> Step | None:
-    """Returns the step that a provider can compare the next one with: the newest whose answer it has named."""
-    return next((s for s in reversed(steps) if s.response_id is not None and s.provider == provider), None)
-
-
-def kinds_of(step: Step, before: Step, paths: SentPaths) -> list[str]:
-    """Returns what differs between two steps in the words of ``models.steps.CacheDiagnosis``."""
-    names = {*differing_settings(before, step)} - {CACHE_KEY, IMAGES}
-    old, new = sent_fixed(before), sent_fixed(step)
-    apart = {part.row for part in {*old} ^ {*new}} if fixed_difference(old, new) is not None else set()
-    end, begun = paths.end(step), paths.end(before)
-    known = end is not None and begun is not None
-    found = {
-        "model_changed": MODEL in names,
-        "tools_changed": "tools" in apart,
-        "system_changed": bool(apart - {"tools"}),
-        "messages_changed": known and message_difference(paths, begun or ROOT, end or ROOT, step.id) is not None,
-        "unavailable": bool(names - {MODEL, SERVER}),
-    }
-    return [kind for kind, differs in found.items() if differs]
 
 
 def extra_cost(usage: TokenUsage, short: int, prices: Prices) -> float | None:

@@ -19,23 +19,21 @@ ROOT = 0
 
 @dataclass(slots=True, frozen=True)
 class SentMessages:
-    """The messages of a request as its body has them: keys, digests and content blocks, see ``models.steps.Sent``. The
+    """The messages of a request as its body has them: keys and digests, see ``models.steps.Sent``. The
     first ``same`` of them are those of the request that was given before to whoever made this."""
 
     keys: Sequence[str]
     digests: Sequence[str]
-    blocks: Sequence[int]
     same: int = 0
 
 
 class _Node(NamedTuple):
-    """A message as it was sent; ``depth`` and ``blocks`` count from the root, itself included."""
+    """A message as it was sent; ``depth`` counts from the root, itself included."""
 
     parent: int
     depth: int
     key: str
     digest: str
-    blocks: int
     made_by: str
 
 
@@ -46,7 +44,7 @@ class SentPaths:
     """
 
     def __init__(self) -> None:
-        self._nodes = [_Node(ROOT, 0, "", "", 0, "")]
+        self._nodes = [_Node(ROOT, 0, "", "", "")]
         self._next: dict[tuple[int, str], int] = {}
         self._ends: dict[str, int] = {}
         self._first: dict[str, str] = {}
@@ -76,7 +74,7 @@ class SentPaths:
                 self._lost.add(step_id)
                 return
             start = self.ancestor(base, sent.kept)
-        self._ends[step_id] = self._grow(start, sent.keys, sent.digests, sent.blocks, step_id)
+        self._ends[step_id] = self._grow(start, sent.keys, sent.digests, step_id)
 
     def record(self, step_id: str, messages: SentMessages, settings: dict[str, str], marks: list[int]) -> Sent:
         """Adds what a step sends, and returns how it is stored with it."""
@@ -89,19 +87,16 @@ class SentPaths:
             # Sent once more, changed: it is no difference to itself.
             node, depth = self._nodes[node].parent, depth - 1
         keys, digests = list(messages.keys[depth:]), list(messages.digests[depth:])
-        blocks = list(messages.blocks[depth:])
         self._ends.pop(step_id, None)
-        self._last = self._ends[step_id] = self._grow(node, keys, digests, blocks, step_id)
-        return Sent(settings, self._nodes[node].made_by, depth, keys, digests, blocks, marks)
+        self._last = self._ends[step_id] = self._grow(node, keys, digests, step_id)
+        return Sent(settings, self._nodes[node].made_by, depth, keys, digests, marks)
 
     @contextmanager
     def ahead(self, step_id: str, messages: SentMessages) -> Iterator[None]:
         """Adds what a step would send and has not sent yet: it is here inside the ``with`` block only."""
         length, depth = len(self._nodes), min(messages.same, self.depth(self._last))
         start = self.ancestor(self._last, depth)
-        self._ends[step_id] = self._grow(
-            start, messages.keys[depth:], messages.digests[depth:], messages.blocks[depth:], step_id
-        )
+        self._ends[step_id] = self._grow(start, messages.keys[depth:], messages.digests[depth:], step_id)
         try:
             yield
         finally:
@@ -112,13 +107,12 @@ class SentPaths:
                     del self._first[_message_id(node.key)]
             del self._nodes[length:]
 
-    def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], blocks: Sequence[int], by: str) -> int:
-        for number, (key, digest) in enumerate(zip(keys, digests, strict=True)):
+    def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], by: str) -> int:
+        for key, digest in zip(keys, digests, strict=True):
             found = self._next.get((node, digest))
             if found is None:
                 found = self._next[node, digest] = len(self._nodes)
-                above, own = self._nodes[node], blocks[number] if number < len(blocks) else 1
-                self._nodes.append(_Node(node, above.depth + 1, key, digest, above.blocks + own, by))
+                self._nodes.append(_Node(node, self._nodes[node].depth + 1, key, digest, by))
                 self._first.setdefault(_message_id(key), by)
             node = found
         return node
@@ -130,10 +124,6 @@ class SentPaths:
     def depth(self, node: int) -> int:
         """Returns how many messages lead to a node, itself included."""
         return self._nodes[node].depth
-
-    def blocks(self, node: int) -> int:
-        """Returns how many content blocks the messages that lead to a node are on the wire."""
-        return self._nodes[node].blocks
 
     def ancestor(self, node: int, depth: int) -> int:
         """The node at a depth on the way to another."""
@@ -152,9 +142,7 @@ class SentPaths:
     def messages(self, node: int) -> SentMessages:
         """All messages on the way to a node."""
         nodes = self._way(node)
-        return SentMessages(
-            [n.key for n in nodes], [n.digest for n in nodes], [n.blocks - self.blocks(n.parent) for n in nodes]
-        )
+        return SentMessages([n.key for n in nodes], [n.digest for n in nodes])
 
     def key(self, node: int) -> str:
         """The key of the message at a node."""

@@ -20,6 +20,7 @@ from functools import cache, lru_cache
 from operator import mul
 
 from agent_tui.models.calibration import MESSAGES, SCHEMAS, USUAL, Calibration, Content, beginning, text_content
+from agent_tui.models.image_headers import base64_size, decoded
 from agent_tui.models.messages import (
     AttachmentPart,
     Message,
@@ -30,8 +31,6 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    base64_size,
-    decoded,
 )
 from agent_tui.models.requests import ALL_MEDIA, Media, ModelInfo, Target
 from agent_tui.models.rows import MESSAGE_ROWS, MessageRowId

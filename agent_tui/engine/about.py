@@ -30,8 +30,8 @@ from agent_tui.models.requests import ModelInfo
 from agent_tui.paths import PROJECT_CONFIG
 from agent_tui.pipes.programs import find_program, why_not_found
 from agent_tui.providers.catalog import shown_address
+from agent_tui.store.backup import problems_of
 from agent_tui.store.keys import KEYRING, KeyStore
-from agent_tui.store.repair import file_problems
 from agent_tui.store.store import Store
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import size
@@ -452,7 +452,7 @@ def _database(parts: AgentParts) -> Row:
     if not parts.store.writable:
         return ("fail", "sessions", f"nothing can be stored: {parts.store.problem}")
     with closing(sqlite3.connect(file)) as connection:
-        problems = file_problems(connection)
+        problems = problems_of(connection)
     if problems:
         return ("fail", "sessions", f"{file} is damaged ({problems[0][:120]}): run agent-tui sessions repair")
     mode = file.stat().st_mode & 0o777

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -29,10 +30,11 @@ from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.turns.subagent import Subagents, run_shell
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.engine.waiting import Waiting
-from agent_tui.errors import AgentError
+from agent_tui.errors import AgentError, StoreDamagedError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import Event, Notice, SessionChanged
 from agent_tui.models.messages import Message, ToolCallPart
+from agent_tui.store.backup import back_up_daily
 from agent_tui.text.clean import one_line
 from agent_tui.tools.base import Intent, Task, Tool, ToolOutcome
 
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
     from agent_tui.tools.mcp.client import Carry
     from agent_tui.tools.mcp.manager import McpManager
     from agent_tui.tools.starter import Ran
+
+log = logging.getLogger(__name__)
+
+BACKUP_AFTER = 20.0
+"""Seconds after the start at which the backup of the day is made: neither a start nor a short run waits for it."""
 
 
 class Agent:
@@ -58,6 +65,7 @@ class Agent:
         self.settings, self.paths, self.store = parts.settings, parts.paths, parts.store
         self.root, self.cwd = parts.root, parts.cwd
         self._state = state = AgentState(parts)
+        self._backup: asyncio.TimerHandle | None = None
         self.events = events = state.events
         """Who hears what happens, and what goes on in the background."""
         self.background = Background(events)
@@ -69,7 +77,7 @@ class Agent:
         self.questions = QuestionDesk(parts.permissions, events.publish, self.mode.set)
         """What tools ask the user: plans to approve, questions with choices."""
         self.toolbox = Toolbox(state, self.background.jobs, self.questions, self.mode.domain, self._subagent)
-        self.servers = ServerDesk(state, lambda: self.context.tell())
+        self.servers = ServerDesk(state)
         """What MCP servers ask the user."""
         self.context = context = ContextControl(state, self.toolbox, trusting)
         """What the next request is made of, and its numbers."""
@@ -158,6 +166,9 @@ class Agent:
         if parts.extensions is not None:
             self.events.spawn(self._tell_idle_rules(parts.extensions.mcp), "rules")
         self._tell_of_database()
+        if parts.store.folder is None:
+            loop = asyncio.get_running_loop()
+            self._backup = loop.call_later(BACKUP_AFTER, lambda: self.events.spawn(self._back_up(), "backup"))
         self.sessions.tell_standing()
         self._binder.tell_model_gone()
         for notice in parts.notices:
@@ -169,6 +180,15 @@ class Agent:
     def _tell_of_database(self) -> None:
         if self.parts.store.notice is not None:
             self.events.publish(Notice("warning", self.parts.store.notice, "database"))
+
+    async def _back_up(self) -> None:
+        """Makes the backup of the day; the user hears where the database is found to be damaged."""
+        try:
+            await asyncio.to_thread(back_up_daily, self.parts.store.file)
+        except StoreDamagedError as error:
+            self.events.publish(Notice("warning", str(error), "database"))
+        except StoreError as error:
+            log.warning("No backup: %s", error)
 
     async def _tell_idle_rules(self, mcp: McpManager) -> None:
         """Says which rules are about no MCP server that there is, or no tool of one that is connected."""
@@ -201,7 +221,6 @@ class Agent:
         self._binder.bind(conversation, self._binder.first_model(conversation))
         self._state.run.change(RunState.IDLE if editing else RunState.LOOKING)
         self._tell_of_database()
-        self.sessions.tell_missing()
         await self._binder.warm_up()
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
         if newest is not None and not known:
@@ -214,6 +233,8 @@ class Agent:
         """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
         something could not be stored to the last."""
         parts, opened = self.parts, self.sessions.opened
+        if self._backup is not None:
+            self._backup.cancel()
         await self.turns.close()
         if self.opened:
             await self._state.binding.compaction.close()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from operator import is_
 
 from agent_tui.context.accounting.next_input import max_output_for, room_for_answer
-from agent_tui.context.accounting.spending import ExpectedCall, priced_call
+from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.cache_forecast import ForecastBasis, forecast
 from agent_tui.context.tokens import estimate_message, family_of
-from agent_tui.engine.calls import NextCall, next_call
+from agent_tui.engine.calls import next_call
+from agent_tui.engine.model_call import PlannedCall, new_step
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import user_message
-from agent_tui.models.requests import Effort, ModelRequest, SentMessage
-from agent_tui.models.steps import CacheForecast, ColdRequest, Step
+from agent_tui.models.requests import SentMessage
+from agent_tui.models.steps import CacheForecast
 from agent_tui.models.usage import TokenUsage
-from agent_tui.records import dataclass
 
 WARM_SHARE = 0.5
 """Of a conversation, from which on a question is put within it: what is read costs about a tenth."""
@@ -53,29 +51,13 @@ class CacheForecaster:
         return self._said
 
 
-def cold_with(runtime: Runtime, usage: ContextUsage, effort: Effort) -> ColdRequest | None:
-    """Returns what the next request would pay anew if the model were asked to think so much."""
-    made = _forecast_basis(runtime, usage, effort)
-    return forecast(made, time.time()).cold if made is not None else None
-
-
-@dataclass(slots=True, frozen=True)
-class WarmCall:
-    """A question put as the next message of a conversation, so that all before it is read from the provider's cache;
-    ``expected`` is what the call is expected to cost; ``record`` notes with the step of one that was answered what it
-    sent: it has read the conversation from the cache, which keeps that for longer."""
-
-    request: ModelRequest
-    expected: ExpectedCall
-    record: Callable[[Step], None] = lambda step: None
-
-
-def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
-    """Puts a question so, for an answer of about ``answer`` tokens. The request is the next one of the conversation
-    with the same tools, thinking and cache markers, and nothing says in it that no tool may be called: what is sent of
-    that stands before the messages, which would be read anew (so it is with Anthropic's ``tool_choice``). None where
-    less than ``WARM_SHARE`` of it is expected to be in the cache, where it does not fit the window, or where answers
-    are held to a schema."""
+def warm_call(runtime: Runtime, question: str, answer: int) -> PlannedCall | None:
+    """Returns a question put as the next message of the conversation, so that all before it is read from the provider's
+    cache, which keeps that for longer by it; for an answer of about ``answer`` tokens. The request is the next one of
+    the conversation with the same tools, thinking and cache markers, and nothing says in it that no tool may be called:
+    what is sent of that stands before the messages, which would be read anew (so it is with Anthropic's
+    ``tool_choice``). None where less than ``WARM_SHARE`` of it is expected to be in the cache, where it does not fit
+    the window, or where answers are held to a schema."""
     conversation, info, usage = runtime.conversation, runtime.info, runtime.usage()
     message = user_message(question)
     length = estimate_message(message, family_of(info.target)).tokens
@@ -94,23 +76,20 @@ def warm_call(runtime: Runtime, question: str, answer: int) -> WarmCall | None:
         return None
     hour, high = info.spec.cache_ttl == "1h", usage.high + length
     expected = priced_call(info.prices, usage.total + length, found.read, answer, hour, high)
-
-    def record(step: Step) -> None:
-        step.fixed, step.sent_reasoning = call.step.fixed, call.step.sent_reasoning
-        steps = conversation.steps
-        runtime.sent_log.record(step, call.request, info, call.plan, call.thinking, steps)
-
-    return WarmCall(replace(call.request, kind="compaction"), expected, record)
+    # Nothing is built on its step: that says only what the cache may hold.
+    step = new_step("compaction", info)
+    step.fixed = call.step.fixed
+    return PlannedCall(call.request, step, info, expected, call.most, runtime)
 
 
-def _forecast_basis(runtime: Runtime, usage: ContextUsage, effort: Effort | None = None) -> ForecastBasis | None:
+def _forecast_basis(runtime: Runtime, usage: ContextUsage) -> ForecastBasis | None:
     conversation = runtime.conversation
     if not conversation.steps or not usage.total:
         return None
-    return _basis_of(runtime, next_call(runtime, usage, effort=effort), usage.total)
+    return _basis_of(runtime, next_call(runtime, usage), usage.total)
 
 
-def _basis_of(runtime: Runtime, call: NextCall, total: int) -> ForecastBasis | None:
+def _basis_of(runtime: Runtime, call: PlannedCall, total: int) -> ForecastBasis | None:
     """That of a call of so many tokens."""
     conversation = runtime.conversation
     call.step.usage = TokenUsage(total, 0)

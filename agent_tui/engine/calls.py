@@ -1,31 +1,25 @@
-"""Calls of the provider: a request and its step, again with a shorter answer, and the exact size of the next one asked
-for."""
+"""The next call of a session before it is made: its request and step, an exact count of it, and a shorter answer that
+fits where it was refused."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, nullcontext
-from dataclasses import field, replace
-from functools import partial
+from contextlib import aclosing
+from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import max_output_for, min_output
 from agent_tui.context.accounting.reports import after_step, before_step
-from agent_tui.context.accounting.spending import BudgetLine, ExpectedCall, give_back, hold_back
-from agent_tui.context.anchor import runs_of
-from agent_tui.context.cache_misses import compared
 from agent_tui.context.past import given_of
-from agent_tui.context.tokens import estimate_message, family_of, round_up
+from agent_tui.context.tokens import estimate_message, family_of
 from agent_tui.context.view import active_prune_ids
-from agent_tui.engine.budget import OverBudgetError
-from agent_tui.engine.conversation import patiently
-from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.model_call import PlannedCall, new_step
+from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
-from agent_tui.models.failure import NOT_BILLED, Failure, Overflow
-from agent_tui.models.messages import fingerprint, new_id, user_message
+from agent_tui.models.failure import Overflow
+from agent_tui.models.messages import fingerprint, user_message
 from agent_tui.models.requests import (
-    Effort,
     ModelInfo,
     ModelRequest,
     ModelSpec,
@@ -37,39 +31,9 @@ from agent_tui.models.requests import (
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.catalog import DEMO, sees
-from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
-from agent_tui.providers.reasoning import decide, prefix_fingerprint
-from agent_tui.records import dataclass
+from agent_tui.providers.reasoning import prefix_fingerprint
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class NextCall:
-    """The next call of a session: its step, its request, and what of reasoning and thinking goes with that."""
-
-    step: Step
-    request: ModelRequest
-    info: ModelInfo
-    plan: ReplayPlan = field(init=False)
-    thinking: Thinking = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.decide()
-
-    def decide(self) -> None:
-        """Decides as the sender will, anew where the request was changed; the step knows it too."""
-        step, request = self.step, self.request
-        self.plan, self.thinking = decide(request, self.info)
-        step.sent_reasoning = runs_of(request.messages, self.plan, self.info.target.family)
-        step.thinking = "off" if self.thinking.off else request.effort
-
-    def remember(self, runtime: Runtime) -> None:
-        """Stores with the step what the request is made of, once that is on its way."""
-        runtime.sent_log.record(
-            self.step, self.request, self.info, self.plan, self.thinking, runtime.conversation.steps
-        )
-        runtime.expect_cold(None)
 
 
 def next_call(
@@ -78,18 +42,19 @@ def next_call(
     kind: StepKind = "turn",
     *,
     max_output: int | None = None,
-    effort: Effort | None = None,
-) -> NextCall:
+) -> PlannedCall:
     """Returns the next call of a session as it stands. Whoever sends it has it from here, and whoever tells beforehand
     what it will be: so they cannot differ.
 
     ``usage`` is the calculator's answer for it. ``max_output`` is given where a refusal has said how much there is room
-    for, ``effort`` where another one than the session's is looked at.
+    for.
     """
     prefix, agent, info = runtime.request_prefix, runtime.settings.agent, runtime.info
-    step, view = new_step(runtime, kind), list(runtime.view())
+    view = list(runtime.view())
     most = max_output_for(usage, info.limits) if max_output is None else max_output
-    room, _, capped = runtime.longest_answer(runtime.expected(usage, most), most, info)
+    expected = runtime.expected(usage, most)
+    room, _, capped = runtime.longest_answer(expected, most, info)
+    step = _step_of_now(runtime, kind)
     step.max_output = room if capped else most
     request = ModelRequest(
         id=step.id,
@@ -99,11 +64,10 @@ def next_call(
         messages=view,
         tools=prefix.tools,
         max_output=step.max_output,
-        effort=runtime.effort if effort is None else effort,
+        effort=runtime.effort,
+        kind=kind,
         fixed_fingerprint=prefix.fingerprint,
         timeout=agent.timeout,
-        content_timeout=agent.content_timeout,
-        answer_timeout=agent.answer_timeout,
         documents=prefix.documents,
         replay=runtime.rule(),
         output_schema=None if runtime.schema_refused else runtime.output_schema,
@@ -113,135 +77,19 @@ def next_call(
     )
     if prefix.sent_before and any(sent.message.role == "assistant" for sent in view[prefix.sent_before + 1 :]):
         request.sent_before = prefix.sent_before
-    if info.spec.cache_diagnostics and (base := compared(runtime.conversation.steps, info.target.provider)) is not None:
-        request.compared_with = base.response_id
-    return NextCall(step, request, info)
+    return PlannedCall(request, step, info, expected, most, runtime)
 
 
-def new_step(runtime: Runtime, kind: StepKind) -> Step:
-    """A step that records what is sent now: ids, fixed parts, prune records in force."""
-    conversation, info = runtime.conversation, runtime.info
-    view = conversation.view()
-    return Step(
-        id=new_id("step"),
-        kind=kind,
-        model_key=info.spec.key,
-        provider=info.target.provider,
-        api=info.target.api,
-        model=info.target.model,
-        created=time.time(),
-        sent_count=len(view),
-        sent_fingerprint=fingerprint(sent.message.id for sent in view),
-        prefix_fingerprint=prefix_fingerprint(view, runtime.request_prefix.fingerprint),
-        fixed=conversation.fixed_sets.one(runtime.request_prefix.fixed),
-        prune_ids=active_prune_ids(conversation.records),
-        fixed_fingerprint=runtime.request_prefix.fingerprint,
-        thinking=runtime.effort,
-        cost_usd=info.prices.unreported,
-        window=info.limits.window,
-        given=given_of(runtime.inputs(), conversation.info.head_id),
-    )
-
-
-@dataclass(slots=True)
-class BegunCall:
-    """A call whose step is stored: budgets hold back what it may cost at most until it has ended."""
-
-    runtime: Runtime
-    step: Step
-    expected: ExpectedCall
-    budget: BudgetLine | None
-    """That which left room for a shorter answer than the model gives."""
-    in_parent: Step | None
-    unreported: float | None
-    """The cost of a call that reports none."""
-
-    def may_repeat(self, failure: Failure | None, came: float | None) -> bool:
-        """Returns whether it may be made again after a failure, or an empty answer: what it may have cost is held back
-        from now on, or kept as an attempt of its own where so many tokens (``came``) of its answer had come."""
-        step = self.step
-        if step.usage is not None:
-            # It was read, whatever came of it.
-            came = came or 0.0
-        unbilled = came is None and failure is not None and failure.kind in NOT_BILLED
-        if unbilled or (came is None and (self.runtime.budget is None or step.most_usd is None)):
-            return True
-        broken = self._attempt(failure, came or 0.0)
-        before = step.tried_usd, step.usage, step.believed, step.cost_usd
-        step.usage = step.believed = None
-        step.cost_usd = self.unreported
-        step.tried_usd += broken.cost.known + broken.held_usd if came is not None else broken.most_usd or 0.0
-        self._tell()
-        if self.runtime.budget is not None and self.runtime.budget.overdrawn:
-            # It was the last attempt then, which is held back as such.
-            step.tried_usd, step.usage, step.believed, step.cost_usd = before
-            self._tell()
-            return False
-        if came is not None:
-            step.tried_usd = before[0]
-            self.runtime.conversation.keep_step(broken)
-            self.runtime.end_in_parent(self.runtime.begin_in_parent(broken), broken)
-            self._tell()
-        return True
-
-    def _attempt(self, failure: Failure | None, came: float) -> Step:
-        """The step of an attempt that is made again: nothing is built on it, and it is no step of a turn."""
-        if failure is not None and failure.kind in NOT_BILLED:
-            # Something came of it, so it was not refused.
-            failure = replace(failure, kind="interrupted_stream")
-        tried = replace(
-            self.step,
-            id=new_id("step"),
-            kind="attempt",
-            status="complete" if failure is None else "failed",
-            message_id=None,
-            failure=failure,
-            finished=time.time(),
-            tried_usd=0.0,
-            sent=None,
-            given=None,
-        )
-        give_back(tried, self.expected, round_up(came))
-        return tried
-
-    def ended(self, came: int) -> None:
-        """The step has ended; ``came`` are the tokens of its answer that were seen."""
-        give_back(self.step, self.expected, came)
-        self._tell()
-        if self.runtime.budget is not None:
-            self.runtime.budget.gave_back()
-
-    def _tell(self) -> None:
-        """Stored at once: other sessions and processes see it in the day's spending."""
-        self.runtime.conversation.save_step(self.step)
-        self.runtime.conversation.save_if_possible()
-        self.runtime.end_in_parent(self.in_parent, self.step)
-
-
-async def begin_call(
-    runtime: Runtime,
-    call: ExpectedCall,
-    most: int | None,
-    make: Callable[[int | None, bool], Step],
-    told: tuple[Emit, ModelInfo, str],
-) -> BegunCall | str:
-    """Begins a call for an answer of at most ``most`` tokens (None: nobody knows) where no budget is in its way;
-    ``make`` makes its step, for as many tokens as it may be asked for, and told whether a budget says so. ``told`` are
-    who hears of it, the model and what the call is for. Returns why it is not made, else. Raises StoreError."""
-    budget, conversation, (emit, info, what) = runtime.budget, runtime.conversation, told
-    if budget is not None and (notice := budget.unpriced(info.spec.key, call)) is not None:
-        emit(notice)
-    async with nullcontext() if budget is None else budget.one_by_one:
-        while budget is None or (refused := await budget.room_for(call, what)) is None:
-            output, line, capped = runtime.longest_answer(call, most, info)
-            step = make(output, capped)
-            hold_back(step, call, output)
-            try:
-                await patiently(partial(conversation.add_step, step, None if budget is None else budget.require))
-            except OverBudgetError:
-                continue
-            return BegunCall(runtime, step, call, line, runtime.begin_in_parent(step), info.prices.unreported)
-    return refused
+def _step_of_now(runtime: Runtime, kind: StepKind) -> Step:
+    """A step that records what is sent now: messages, fixed parts, records in force."""
+    conversation, prefix = runtime.conversation, runtime.request_prefix
+    step, view = new_step(kind, runtime.info), conversation.view()
+    step.sent_count, step.sent_fingerprint = len(view), fingerprint(sent.message.id for sent in view)
+    step.prefix_fingerprint = prefix_fingerprint(view, prefix.fingerprint)
+    step.fixed, step.fixed_fingerprint = conversation.fixed_sets.one(prefix.fixed), prefix.fingerprint
+    step.prune_ids = active_prune_ids(conversation.records)
+    step.given = given_of(runtime.inputs(), conversation.info.head_id)
+    return step
 
 
 WORTH_TOKENS = 8_000

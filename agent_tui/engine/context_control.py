@@ -159,7 +159,7 @@ class PrefixBuilder:
         if waiting:
             prefix.add_changes(changes)
         prefix.set_counts(before.counts())
-        runtime.begin_with(prefix)
+        runtime.send_as(prefix=prefix)
         if message is not None:
             message.parts[0:0] = changes
 
@@ -206,7 +206,6 @@ class ContextControl:
         self._draft: Callable[[], Draft | None] = lambda: None
         self.metrics = TokenCounterMetrics()
         self.counts = CountService(state.parts.counter, self.metrics)
-        self._before_step: list[Callable[[], None]] = []
         self._drops_wait: Callable[[Event], None] = lambda event: None
         state.events.subscribe(self._noticed)
 
@@ -295,10 +294,8 @@ class ContextControl:
         return changed
 
     async def prepare_step(self) -> None:
-        """Before a step: what waited for it is done, documents are fresh, everything is counted as far as that
+        """Before a step: documents are fresh, everything is counted as far as that
         matters."""
-        while self._before_step:
-            self._before_step.pop(0)()
         for problem in self.prefix.refresh_documents(waiting=False):
             log.warning("%s", problem)
         began, runtime = time.monotonic(), self._state.runtime
@@ -441,10 +438,6 @@ class ContextControl:
             return
         if worth_counting(binding.runtime, WORTH_NEAR if near else WORTH_TOKENS):
             self._state.events.spawn(self.count_exact(), "exact count")
-
-    def before_step(self, work: Callable[[], None]) -> None:
-        """Has something done before the next step of the running turn."""
-        self._before_step.append(work)
 
     def while_drops_wait(self, hear: Callable[[Event], None]) -> None:
         """Has ``hear`` told what happens while something is to be dropped once the cache is cold."""

@@ -20,7 +20,7 @@ from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart,
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
 from agent_tui.text.secrets import beginning_without_keys, without_keys
@@ -54,8 +54,6 @@ class Conversation:
         self.every_record: list[CompactionRecord] = []
         """All compactions of the session."""
         self.summaries: dict[str, Message] = {}
-        self.missing: list[str] = []
-        """What of a damaged session could not be read."""
         self.waiting: list[Message] = []
         """What was typed and not sent when the session was last left."""
         self.fixed_sets = FixedSets()
@@ -63,11 +61,8 @@ class Conversation:
             content = store.content(info.id)
             self.messages, self.summaries = content.messages, content.summaries
             self.steps, self.every_record = content.steps, content.records
-            self.missing, info.head_id = content.missing, content.head_id
             if not read_only:
-                self.waiting, unreadable = store.waiting.all(info.id)
-                if unreadable:
-                    self.missing.append("text that waited to be sent")
+                self.waiting = store.waiting.all(info.id)
         self.inherited = inherited(self.steps, info.created) if info.copied else 0
         """So many leading steps are a fork's, of the session it was forked from, which paid for them."""
         self.path = self._walk(info.head_id)
@@ -270,15 +265,11 @@ class Conversation:
             step.fixed = self.fixed_sets.one(counted)
             self.revision += 1
 
-    def add_step(self, step: Step, check: Callable[[Step], None] | None = None) -> None:
-        """Adds a step that begins. Raises StoreError when it cannot be stored, and what ``check`` raises, which no
-        other process spends beside; then nothing has changed."""
+    def add_step(self, step: Step) -> None:
+        """Adds a step that begins. Raises StoreError when it cannot be stored; then nothing has changed."""
         self.require_writable()
         self.save()
-        with self.store.spending.still():
-            if check is not None:
-                check(step)
-            self.store.steps.add(self.info.id, step)
+        self.store.steps.add(self.info.id, step)
         self.steps.append(step)
         self.revision += 1
 

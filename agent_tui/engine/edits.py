@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -32,7 +32,6 @@ from agent_tui.models.events import (
     Event,
     Notice,
     SessionChanged,
-    TurnEnded,
     TurnStarted,
 )
 from agent_tui.models.messages import TOLD_MODE, Message, new_id
@@ -90,8 +89,6 @@ class Edits:
         self._runner = runner
         self._targets = EditTargets(state)
         self.range = self._targets.range
-        self._waiting: list[tuple[Callable[[], str], asyncio.Future[str]]] = []
-        self._forget: Callable[[], None] = lambda: None
         context.while_drops_wait(self._look_whether_cold)
 
     def plan(self, ids: Sequence[str]) -> EditPlan:
@@ -266,17 +263,8 @@ class Edits:
         conversation, compaction = self._state.conversation, self._state.binding.compaction
         conversation.require_writable()
         wanted = self._targets.ends_of_fold(first, last)
-        if self._state.run.in_turn:
-            self._state.events.publish(Notice("info", "Will be done when this step ends.", "edit_waits"))
-            waiting = compaction.fold_later(wanted, focus)
-            both: list[asyncio.Future[Any]] = [waiting, asyncio.create_task(self._runner.join(), name="fold")]
-            try:
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                begun = not compaction.forget_fold(waiting)
-                both[-1].cancel()
-            if begun:
-                return await waiting
+        if (line := await self._after_step(lambda: compaction.fold(wanted, focus))) is not None:
+            return line
         result = await self._runner.exclusively(
             compaction.compact("edit", self._state.events.publish, focus, fold=wanted), "fold", RunState.COMPACTING
         )
@@ -357,31 +345,29 @@ class Edits:
 
     async def _between_steps(self, work: Callable[[], str], what: str) -> str:
         """Does it now, or at the end of the running turn's step."""
+
+        async def do() -> str:
+            return work()
+
+        if (line := await self._after_step(do)) is not None:
+            return line
+        self._runner.need_idle(what)
+        return await patiently(work)
+
+    async def _after_step(self, work: Callable[[], Awaitable[str]]) -> str | None:
+        """The line of what is done at the end of the running step; None where no turn runs, or it ends with that."""
         if not self._state.run.in_turn:
-            self._runner.need_idle(what)
-            return await patiently(work)
-        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        if not self._waiting:
-            self._forget = self._state.events.subscribe(self._turn_ended)
-            self._context.before_step(self._do_waiting)
-        self._waiting.append((work, done))
+            return None
         self._state.events.publish(Notice("info", "Will be done when this step ends.", "edit_waits"))
-        return await done
-
-    def _turn_ended(self, event: Event) -> None:
-        if isinstance(event, TurnEnded):
-            self._do_waiting()
-
-    def _do_waiting(self) -> None:
-        self._forget()
-        waiting, self._waiting = self._waiting, []
-        for work, done in waiting:
-            if done.done():
-                continue
-            try:
-                done.set_result(work())
-            except Exception as error:  # whoever waits for it is told; the turn goes on
-                done.set_exception(error)
+        queue = self._state.binding.compaction.after_step
+        waiting, turn = queue.add(work), asyncio.create_task(self._runner.join(), name="edit")
+        both: list[asyncio.Future[Any]] = [waiting, turn]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            begun = not queue.forget(waiting)
+            turn.cancel()
+        return await waiting if begun else None
 
     def _look_whether_cold(self, event: Event) -> None:
         if self._state.conversation.read_only:

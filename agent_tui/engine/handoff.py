@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import output_room
-from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.answers import with_unknown_paths
 from agent_tui.context.compaction.facts import Fact, FactReader
 from agent_tui.context.compaction.judge import AnswerForm, Replaced
@@ -19,17 +17,17 @@ from agent_tui.context.compaction.ledger import RULES, appended, standing
 from agent_tui.context.compaction.summary import SummaryInput, render_messages, rough_tokens
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, within
 from agent_tui.context.tokens import message_text_for_count
-from agent_tui.engine.cache_forecast import WarmCall, warm_call
-from agent_tui.engine.compaction.summary_call import PaidCalls, SummaryAnswer, SummaryCall, request_tokens
+from agent_tui.engine.cache_forecast import warm_call
+from agent_tui.engine.compaction.summary_call import SummaryAnswer, TextCalls, apart_request, planned_apart
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
+from agent_tui.engine.model_call import PlannedCall, open_call
 from agent_tui.engine.runner import Runner
 from agent_tui.engine.session_control import SessionControl
 from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
-from agent_tui.models.messages import content_fingerprint, new_id, user_message
-from agent_tui.models.requests import ModelRequest, SentMessage, SystemBlock
+from agent_tui.models.messages import content_fingerprint, user_message
 from agent_tui.models.usage import NO_COST
 from agent_tui.providers.secrets import redact
 from agent_tui.records import dataclass
@@ -166,17 +164,16 @@ class Handoff:
         usd = asked.expected.usd
         price = f"{money(usd)} expected" if usd else f"{tokens(asked.expected.input, True)} tokens"
         self._publish("info", f"The model writes a brief for the new session, {price}.")
-        calls = PaidCalls(runtime, self._state.events.publish)
-        call = SummaryCall(calls.stream, time.time, calls.payer)
+        emit = self._state.events.publish
+        calls = TextCalls(lambda planned: open_call(runtime, planned, emit, "the summary call"))
         replaced = Replaced(text="\n".join(message_text_for_count(item.message) for item in runtime.view()))
 
         async def send(line: str) -> SummaryAnswer:
-            said = self._asked(goal, line) if line else asked
-            answer = await call.call(said.request, runtime.info, said.expected, said.record)
+            answer = await calls.call(self._asked(goal, line) if line else asked)
             return answer.judge(replaced, BRIEF_FORM)
 
         try:
-            answer = await call.ask_twice(send)
+            answer = await calls.ask_twice(send)
         finally:
             runtime.conversation.save_if_possible()
         assert answer is not None, "a call was made"
@@ -185,13 +182,13 @@ class Handoff:
             why = one_line(answer.why, 300)
             self._publish("warning", f"The brief lists only facts, without a word of the model: {why}.")
         text = await asyncio.to_thread(self._assembled, goal, said, facts)
-        spent = f" It cost {money(sum((step.cost for step in call.steps), NO_COST))}." if call.steps else ""
+        spent = f" It cost {money(sum((step.cost for step in calls.steps), NO_COST))}." if calls.steps else ""
         return Brief(text, f"Review the brief and send it. /resume goes back.{spent}")
 
     def _publish(self, level: str, text: str) -> None:
         self._state.events.publish(Notice("warning" if level == "warning" else "info", text, "handoff"))
 
-    def _asked(self, goal: str, line: str = "") -> WarmCall:
+    def _asked(self, goal: str, line: str = "") -> PlannedCall:
         """How the model is asked: as the next message of the conversation where that is cached, else apart from it.
         ``line`` says what was wrong with its answer before."""
         form = FORM.format(goal=goal, headings="\n".join(f"## {name}" for name in HEADINGS), words=WORDS)
@@ -199,7 +196,7 @@ class Handoff:
         warm = warm_call(self._state.runtime, WITHIN.format(form=form), ANSWER)
         return warm or self._apart(APART.format(form=form))
 
-    def _apart(self, system: str) -> WarmCall:
+    def _apart(self, system: str) -> PlannedCall:
         runtime = self._state.runtime
         info, limits = runtime.info, runtime.info.limits
         output = min(ANSWER, limits.max_output or ANSWER, (limits.window or 4 * ANSWER) // 4)
@@ -211,13 +208,7 @@ class Handoff:
         body = "\n\n".join(entry.text for entry in source.entries)
         mark = content_fingerprint(body)[:12]
         message = user_message(f"BEGIN CONVERSATION {mark}\n{body}\nEND CONVERSATION {mark}\n\nWrite the brief.")
-        session, blocks = runtime.conversation.info.id, [SystemBlock("system", system)]
-        sent = [SentMessage(message, message.id)]
-        request = ModelRequest(
-            new_id("req"), info.spec, f"{session}-summary", blocks, sent, [], output, "off", kind="compaction"
-        )
-        expected = priced_call(info.prices, request_tokens(request), 0, output, info.spec.cache_ttl == "1h")
-        return WarmCall(request, expected)
+        return planned_apart(apart_request(info, runtime.conversation.info.id, system, message, output), info, output)
 
     def _assembled(self, goal: str, said: str, facts: Sequence[Fact]) -> str:
         """The brief: the goal, what the model wrote, and what of the facts is not in that. Nothing in it is invented

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from agent_tui.config import PermissionMode
-from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
+from agent_tui.context.accounting.lost import LostReasoning, lost_reasoning
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.calls import next_call
 from agent_tui.engine.context_control import ContextControl
@@ -194,7 +194,7 @@ class ModelControl:
     def lost_by(self, info: ModelInfo) -> LostReasoning | None:
         """The reasoning that would no longer be sent if this model went on."""
         now = self._state.runtime.inputs()
-        return lost_reasoning(now, replace(now, model=info), WayBack(_choosing(now.model), now))
+        return lost_reasoning(now, replace(now, model=info))
 
     async def _switch(self, spec: ModelSpec) -> tuple[ModelInfo, LostReasoning | None]:
         info = await self._binder.facts_of(spec)
@@ -211,9 +211,7 @@ class ModelControl:
         self._context.metrics.recalculation()
         self._context.recount()
         self._context.count_exact_soon()
-        after = self._state.runtime.inputs()
-        back = replace(before, view=after.view, records=after.records, steps=after.steps)
-        return info, lost_reasoning(before, after, WayBack(_choosing(before.model), back))
+        return info, lost_reasoning(before, self._state.runtime.inputs())
 
     def _tell_images(self, info: ModelInfo) -> None:
         """Images of the session that the model just chosen does not take."""
@@ -228,8 +226,7 @@ class ModelControl:
         Raises StoreError, and AgentError while a turn runs."""
         self._runner.need_idle("forget limits", looking=True)
         count = self._state.parts.store.learned.forget_all()
-        self._state.runtime.replay_by(ReplayRule())
-        self._state.runtime.offer_without(frozenset())
+        self._state.runtime.send_as(replay=ReplayRule(), left_out=frozenset())
         if count:
             await self._binder.describe()
             self._context.recount()
@@ -244,31 +241,12 @@ class ModelControl:
         binding.conversation.set_state(replace(binding.conversation.info.state, thinking=effort))
         self._state.events.publish(SessionChanged(binding.conversation.info))
         self._context.tell()
-        way = WayBack(f"/thinking {before.effort}", before)
-        return lost_reasoning(before, replace(binding.runtime.inputs(), effort=effort), way)
+        return lost_reasoning(before, replace(binding.runtime.inputs(), effort=effort))
 
     def levels(self) -> list[EffortChoice]:
         """The levels of thinking that the model has, as far as its facts are known."""
         runtime = self._state.runtime
         return levels(next_call(runtime, runtime.usage()).request, runtime.info, runtime.wanted_effort)
-
-    def efforts(self) -> list[EffortChoice]:
-        """The same, with what a change to each would lose and cost."""
-        from agent_tui.engine.cache_forecast import cold_with
-
-        runtime = self._state.runtime
-        now = replace(runtime.inputs(), effort=runtime.wanted_effort)
-        usage, way = runtime.usage(), WayBack(f"/thinking {now.effort}", now)
-
-        def costed(choice: EffortChoice) -> EffortChoice:
-            lost = lost_reasoning(now, replace(now, effort=choice.effort), way)
-            return replace(choice, lost=lost, cold=cold_with(runtime, usage, choice.effort))
-
-        return [choice if choice.current else costed(choice) for choice in self.levels()]
-
-
-def _choosing(model: ModelInfo) -> str:
-    return f"/model {model.spec.key}"
 
 
 class ModeControl:

@@ -11,7 +11,6 @@ from dataclasses import fields, replace
 from typing import get_args
 
 from agent_tui.config import ModelConfig, Settings
-from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.reports import relearned, verified_growth
 from agent_tui.context.tokens import family_of
 from agent_tui.engine.accepted import NEAR, stated_window, with_taught
@@ -20,7 +19,7 @@ from agent_tui.errors import ConfigError, StoreError
 from agent_tui.models.calibration import Calibration, usable
 from agent_tui.models.failure import Adaptation, Overflow
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Provider, ReplayRule
-from agent_tui.models.steps import ColdRequest, Step
+from agent_tui.models.steps import Step
 from agent_tui.models.usage import LearnedLimit
 from agent_tui.providers.catalog import cache_problem, dialect_of, needs_no_key, resolve_target
 from agent_tui.providers.dialects.shared import Thinking
@@ -228,10 +227,6 @@ class EffortChoice:
     """All that ask for the same, its own among them."""
     only: bool = False
     """There is no other level, and ``words`` say so."""
-    lost: LostReasoning | None = None
-    """The reasoning that would no longer be sent."""
-    cold: ColdRequest | None = None
-    """What the next request would pay anew."""
 
     def told(self, name: Effort) -> str:
         """The level by one of its names, with what it is for this model where that does not say it."""

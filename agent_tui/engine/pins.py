@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,14 +9,12 @@ from typing import Literal
 
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.price import expected_read
-from agent_tui.context.compaction.rules import lasting_rule
 from agent_tui.context.cuts import dropped_ids
 from agent_tui.context.tidy import units_of
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, WorkerError
 from agent_tui.models.calibration import raw_total
-from agent_tui.models.events import Event, MessageAdded, Notice
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, recall_id
 from agent_tui.paths import in_project
 from agent_tui.records import dataclass
@@ -54,7 +51,6 @@ class Pins:
         self._state = state
         self._context = context
         self._workspace = state.parts.workspace
-        state.events.subscribe(self._propose)
 
     def all(self) -> list[Pinned]:
         """The files, then the messages in the order of the conversation."""
@@ -190,17 +186,6 @@ class Pins:
         except WorkerError as error:
             log.warning("The file could not be counted, the character rule stands in: %s", error)
         return self._state.runtime.size_of(message)
-
-    def _propose(self, event: Event) -> None:
-        """One quiet line where the user typed what reads as a rule for good. Nothing is pinned by that."""
-        if not isinstance(event, MessageAdded) or event.message.role != "user":
-            return
-        if not self._state.parts.permissions.can_ask or event.message.id in self._pinned_ids():
-            return
-        if rule := lasting_rule(event.message):
-            text = f"“{one_line(rule, SHOWN)}” reads like a rule. Run /pin to keep it through every compaction."
-            # Behind the message, whoever hears of that first.
-            asyncio.get_running_loop().call_soon(self._state.events.publish, Notice("info", text, "pin_rule"))
 
     def _pinned_ids(self) -> Sequence[str]:
         return self._state.conversation.info.state.pinned_messages

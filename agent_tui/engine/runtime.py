@@ -38,7 +38,7 @@ from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged, Event
 from agent_tui.models.failure import Overflow
-from agent_tui.models.messages import Message, Metadata, new_id
+from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.requests import Counter, Effort, ModelInfo, Provider, ReplayRule, SentMessage
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import SubagentRef
@@ -199,35 +199,19 @@ class Runtime:
         hour = self.info.spec.cache_ttl == "1h"
         return expected_call(usage, self.info.prices, self.conversation.steps, most, hour)
 
-    def begin_in_parent(self, step: Step) -> Step | None:
-        """A subagent's call counts in the parent's session from its beginning: a copy of the step, of kind
-        ``subagent``. It costs, but never anchors. None where this is no subagent."""
-        if self.parent is None:
-            return None
-        copy = replace(
-            step,
-            id=new_id("step"),
-            kind="subagent",
-            agent=self.agent,
-            fixed=(),
-            prune_ids=[],
-            sent_reasoning=None,
-            sent=None,
-            given=None,
-        )
-        self.parent.keep_step(copy)
-        self.parent.save_if_possible()
-        return copy
-
-    def end_in_parent(self, copy: Step | None, step: Step) -> None:
-        """The call has ended, or went on; ``copy`` is what ``begin_in_parent`` returned."""
-        if self.parent is not None and copy is not None:
-            copy.end_as(step)
-            self.parent.save_step(copy)
-            self.parent.save_if_possible()
-
-    def begin_with(self, request_prefix: RequestPrefix) -> None:
-        self.request_prefix = request_prefix
+    def send_as(
+        self,
+        *,
+        prefix: RequestPrefix | None = None,
+        replay: ReplayRule | None = None,
+        left_out: frozenset[str] | None = None,
+        schema_refused: bool | None = None,
+    ) -> None:
+        """Changes these of what the requests from now on are made with; the others stay."""
+        self.request_prefix = self.request_prefix if prefix is None else prefix
+        self.replay = self.replay if replay is None else replay
+        self.left_out = self.left_out if left_out is None else left_out
+        self.schema_refused = self.schema_refused if schema_refused is None else schema_refused
 
     @property
     def wanted_effort(self) -> Effort:
@@ -258,21 +242,9 @@ class Runtime:
             return wanted
         return self.replay.needs("calls as text") or self.replay.needs("no tools")
 
-    def replay_by(self, rule: ReplayRule) -> None:
-        """Sets how the server takes the conversation back."""
-        self.replay = rule
-
     def expect(self, schema: Metadata | None, due: bool) -> None:
         """Sets what the answers from now on have to fit."""
         self.output_schema, self.output_due = schema, due
-
-    def ask_for_schema(self, taken: bool) -> None:
-        """Sets whether the server takes a schema for its answers: one that refuses is not asked for any again."""
-        self.schema_refused = not taken
-
-    def offer_without(self, fingerprints: frozenset[str]) -> None:
-        """These are the tools that the server refuses."""
-        self.left_out = fingerprints
 
     def streaming(self, tokens: int) -> None:
         self.in_flight = tokens

@@ -9,12 +9,12 @@ from functools import partial
 from agent_tui.context.accounting.inputs import reasoning_tokens
 from agent_tui.context.anchor import share_at
 from agent_tui.context.cache_forecast import ForecastBasis, forecast_basis
-from agent_tui.context.cache_misses import Sizes, compared, judge, kinds_of, life_of
+from agent_tui.context.cache_misses import Sizes, judge, life_of
 from agent_tui.context.cache_paths import MODEL, SERVER, THINKING, SentMessages, SentPaths, sent_fixed
 from agent_tui.context.tokens import estimate_fixed, estimate_message, family_of
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage
-from agent_tui.models.steps import CacheDiagnosis, Sent, Step
+from agent_tui.models.steps import Sent, Step
 from agent_tui.providers.catalog import caching_of
 from agent_tui.providers.dialects.record import Caching
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
@@ -61,7 +61,7 @@ class SentLog:
         pieces = self._maker.pieces(request, info, plan, thinking, partial(self._known, earlier))
         self._same = min(self._same, pieces.same)
         return (
-            SentMessages(pieces.keys, pieces.digests, pieces.blocks, self._same),
+            SentMessages(pieces.keys, pieces.digests, self._same),
             pieces.settings,
             pieces.marks,
         )
@@ -76,8 +76,7 @@ class SentLog:
         if any(newest.sent.settings.get(name) != settings.get(name) for name in (MODEL, SERVER, THINKING, PROGRAM)):
             return {}
         sent = self.paths.messages(end)
-        pairs = zip(sent.digests, sent.blocks, strict=True)
-        return dict(zip(sent.keys, pairs, strict=True))
+        return dict(zip(sent.keys, sent.digests, strict=True))
 
     def judge(
         self,
@@ -86,10 +85,9 @@ class SentLog:
         view: Sequence[SentMessage],
         info: ModelInfo,
         summaries: Collection[str],
-        diagnosis: str | None = None,
     ) -> None:
         """Says with a finished step what of it should have been read from the cache, and why it was not. ``view`` are
-        the messages that it sent; ``diagnosis`` is the provider's own."""
+        the messages that it sent."""
         if step.sent is None or step.counted is None:
             return
         caching = _caching(step, info)
@@ -98,8 +96,6 @@ class SentLog:
         sizes = _sizes(step, view, earlier, info)
         found = judge(step, earlier, self.paths, caching, sizes, info.prices, summaries)
         step.expected_read, step.miss = found.expected, found.miss
-        if diagnosis is not None and (base := compared(earlier, step.provider)) is not None:
-            step.diagnosis = CacheDiagnosis(diagnosis, " ".join(kinds_of(step, base, self.paths)))
 
 
 def _caching(step: Step, info: ModelInfo) -> Caching:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
+from agent_tui.context.accounting.lost import LostReasoning, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
 from agent_tui.context.compaction.plan import Picture
 from agent_tui.context.tokens import family_of
@@ -31,7 +31,6 @@ from agent_tui.models.events import (
 from agent_tui.models.messages import Message
 from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo, SessionKind
 from agent_tui.store.locks import SessionLock
-from agent_tui.store.salvage import lacks
 from agent_tui.store.store import Store
 from agent_tui.text.clean import plain_line
 from agent_tui.tools.files.snapshots import RestorePlan
@@ -152,7 +151,7 @@ class OpenSession:
             if conversation is not None:
                 conversation.save()
                 store, session = self._store, conversation.info
-                if not conversation.messages and not session.title and store.waiting.all(session.id) == ([], 0):
+                if not conversation.messages and not session.title and not store.waiting.all(session.id):
                     store.delete(session.id)
                     shutil.rmtree(self._outputs / session.id, ignore_errors=True)
         except StoreError as error:
@@ -204,7 +203,7 @@ class SessionControl:
         """Starts a new session; the old one stays and can be resumed. Returns the reasoning that stays with it."""
         await self._look("start a new session", "clear")
         before = self._state.runtime.inputs()
-        lost = lost_reasoning(before, replace(before, view=[]), WayBack("/resume", before, elsewhere=True))
+        lost = lost_reasoning(before, replace(before, view=[]))
         conversation = self.opened.open_new()
         conversation.bind_model(self._state.runtime.info.spec.key)
         self._bind(conversation)
@@ -272,7 +271,6 @@ class SessionControl:
             publish(Notice("info", f"No earlier session in {root}: this one is new. {ALL_SESSIONS}", "session_new"))
         if conversation.path and (folder := self._folder_left()) is not None:
             publish(Notice("warning", folder, "other_folder"))
-        self.tell_missing()
         for line in conversation.links():
             publish(Notice("info", line, "handoff"))
         if conversation.info.state.going is not None and not conversation.read_only:
@@ -288,14 +286,6 @@ class SessionControl:
         gone = "" if Path(then).is_dir() else " (which is gone)"
         there, here = plain_line(then, 400), plain_line(now, 400)
         return f"This session worked in {there}{gone}. From here on files and commands are those of {here}."
-
-    def tell_missing(self) -> None:
-        """Tells the user what of a damaged session could not be read."""
-        conversation = self._state.conversation
-        if conversation.missing:
-            where = f"agent-tui sessions repair {conversation.info.id}"
-            text = f"This session is damaged; missing: {lacks(conversation.missing)}. `{where}` makes a repaired copy."
-            self._state.events.publish(Notice("warning", text, "damaged"))
 
     def rename(self, title: str) -> None:
         """Gives the session a title."""
@@ -346,10 +336,6 @@ class CompactionControl:
         self._context.recount()
 
 
-BACK = "/rewind back"
-"""What returns to the branch that was left last."""
-
-
 class BranchControl:
     """Moves the end of the conversation to any message of the session; none of it while a turn runs. Nothing is ever
     deleted: what leaves the conversation is a branch that can be gone to."""
@@ -375,8 +361,7 @@ class BranchControl:
         path = conversation.way_to(head)
         records = on_branch(conversation.every_record, {message.id for message in path})
         view = build_view(path, records, conversation.summaries)
-        after = replace(before, view=view, records=records)
-        return lost_reasoning(before, after, WayBack(BACK, before, elsewhere=True))
+        return lost_reasoning(before, replace(before, view=view, records=records))
 
     def files(self, head: str | None) -> FilesMoved:
         """Returns what would become of the files if they were put as they are on the branch that ends with ``head``."""

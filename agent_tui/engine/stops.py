@@ -57,7 +57,6 @@ _WHOSE: dict[BudgetName, str] = {
     "turn": "The turn's",
     "session": "The session's",
     "day": "Today's",
-    "tokens": "The session's",
 }
 
 Act = Callable[[str], Awaitable[bool]]
@@ -206,16 +205,16 @@ class Stops:
             return self._raise(line.name, proposed)
 
         async def other(text: str) -> bool:
-            return self._raise(line.name, parse_limit(text, line.name == "tokens"))
+            return self._raise(line.name, parse_limit(text))
 
-        limit = limit_words(line, line.limit)
-        acts[Way("y", f"Raise it to {limit_words(line, proposed)} and continue")] = raise_it
-        acts[Way("o", "Another amount…", asks=f"An amount, e.g. {limit_words(line, proposed)}, or off")] = other
+        limit = limit_words(line.limit)
+        acts[Way("y", f"Raise it to {limit_words(proposed)} and continue")] = raise_it
+        acts[Way("o", "Another amount…", asks=f"An amount, e.g. {limit_words(proposed)}, or off")] = other
         acts[OTHER_MODEL] = acts[STOP] = None
         whose, spent = f"{_WHOSE[line.name]} budget of {limit}", spent_words(line)
         if (line.left or 0.0) <= 0:
             return f"{whose} is reached: {spent}"
-        return f"{whose} is too small: {spent}, the next call may take {call_words(line, self._next_call())}"
+        return f"{whose} is too small: {spent}, the next call may take {call_words(self._next_call())}"
 
     def _raise(self, name: BudgetName, limit: float | None) -> bool:
         budget = self._state.runtime.budget

@@ -29,7 +29,8 @@ from agent_tui.control.control import (
 from agent_tui.control.lines import MAX_LINE, lines
 from agent_tui.errors import ConfigError
 from agent_tui.models.codec import to_dict
-from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.models.image_headers import image_type
+from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.records import dataclass
 from agent_tui.text.clean import clean_line
 

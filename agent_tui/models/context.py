@@ -148,9 +148,7 @@ class SessionTotals:
     by_kind: dict[StepKind, KindTotals] = field(default_factory=dict)
     """Of the kinds there were; they add up to the whole."""
     held_usd: float = 0.0
-    """Dollars that budgets hold back for calls that have not said what they cost: what they may cost at most."""
-    held_tokens: int = 0
-    """Tokens, likewise."""
+    """Dollars that calls are taken to have cost which have not said it."""
     doubted: int = 0
     """Calls of which the report is not believed."""
     taken_back: int = 0

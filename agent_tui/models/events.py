@@ -236,12 +236,11 @@ class QuestionAsked:
 @dataclass(slots=True, frozen=True)
 class ServerAsked:
     """An MCP server asks; answer with ``agent.servers.answer(…)``. A ``form`` has ``fields`` to fill in; a ``url`` is
-    to be opened, by who says yes, and ``about`` is where that leads; ``sampling`` is a call of the model, which is sent
-    ``text``, and ``about`` its size and price. ``text`` is the server's, made plain."""
+    to be opened, by who says yes, and ``about`` is where that leads. ``text`` is the server's, made plain."""
 
     request_id: str
     server: str
-    kind: Literal["form", "url", "sampling"]
+    kind: Literal["form", "url"]
     text: str
     fields: tuple[FormField, ...] = ()
     url: str = ""

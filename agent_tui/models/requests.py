@@ -215,9 +215,6 @@ class ModelRequest:
     """This request is for that answer, no tool is needed for it."""
     media: Media = ALL_MEDIA
     """What the server was not seen to refuse of pictures and files."""
-    compared_with: str | None = None
-    """Where the model's ``cache_diagnostics`` are asked for, the id of the answer whose request this one is compared
-    with; None: there is none yet."""
     capped: bool = False
     """``max_output`` is what a budget has room for: it holds over what the model's own settings ask for."""
     sent_before: int = 0
@@ -271,14 +268,11 @@ class Started:
 @dataclass(slots=True, frozen=True)
 class Finished:
     """The answer ended as the provider meant it to. ``dropped`` are the places of reasoning blocks that it says it left
-    out of the request (``messages.1.content.0``), none where it says nothing. ``response_id`` and ``diagnosis`` are
-    given where requests are compared: see ``models.steps.CacheDiagnosis``."""
+    out of the request (``messages.1.content.0``), none where it says nothing."""
 
     reason: FinishReason
     message_metadata: Metadata | None = None
     dropped: list[str] = field(default_factory=list)
-    response_id: str | None = None
-    diagnosis: str | None = None
     words: str = ""
     """How the provider calls that reason."""
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
-from agent_tui.models.messages import JSON, Message, Role
+from agent_tui.models.messages import Message, Role
 from agent_tui.models.requests import Effort
 from agent_tui.records import dataclass
 from agent_tui.text.secrets import without_keys
@@ -17,9 +16,7 @@ SessionKind = Literal["user", "run", "subagent"]
 """A chat, what ``-p`` began and nobody has opened in a chat, or the work of a subagent."""
 
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-BUDGETS = ("turn", "session", "day", "tokens")
+BUDGETS = ("turn", "session", "day")
 """What can be said with ``/budget`` for a session."""
 
 
@@ -31,7 +28,7 @@ class SessionState:
     """Absolute paths of the files that go with every request."""
     pinned_messages: tuple[str, ...] = ()
     """Ids of the messages whose words every compaction carries, those of other branches too."""
-    drops_waiting: Mapping[str, float] = field(default_factory=lambda: _NOTHING, hash=False)
+    drops_waiting: Mapping[str, float] = field(default_factory=dict, hash=False)
     """What is dropped once the provider's cache is cold, on other branches too: ids of messages, and of attachments as
     ``msg_1#2``, with the time at which the user asked for it (seconds since the epoch)."""
     compaction_failures: int = 0
@@ -43,8 +40,8 @@ class SessionState:
     """The chosen effort; None for the model's own."""
     environment: str | None = None
     """The text that the model was told at the start; None before that."""
-    budget: Mapping[str, float | None] = field(default_factory=lambda: _NOTHING, hash=False)
-    """The limits that the user set for this session, by name: dollars, of ``tokens`` tokens; None is none."""
+    budget: Mapping[str, float | None] = field(default_factory=dict, hash=False)
+    """The limits that the user set for this session, by name, in dollars; None is none."""
     back: str | None = None
     """The end of the branch that was left last."""
     going: str | None = None
@@ -57,8 +54,6 @@ class SessionState:
     """The session that this one goes on from with a brief."""
     handed_to: tuple[str, ...] = ()
     """Those that go on from this one so, the newest last."""
-    newer: Mapping[str, JSON] = field(default_factory=lambda: _NOTHING, hash=False)
-    """What a later version keeps beside these, written back as it was found."""
 
 
 @dataclass(slots=True)

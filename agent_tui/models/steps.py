@@ -38,27 +38,6 @@ class CacheMiss:
         return max(0, self.expected - self.read)
 
 
-@dataclass(slots=True, frozen=True)
-class CacheDiagnosis:
-    """The provider's own comparison of a request with an earlier one, and ours of the same two, in its words:
-    ``model_changed``, ``system_changed``, ``tools_changed``, ``messages_changed``, and ``unavailable`` where a setting
-    differs (platform.claude.com/docs/en/build-with-claude/cache-diagnostics)."""
-
-    said: str
-    """Empty: nothing had changed but what was added."""
-    ours: str
-    """All that differs, with blanks between; empty: nothing."""
-
-    @property
-    def agrees(self) -> bool | None:
-        """None where the provider could not compare."""
-        if not self.said:
-            return not self.ours
-        if self.said in self.ours.split():
-            return True
-        return None if self.said in ("unavailable", "previous_message_not_found") else False
-
-
 @dataclass(slots=True)
 class Sent:
     """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
@@ -75,8 +54,6 @@ class Sent:
     """Of the other messages, ``SentMessage.key``."""
     digests: list[str] = field(default_factory=list)
     """What they were on the wire, treatment included (cleared, clipped, reasoning left out)."""
-    blocks: list[int] = field(default_factory=list)
-    """How many content blocks each was there."""
     marks: list[int] = field(default_factory=list)
     """The request's cache markers as the number of messages before each, ascending; 0 is behind system and tools."""
 
@@ -128,7 +105,6 @@ class CacheEntry:
     told: tuple[tuple[str, float], ...] = ()
     subagent: bool = False
     """Its request was a subagent's, which begins with another prompt."""
-    diagnosis: CacheDiagnosis | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -146,7 +122,7 @@ Doubt = Literal[
 """Why a report is not believed (``context.accounting.believed``). ``doubted``: it does not fit, and only the next one
 shows why; ``none``: there is no report."""
 
-StepKind = Literal["turn", "compaction", "subagent", "count", "sampling", "attempt"]
+StepKind = Literal["turn", "compaction", "subagent", "count", "attempt"]
 """``attempt``: a call that was made again, though something had come of its answer: it broke off, or was empty."""
 StepStatus = Literal["running", "complete", "stopped", "failed"]
 Change = Literal["", "edited", "waiting"]
@@ -251,8 +227,7 @@ class Given:
 
 @dataclass(slots=True)
 class Step:
-    """One model call and everything needed to anchor on it later. Times are seconds since the epoch; what versions
-    before did not store is None."""
+    """One model call and everything needed to anchor on it later. Times are seconds since the epoch."""
 
     id: str
     kind: StepKind
@@ -315,8 +290,6 @@ class Step:
     """What was not known of the request when it was sent, and what its report made of that."""
     sent_reasoning: list[SentRun] | None = None
     """Which reasoning of earlier answers was sent and counted."""
-    dropped_blocks: int = 0
-    """Blocks of it that the provider says it dropped."""
     sent: Sent | None = None
     """What the request was made of; None where nothing was sent, too."""
     expected_read: int | None = None
@@ -327,23 +300,14 @@ class Step:
     """Seconds that what it left in the cache is kept there without being used, where that is known for sure."""
     given: Given | None = None
     """What else its estimate was made with."""
-    expected_usd: float | None = None
-    """Dollars that it was expected to cost."""
-    response_id: str | None = None
-    """The provider's name of the answer, by which a later request can be compared with this one."""
-    diagnosis: CacheDiagnosis | None = None
-    """Of this request and the newest one before it that has a ``response_id``."""
-    most_usd: float | None = None
-    """Dollars that it may cost at most, as far as it does not say what it cost; None where there is no price."""
-    most_tokens: int | None = None
-    """Tokens that it may take at most, sent and answered."""
+    assumed_usd: float | None = None
+    """Dollars that budgets take it to cost while it runs, and for good where it never said what it cost; None where
+    there is no price."""
     prepared: str = ""
     """A summary that was written before the limit was reached: the last message it stands for. It is used where a
     compaction names the step, or another one of the same preparation."""
     agent: SubagentRef | None = None
     """The subagent that made it; None of every other kind of step."""
-    tried_usd: float = 0.0
-    """Dollars that attempts before the last one may have cost: they broke off before anything of the answer came."""
 
     @property
     def counted(self) -> TokenUsage | None:
@@ -368,23 +332,10 @@ class Step:
 
     @property
     def held_usd(self) -> float:
-        """Dollars that a budget holds back for this call beyond what is known of its cost: while it runs, and where it
-        never said what it cost, or is not believed, those it may cost at most; those it was expected to cost where the
-        program was killed in it: the most would keep the budget from everything else for good."""
+        """Dollars that a budget counts for this call beyond what is known of its cost: while it runs, and where it
+        never said what it cost, or is not believed."""
         sure = self.status != "running" and not self.cost.unpriced and self.believed is None
-        # Steps of versions before know only what was expected.
-        most = self.expected_usd if self.most_usd is None or self._killed else self.most_usd
-        return self.tried_usd + (0.0 if most is None or sure else max(0.0, most - self.cost.known))
-
-    @property
-    def held_tokens(self) -> int:
-        """Tokens that a budget holds back for it beyond those that it reported."""
-        if self._killed:
-            return self.estimated_input or 0
-        if self.most_tokens is None or (self.status != "running" and (self._ended or self._refused)):
-            return 0
-        known = 0 if self.usage is None else self.usage.input + self.usage.output
-        return max(0, self.most_tokens - known)
+        return 0.0 if self.assumed_usd is None or sure else max(0.0, self.assumed_usd - self.cost.known)
 
     def end_as(self, step: Step) -> None:
         """This step stands for ``step`` in another session and was begun as a copy of it: it ends as that one did."""
@@ -393,19 +344,13 @@ class Step:
         self.usage, self.believed, self.doubt = step.usage, step.believed, step.doubt
         self.actual_input, self.cost_usd = step.actual_input, step.cost_usd
         self.finish_reason, self.failure = step.finish_reason, step.failure
-        self.most_usd, self.most_tokens, self.tried_usd = step.most_usd, step.most_tokens, step.tried_usd
+        self.assumed_usd = step.assumed_usd
         self.expected_read, self.miss, self.cache_life = step.expected_read, step.miss, step.cache_life
-        self.diagnosis = step.diagnosis
 
     @property
     def _ended(self) -> bool:
         """True when the answer came to its end, which is when the provider reports the whole of it."""
         return self.status == "complete" or self.finish_reason not in (None, "unknown")
-
-    @property
-    def _killed(self) -> bool:
-        """Nobody was there any more when it ended."""
-        return self.status == "stopped" and self.finished is None
 
     @property
     def _refused(self) -> bool:
@@ -441,26 +386,23 @@ class CompactionRecord:
     """Always an estimate; ``before_tokens`` where ``before_estimated`` says so."""
     before_spread: int | None = None
     after_spread: int | None = None
-    """Tokens by which the truth may be more or less; None in versions that did not store them."""
+    """Tokens by which the truth may be more or less."""
     kept_messages: int | None = None
     seconds: float | None = None
-    cost_usd: float | None = None
-    """None where a call has no price; ``cost_known_usd`` is what the others cost."""
+    cost: Cost | None = None
+    """Of its model calls; None where it made none."""
     model: str | None = None
     focus: str | None = None
     files: list[str] = field(default_factory=list)
     step_id: str | None = None
     left_out: int = 0
     """Above 0: no model wrote the summary, so many messages were left out behind a placeholder."""
-    cost_known_usd: float | None = None
-    unpriced_calls: int = 0
     before_estimated: bool = True
     switched: list[float] = field(default_factory=list)
-    """When it was put out of force, and back, in turn (seconds since the epoch); versions that did not store them undid
-    it unseen."""
+    """When it was put out of force, and back, in turn (seconds since the epoch)."""
     facts: dict[str, list[int]] = field(default_factory=dict)
     """Of the facts that its messages said, by kind (``context.compaction.facts.KINDS``): how many stood in the summary
-    or in messages that stayed, could be recalled, and were lost to the model. Empty in versions that did not look."""
+    or in messages that stayed, could be recalled, and were lost to the model."""
     warm: bool = False
     """The summary was asked for as the next message of the conversation, all of which the provider had in its cache."""
     input_tokens: int | None = None
@@ -468,7 +410,7 @@ class CompactionRecord:
     cache_read: int | None = None
     recall: bool = False
     """What stands in the place of a ``prune``'s results says by which id the tool ``recall`` brings them back: it was
-    offered then. Earlier versions had no such tool."""
+    offered then."""
     appended: int = 0
     """Rules and facts that the program added to the summary, because they would have been missing."""
     beside: list[str] = field(default_factory=list)
@@ -490,13 +432,6 @@ class CompactionRecord:
     @property
     def clipped(self) -> int:
         return sum(message_id in self.clips for message_id in self.message_ids)
-
-    @property
-    def cost(self) -> Cost | None:
-        """The cost of its model calls; None where it made none, or an older version did not know."""
-        if self.cost_known_usd is not None:
-            return Cost(self.cost_known_usd, self.unpriced_calls)
-        return None if self.cost_usd is None else Cost(self.cost_usd)
 
 
 def inherited(steps: Sequence[Step], since: float) -> int:

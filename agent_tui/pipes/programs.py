@@ -240,15 +240,27 @@ def _count(environ: Mapping[str, str]) -> int:
     return int(count) if re.fullmatch(r"[0-9]{1,3}", count) else 0
 
 
+_MOST_PIECES = 60
+"""Of a value, counted with what is between them, that are tried as one path."""
+
+
 def _paths(value: str, loaded: bool) -> Iterator[str]:
     """What in a variable may be a path: what is absolute, begins in the home or where we stand, or is there; where
     it is ``loaded``, whatever has a slash."""
     if value.startswith("."):
         yield value
-    for word in re.split(r"[\s=,;@:\"'|()`]+", value):
-        path = os.path.expanduser(re.sub(r"^-+[A-Za-z]+(?=[/.~])", "", word))
+    pieces = re.split(r"([\s=,;@:\"'|()`]+)", value)
+    for at in range(0, len(pieces), 2):
+        path = os.path.expanduser(re.sub(r"^-+[A-Za-z]+(?=[/.~])", "", pieces[at]))
         if path.startswith("/") or ("/" in path and (loaded or path.startswith(".") or os.path.lexists(path))):
             yield path
+        if not path.startswith("/"):
+            continue
+        # A name may have blanks and the like in it: as far as there are such folders.
+        for upto in range(at + 2, min(len(pieces), at + _MOST_PIECES), 2):
+            path += pieces[upto - 1] + pieces[upto]
+            if os.path.lexists(os.path.dirname(path)):
+                yield path
 
 
 def _leads_in(path: str) -> bool:

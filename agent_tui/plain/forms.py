@@ -1,4 +1,4 @@
-"""The questions of MCP servers as lines: a form field by field, an address to open, a call of the model to allow."""
+"""The questions of MCP servers as lines: a form field by field, an address to open."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from agent_tui.text.clean import spelled
 
 Answer = Callable[[ServerAction, Metadata], None]
 
-_ASKS = {"form": "asks for input", "url": "asks you to open an address", "sampling": "asks for a model call"}
+_ASKS = {"form": "asks for input", "url": "asks you to open an address"}
 _YES = {
     "form": "Fill in the form",
     "url": "Yes: open the address yourself, now or later",
-    "sampling": "Yes, this once",
 }
 _ROWS = [("No", "n"), ("Neither: cancel", "c")]
 _SEND = [("Send it", "s"), ("Fill it in again", "a"), *_ROWS]
@@ -62,11 +61,6 @@ class ServerQuestion(Question):
         self.writer.quote(spelled(self._asked.url, line=True), indent="  ")
         self.writer.quote(spelled(f"it leads to {self._asked.about}", line=True), "Note")
         self.say_rows()
-
-    def say_rows(self, begin: int = 0, end: int | None = None) -> None:
-        if self._asked.kind == "sampling":
-            self.writer.quote(spelled(self._asked.about, line=True), "Note")
-        super().say_rows(begin, end)
 
     def take(self, line: str) -> Taken:
         field = self._field

@@ -130,7 +130,7 @@ class Accumulator:
             )
         if (reason := self._finish_reason()) is not None:
             out = self._out
-            items.append(Finished(reason, out.message_metadata, out.dropped, *out.compared, out.end_words))
+            items.append(Finished(reason, out.message_metadata, out.dropped, out.end_words))
         return items
 
     def _finish_reason(self) -> FinishReason | None:

@@ -243,14 +243,12 @@ def takes_markers(target: Target) -> bool:
 
 
 def cache_problem(spec: ModelSpec, target: Target) -> str | None:
-    """Says why a model's ``cache_ttl`` or ``cache_diagnostics`` cannot be had, in one line."""
+    """Says why a model's ``cache_ttl`` cannot be had, in one line."""
     if spec.cache_ttl is not None and not takes_markers(target):
         return (
             f"models.{spec.key}: cache_ttl works only for Claude, not for {target.model} of "
             f"{target.provider}. Remove it."
         )
-    if spec.cache_diagnostics and not (dialect_of(target.provider).diagnoses and is_direct(spec, target)):
-        return f"models.{spec.key}: cache_diagnostics works only with Anthropic's own API, called directly. Remove it."
     return None
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent_tui.models.messages import AttachmentPart, base64_size
+from agent_tui.models.image_headers import base64_size
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.models.requests import Media, SentMessage
 from agent_tui.providers.dialects.conversation import NOT_SENT
 from agent_tui.providers.dialects.record import ImageLimits

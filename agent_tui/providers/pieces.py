@@ -44,7 +44,7 @@ _NO_MATTER = frozenset(
     {"stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"}
     | {"num_predict", "temperature", "top_p", "top_k", "topP", "topK", "min_p", "seed", "stop", "stop_sequences"}
     | {"stopSequences", "presence_penalty", "frequency_penalty", "repeat_penalty", "user", "metadata", "store"}
-    | {"include", "usage", "n", "drop_params", "max_retries", "num_retries", "diagnostics"}
+    | {"include", "usage", "n", "drop_params", "max_retries", "num_retries"}
 )
 """Fields that say what becomes of the answer: nobody reads them before the prompt."""
 _NAMED = {
@@ -62,8 +62,8 @@ _CARRIER = "carrier"
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 PROGRAM = "program"
-Known = Mapping[str, tuple[str, int]]
-"""Digest and content blocks of messages that were sent before, by their keys."""
+Known = Mapping[str, str]
+"""Digests of messages that were sent before, by their keys."""
 
 Treatment = tuple[bool, tuple[int, ...]]
 
@@ -75,7 +75,6 @@ class Pieces:
 
     keys: list[str]
     digests: list[str]
-    blocks: list[int]
     same: int
     marks: list[int]
     settings: dict[str, str]
@@ -90,7 +89,6 @@ class PieceMaker:
     _treatments: list[Treatment | None] = field(default_factory=list)
     _keys: list[str] = field(default_factory=list)
     _digests: list[str] = field(default_factory=list)
-    _blocks: list[int] = field(default_factory=list)
 
     def pieces(
         self,
@@ -121,10 +119,9 @@ class PieceMaker:
         made = [encode.piece(item, earlier) for item in items[same:]]
         self._items, self._treatments = list(items), treatments
         self._keys = [*self._keys[:same], *(item.key for item in items[same:])]
-        self._digests = [*self._digests[:same], *(digest for digest, _ in made)]
-        self._blocks = [*self._blocks[:same], *(blocks for _, blocks in made)]
+        self._digests = [*self._digests[:same], *made]
         marks = self._marks(request, info.target) if ChatForm.of(info.target).lists else []
-        return Pieces(self._keys, self._digests, self._blocks, same, marks, settings)
+        return Pieces(self._keys, self._digests, same, marks, settings)
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
         """Returns how many messages are the objects that were sent before, treated as before: a stored message does not
@@ -141,7 +138,8 @@ class PieceMaker:
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
         """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
         # An answer of which nothing is sent is none on the wire.
-        roles = [item.message.role if blocks else "" for item, blocks in zip(self._items, self._blocks, strict=True)]
+        pairs = zip(self._items, self._digests, strict=True)
+        roles = ["" if digest == _NOTHING else item.message.role for item, digest in pairs]
         summary = bool(self._items) and is_summary(self._items[0].message)
         places = marked_places(roles, summary, forgets(target), request.sent_before)
         return [*([0] if request.system or request.tools else []), *(place + 1 for place in places)]
@@ -165,16 +163,15 @@ class _Encoder:
         self._form = ChatForm.of(info.target, sees(info))
         self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
 
-    def piece(self, item: SentMessage, earlier: Known) -> tuple[str, int]:
-        """Digest and content blocks of a message. ``earlier`` ones hold where it can only be sent in one way: a stored
+    def piece(self, item: SentMessage, earlier: Known) -> str:
+        """Digest of a message. ``earlier`` ones hold where it can only be sent in one way: a stored
         message does not change, but its reasoning and images may be left out."""
         fixed = not any(part.type in ("reasoning", "attachment", "search") for part in item.message.parts)
         if fixed and (known := earlier.get(item.key)) is not None:
             return known
         carried = item.message.role == "tool"
         wire = self._body([_carrier(item), item] if carried else [item], int(carried))
-        data = _JSON(wire).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(data, digest_size=8).hexdigest(), sum(map(_block_count, wire))
+        return _digest(_JSON(wire))
 
     def _body(self, items: Sequence[SentMessage], carriers: int) -> list[Metadata]:
         """Returns a body's part for the messages behind the first ``carriers``."""
@@ -194,11 +191,6 @@ def _carrier(item: SentMessage) -> SentMessage:
     result = item.message.tool_result
     call = ToolCallPart(result.call_id if result else "", result.name if result else "", "{}")
     return SentMessage(Message(_CARRIER, "assistant", [call]), _CARRIER)
-
-
-def _block_count(message: Metadata) -> int:
-    content = message.get("content")
-    return max(1, len(content)) if isinstance(content, list) else 1
 
 
 def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[str, str]:
@@ -231,3 +223,7 @@ def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+_NOTHING = _digest(_JSON([]))
+"""The digest of a message of which nothing is sent."""

@@ -475,8 +475,6 @@ def _chat(request: ModelRequest, info: ModelInfo, plan: ReplayPlan, names: ToolN
         kwargs["max_tokens"] = min(info.limits.max_output or output, _MOST_UNASKED)
     if dialect.cache == family.cache == "key":
         kwargs["prompt_cache_key"] = request.session_id
-    if dialect.diagnoses and request.spec.cache_diagnostics and request.kind == "turn":
-        kwargs["diagnostics"] = {"previous_message_id": request.compared_with}
     if dialect.pins_context and info.limits.window:
         # Else it loads the model anew with its own small default, and cuts the prompt off silently.
         kwargs["num_ctx"] = info.limits.window

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 from agent_tui.errors import SessionBusyError, StoreError
-from agent_tui.paths import home_as_tilde, private_dir
-from agent_tui.store.locks import SessionLock, take
+from agent_tui.paths import home_as_tilde
+from agent_tui.store.locks import SessionLock, file_lock
 from agent_tui.store.schema import VERSION, version_of
 
 _SIDES = ("-wal", "-shm")
@@ -24,31 +22,13 @@ def all_sessions_locked(path: Path, patience: float) -> Iterator[None]:
     it, or does the same as this one for longer than ``patience`` seconds."""
     folder = path.parent / "locks"
     with contextlib.ExitStack() as held:
-        try:
-            private_dir(folder)
-            descriptor = os.open(folder / "database", os.O_RDWR | os.O_CREAT, 0o600)
-            held.callback(os.close, descriptor)
-            _take_within(descriptor, patience)
-        except OSError as error:
-            raise StoreError(f"cannot lock {path}: {error.strerror or error}; try again") from error
+        held.enter_context(file_lock(folder / "database", patience))
         for file in sorted(folder.glob("*.lock")):
             try:
                 held.enter_context(SessionLock(file, file.stem, lambda lock: None))
             except SessionBusyError as error:
                 raise StoreError(f"{error}; close it, then try again") from error
         yield
-
-
-def _take_within(descriptor: int, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            take(descriptor)
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
 
 
 def move_aside(path: Path, ending: str, new: Path | None = None) -> Path:

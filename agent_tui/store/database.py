@@ -22,10 +22,13 @@ from agent_tui.paths import private_dir
 from agent_tui.store.schema import APPLICATION_ID, VERSION, create_schema, version_of
 from agent_tui.text.clean import one_line
 
-_MEND = "run `agent-tui sessions check` to see what, and `agent-tui sessions repair` to repair it"
+_MEND = "close agent-tui and run `agent-tui sessions repair`"
 
 FAULTS = (sqlite3.Error, UnicodeError)
 """What the ``sqlite3`` module raises for a file: UnicodeError where a damaged schema is named in SQLite's own words."""
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, MemoryError)
+"""What loading a row raises when the row makes no sense."""
 
 AUTOCHECKPOINT_PAGES = 4000
 """Pages (16 MB) the write-ahead log may reach before a commit copies it back."""
@@ -153,7 +156,7 @@ class Database:
         """Turns content that does not parse into a ``StoreError`` that says which."""
         try:
             yield
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise damaged(self.path, what) from error
 
     def wait_for_lock(self, seconds: float) -> None:
@@ -207,7 +210,7 @@ def explain(error: Exception, path: Path) -> StoreError:
 
 def damaged(path: Path, what: str) -> StoreError:
     """The line for content that SQLite delivers but that makes no sense."""
-    return StoreDamagedError(f"the session database {path} is damaged ({what}): {_MEND}")
+    return StoreDamagedError(f"the session database {path} is damaged ({what}): {_MEND}", what)
 
 
 def newer(path: Path, version: int) -> StoreError:
@@ -246,7 +249,7 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     if version > VERSION:
         raise newer(path, version)
     if 0 < version < VERSION:
-        raise StoreOlderError(f"{path} was written by an earlier development version and cannot be read by this one")
+        raise StoreOlderError(f"{path} was written by an earlier development version: the next start keeps it aside")
 
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:

@@ -12,31 +12,33 @@ from typing import Any
 from agent_tui.models.codec import to_dict
 from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionHit, SessionInfo
-from agent_tui.models.steps import Step, inherited
+from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.models.usage import NO_COST, Cost, cost_fields, usage_json
-from agent_tui.store.rows import dump_state
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 
 SCHEMA_VERSION = 1
 
 
 def export_session(info: SessionInfo, content: Content) -> Metadata:
     """The complete session as a JSON-able dict. ``messages`` holds the tree in the order it was written, then the
-    summaries; ``on_path`` marks the present conversation, ``in_tree`` is False for summaries. What a damaged one lacks
-    is listed under ``missing``."""
+    summaries; ``on_path`` marks the present conversation, ``in_tree`` is False for summaries."""
     path = _path_ids(content.messages, info.head_id)
-    export = {
+    return {
         "v": SCHEMA_VERSION,
-        "session": {**to_dict(info), "state": dump_state(info.state)},
+        "session": to_dict(info),
         **cost_fields(session_cost(info, content.steps)),
         "messages": [
             *({**to_dict(m), "in_tree": True, "on_path": m.id in path} for m in content.messages.values()),
             *({**to_dict(m), "in_tree": False, "on_path": False} for m in content.summaries.values()),
         ],
         "steps": [step_row(step) for step in content.steps],
-        "compactions": [to_dict(record) for record in content.records],
+        "compactions": [_record_row(record) for record in content.records],
     }
-    return {**export, "missing": content.missing} if content.missing else export
+
+
+def _record_row(record: CompactionRecord) -> Metadata:
+    cost = dict.fromkeys(cost_fields(NO_COST)) if record.cost is None else cost_fields(record.cost)
+    return {name: value for name, value in to_dict(record).items() if name != "cost"} | cost
 
 
 def session_cost(info: SessionInfo, steps: Sequence[Step]) -> Cost:

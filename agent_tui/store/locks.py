@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from agent_tui.errors import SessionBusyError, StoreError
+from agent_tui.errors import SessionBusyError, StoreError, StoreLockedError
 from agent_tui.paths import private_dir
 from agent_tui.store.sessions import SessionRows
 
@@ -25,6 +25,35 @@ from agent_tui.store.sessions import SessionRows
 def take(descriptor: int) -> None:
     """Locks an open file, without waiting. Raises OSError where another holds it."""
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextlib.contextmanager
+def file_lock(path: Path, patience: float) -> Iterator[None]:
+    """Holds the lock of a file that serves nothing else; it is made where it is not there. Raises ``StoreError`` where
+    another holds it for longer than ``patience`` seconds."""
+    descriptor = -1
+    deadline = time.monotonic() + patience
+    try:
+        private_dir(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        while True:
+            try:
+                take(descriptor)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(PROBE_SECONDS)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            raise StoreLockedError(f"another agent-tui is at work on {path.parent.parent}: try again") from error
+        raise StoreError(f"cannot lock {path}: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 PROBE_SECONDS = 0.02

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_tui.errors import StoreError
 from agent_tui.models.calibration import raw_total
-from agent_tui.models.codec import dumps, from_dict
+from agent_tui.models.codec import dumps
 from agent_tui.models.messages import Message
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.database import Database, damaged
 from agent_tui.store.rows import (
-    check_fields,
     dump_counts,
     dump_message,
     load_counts,
     load_json,
     load_message,
     load_part,
+    load_waiting,
 )
 from agent_tui.store.sessions import SessionRows
 
@@ -178,9 +176,6 @@ def walk(messages: Mapping[str, Message], head_id: str | None) -> list[Message]:
     return path
 
 
-log = logging.getLogger(__name__)
-
-
 class Waiting:
     """A message leaves this table in the transaction that adds it to the conversation (``Messages.add``): a crash
     finds it in one of the two, never in both or none."""
@@ -220,24 +215,11 @@ class Waiting:
         with self._db.writing():
             self._db.run("UPDATE OR REPLACE waiting SET session_id = ? WHERE session_id = ?", (target, source))
 
-    def all(self, session_id: str) -> tuple[list[Message], int]:
-        """Returns the messages that wait in a session, in the order they were typed, and how many of those cannot be
-        read."""
-        try:
-            rows = self._db.all("SELECT data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
-        except StoreError as error:
-            log.warning("What waits in session %s cannot be read: %s", session_id, error)
-            return [], 1
-        found: list[Message] = []
-        for (data,) in rows:
-            try:
-                message = from_dict(Message, json.loads(data))
-                for value in (message, *message.parts):
-                    check_fields(value)
-                found.append(message)
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                log.warning("A message that waits in session %s cannot be read: %s", session_id, error)
-        return found, len(rows) - len(found)
+    def all(self, session_id: str) -> list[Message]:
+        """The messages that wait in a session, in the order they were typed."""
+        rows = self._db.all("SELECT data FROM waiting WHERE session_id = ? ORDER BY n", (session_id,))
+        with self._db.decoding("a message that waits"):
+            return [load_waiting(data) for (data,) in rows]
 
 
 def _columns(message: Message) -> tuple[object, ...]:

@@ -1,205 +1,75 @@
-"""Damaged databases: opened to look, rebuilt, checked and repaired. The damaged file is only ever read, and kept."""
+"""The session database checked, and made anew of what is sound in it and in its backups. What is damaged is only ever
+read, and kept."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import logging
 import os
-import shutil
 import sqlite3
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from agent_tui.errors import StoreDamagedError, StoreError, StoreUnwritableError
-from agent_tui.models.messages import new_id
+from agent_tui.errors import StoreDamagedError, StoreError, StoreOlderError
+from agent_tui.models.messages import Message
 from agent_tui.models.session import SessionInfo
+from agent_tui.models.steps import FixedSets
 from agent_tui.records import dataclass
 from agent_tui.store.aside import all_sessions_locked, move_aside
-from agent_tui.store.database import FAULTS, Database, copied_files, explain, newer
-from agent_tui.store.locks import PassingFolder
-from agent_tui.store.salvage import Content, salvage, scan
-from agent_tui.store.schema import VERSION, create_schema, version_of
+from agent_tui.store.backup import backups_of, day_of_backup, opened_unchanged, problems_of
+from agent_tui.store.database import FAULTS, UNREADABLE, Database, copied_files, explain, newer
+from agent_tui.store.rows import (
+    COLUMNS,
+    MESSAGE_COLUMNS,
+    RECORD_COLUMNS,
+    STEP_COLUMNS,
+    load_counts,
+    load_fixed,
+    load_message,
+    load_object,
+    load_part,
+    load_record,
+    load_step,
+    load_waiting,
+    session_of,
+)
+from agent_tui.store.schema import VERSION, version_of
 from agent_tui.store.store import BUSY_TIMEOUT, Store
 from agent_tui.text.numbers import plural
 
-_HEADER = b"SQLite format 3\0"
-_PAGE = 4096
+log = logging.getLogger(__name__)
+
+Row = dict[str, Any]
 
 
 @dataclass(slots=True)
 class Report:
-    """The findings of a check: problems of the ``file`` as a whole, and of each session what is ``missing`` (empty:
-    nothing)."""
+    """The findings of a check: problems of the ``file`` as a whole, and of each session (empty: none)."""
 
     file: list[str] = field(default_factory=list)
-    sessions: list[tuple[SessionInfo, list[str]]] = field(default_factory=list)
+    sessions: list[tuple[SessionInfo, str]] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
-        return not self.file and not any(missing for _, missing in self.sessions)
+        return not self.file and not any(problem for _, problem in self.sessions)
 
+    def lines(self) -> list[str]:
+        """The report for people, a line for each problem of the file and each session."""
+        found = [f"damaged  the file: {problem}" for problem in self.file]
+        for info, problem in self.sessions:
+            state = "damaged" if problem else "ok"
+            found.append(f"{state:<8} {info.id}  {plural(info.messages, 'message')}{problem and f'  ({problem})'}")
+        return found
 
-def rebuild(path: Path, folder: Path) -> Report:
-    """A new database in ``folder`` with all that can be read of the damaged one. Raises ``StoreError`` for one of a
-    newer version, of which this one would lose what it does not know."""
-    damaged = folder / "damaged.db"
-    for suffix in ("", "-wal"):
-        source = path.with_name(path.name + suffix)
-        if source.exists():
-            shutil.copyfile(source, damaged.with_name(damaged.name + suffix))
-    report = Report()
-    with closing(_opened(damaged)) as old:
-        old.text_factory = lambda data: data.decode("utf-8", "replace")
-        _refuse_newer(old, path)
-        new = Database.open(folder / "new.db", BUSY_TIMEOUT)
-        new.run("PRAGMA foreign_keys = OFF")
-        with closing(new), new.writing():
-            for table in _tables(new.connection):
-                if not _copy_table(old, new, table):
-                    report.file.append(f"part of the table {table} is unreadable")
-    with Store.open(folder / "new.db") as store:
-        new = store.database
-        new.run("PRAGMA foreign_keys = OFF")
-        with store.transaction():
-            _adopt(new, report)
-        new.run("PRAGMA foreign_keys = ON")
-        with store.transaction():
-            for info in store.sessions.all(subagents=True):
-                missing = store.content(info.id).missing
-                if missing:
-                    content = salvage(new.connection, info.id, info.head_id)
-                    _empty(new, info.id)
-                    write_content(store, info, content, new=False)
-                report.sessions.append((info, missing))
-        new.run("PRAGMA wal_checkpoint(TRUNCATE)")
-    return report
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """A connection to a damaged file; what is fixed about the head of ours is put right in the copy."""
-    try:
-        return _connected(path)
-    except (sqlite3.DatabaseError, UnicodeError):
-        pages = path.stat().st_size // _PAGE
-    with path.open("r+b") as file:
-        # sqlite.org/fileformat2.html: magic, page size, write-ahead log, no reserved bytes, the fixed fractions; how
-        # many pages there are, and that this number holds; schema format 4; UTF-8.
-        file.write(
-            _HEADER + _PAGE.to_bytes(2, "big") + b"\x02\x02\x00\x40\x20\x20" + bytes(4) + pages.to_bytes(4, "big")
-        )
-        for place, value in ((44, 4), (56, 1), (92, 0)):
-            file.seek(place)
-            file.write(value.to_bytes(4, "big"))
-    return _connected(path)
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        # So SQLite reads a file that is shorter than it should be, and one whose schema it does not like.
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _refuse_newer(old: sqlite3.Connection, path: Path) -> None:
-    """Raises ``StoreError`` where a file says that it is of a newer version, and has tables that this one has not."""
-    try:
-        claimed = version_of(old)
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-            create_schema(fresh)
-            unknown = set(_tables(old)) - set(_tables(fresh))
-    except FAULTS:
-        return
-    if claimed > VERSION and unknown:
-        raise newer(path, claimed)
-
-
-def _tables(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    return sorted(row[0] for row in rows)
-
-
-def _copy_table(old: sqlite3.Connection, new: Database, table: str) -> bool:
-    """Copies the rows that can be read and fit; False when there were others."""
-    facts = new.all(f"PRAGMA table_info({table})")
-    keys = [row[1] for row in sorted(facts, key=lambda row: int(row[5])) if row[5]] or ["rowid"]
-    columns = [*keys, *(row[1] for row in facts if row[1] not in keys)]
-    try:
-        there = {row[1] for row in old.execute(f"PRAGMA table_info({table})")}
-    except FAULTS:
-        return False
-    columns = [column for column in columns if column in there or column == "rowid"]
-    if len(columns) < 2 and not there:
-        return False
-    names = ", ".join(columns)
-    rows, whole = scan(old, table, names, keys)
-    marks = ", ".join("?" * len(columns))
-    for row in rows:
-        try:
-            new.connection.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", row)
-        except sqlite3.IntegrityError:
-            whole = False
-    return whole
-
-
-def _adopt(new: Database, report: Report) -> None:
-    """Gives messages whose session is lost a session again, and drops rows that belong to nothing."""
-    lost = new.all("SELECT DISTINCT session_id FROM message WHERE session_id NOT IN (SELECT id FROM session)")
-    now = time.time()
-    for (session_id,) in lost:
-        new.run(
-            "INSERT OR IGNORE INTO session (id, project, title, model, created, updated, head_id, messages, preview, "
-            "kind, state) SELECT ?, x'', ?, x'', ?, ?, NULL, count(*), x'', 'user', '{}' FROM message "
-            "WHERE session_id = ? AND in_tree",
-            (session_id, b"(recovered)", now, now, session_id),
-        )
-        report.file.append(f"title, model and settings of session {session_id} are lost; its messages were recovered")
-    for _ in range(3):
-        orphans = new.all("PRAGMA foreign_key_check")
-        if not orphans:
-            return
-        for table, row in {(row[0], row[1]) for row in orphans if row[1] is not None}:
-            new.run(f"DELETE FROM {table} WHERE rowid = ?", (row,))
-        # Tables without row ids cannot be named by one.
-        new.run("DELETE FROM part WHERE message NOT IN (SELECT n FROM message)")
-
-
-def _empty(new: Database, session_id: str) -> None:
-    for table in ("message", "step", "compaction"):
-        new.run(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
-
-
-def write_content(store: Store, info: SessionInfo, content: Content, new: bool = True) -> None:
-    """Writes a session and what was read of it, in one transaction of the caller's."""
-    info.head_id = content.head_id
-    info.messages = 0
-    (store.sessions.insert if new else store.sessions.replace)(info)
-    for message in content.messages.values():
-        store.messages.insert(info.id, message, in_tree=True)
-    for summary in content.summaries.values():
-        store.messages.insert(info.id, summary, in_tree=False)
-    for step in content.steps:
-        store.steps.add(info.id, step)
-    for record in content.records:
-        store.compactions.insert(info.id, record)
-    store.sessions.save(info)
-    info.messages = store.sessions.get(info.id).messages
-
-
-@dataclass(slots=True)
-class Repaired:
-    """``kept`` is the damaged original; ``report`` says what the repaired copy lacks."""
-
-    kept: Path
-    report: Report
+    def as_json(self) -> str:
+        rows = [{"id": info.id, "messages": info.messages, "problem": what} for info, what in self.sessions]
+        return json.dumps({"file": self.file, "sessions": rows}, indent=2)
 
 
 def check(store: Store, session_id: str | None = None) -> Report:
@@ -207,134 +77,253 @@ def check(store: Store, session_id: str | None = None) -> Report:
     session."""
     report = Report()
     if session_id is None:
-        report.file += file_problems(store.database.connection)
-        infos = store.sessions.all(subagents=True)
+        report.file += problems_of(store.database.connection)
+        try:
+            infos = store.sessions.all(subagents=True)
+        except StoreError as error:
+            report.file.append(str(error))
+            return report
     else:
-        infos = [store.sessions.get(session_id)]
+        infos = [store.sessions.listed(session_id)]
     for info in infos:
-        report.sessions.append((info, store.content(info.id).missing))
+        try:
+            store.content(info.id)
+            report.sessions.append((info, ""))
+        except StoreError as error:
+            report.sessions.append((info, error.what if isinstance(error, StoreDamagedError) else str(error)))
     return report
 
 
-def file_problems(connection: sqlite3.Connection) -> list[str]:
-    """Returns the problems that SQLite finds in the file, at most ten lines."""
-    try:
-        rows = connection.execute("PRAGMA quick_check(10)").fetchall()
-    except FAULTS as error:
-        return [" ".join(str(error).split())]
-    found = [" ".join(str(row[0]).split()) for row in rows]
-    return [] if found == ["ok"] else found
+@dataclass(slots=True)
+class Repaired:
+    """A repair as it was done: ``kept`` is the damaged original, ``backup`` the day of the backup that something was
+    taken from, empty for none; ``sessions`` are there now."""
 
+    kept: Path = Path()
+    backup: str = ""
+    sessions: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+    """How many rows of each table were read and make no sense, or belong to nothing."""
+    unread: list[str] = field(default_factory=list)
+    """The tables of the damaged file that could not be read to their end."""
 
-def repair_session(store: Store, session_id: str) -> tuple[SessionInfo, Content] | None:
-    """A copy of a damaged session with all of it that can be read; the damaged one stays as it is. None where nothing
-    is missing. Raises ``StoreError``, also when the file itself is damaged."""
-    info = store.sessions.get(session_id)
-    content = store.content(info.id)
-    if not content.missing:
-        return None
-    if file_problems(store.database.connection):
-        raise StoreError(
-            "the file itself is damaged: run `agent-tui sessions repair` without an ID to repair all of it"
+    def line(self) -> str:
+        """Says in one line what was done, and lost."""
+        lost = [plural(count, *_NAMES.get(what, ("other row",))) for what, count in self.lost.items() if count]
+        if self.unread:
+            lost.append(f"what was stored after {f'the backup of {self.backup}' if self.backup else 'the damage'}")
+        used = f" with the backup of {self.backup}" if self.backup else ""
+        return (
+            f"Repaired the database{used}: {plural(self.sessions, 'session')}. Lost: {', '.join(lost) or 'nothing'}. "
+            f"The damaged one is kept as {self.kept}."
         )
-    copy = dataclasses.replace(
-        info, id=new_id("ses"), title=f"{info.title or 'untitled'} (repaired)", parent_session=info.id
-    )
-    with store.transaction():
-        write_content(store, copy, content)
-    return copy, content
+
+
+_NAMES = {
+    "session": ("session",),
+    "session facts": ("session's title and settings", "sessions' titles and settings"),
+    "message": ("message",),
+    "message facts": ("message's details", "messages' details"),
+    "part": ("part of a message", "parts of messages"),
+    "waiting": ("message that waited", "messages that waited"),
+    "place": ("message's place", "messages' places"),
+    "end": ("end of a conversation", "ends of conversations"),
+    "fixed_set": ("system prompt with tools", "system prompts with tools"),
+    "step": ("step",),
+    "compaction": ("compaction",),
+    "snapshot": ("earlier state of a file", "earlier states of files"),
+}
+"""Names for one, and for several."""
 
 
 def repair_file(path: Path) -> Repaired | None:
-    """Puts a repaired copy of the database in its place, and the damaged file beside it under another name. None
-    where nothing is damaged. Raises ``StoreError`` where it is in use, cannot be read at all or cannot be written;
-    then nothing has changed."""
+    """Puts a sound database in the place of a damaged one, which is kept beside it under another name: of each table
+    the rows that can be read, and where some cannot, those of the newest backup. None where nothing is damaged. Raises
+    ``StoreError`` where it is in use, nothing of it can be read, or it cannot be written; then nothing has changed."""
     if not path.is_file():
         raise StoreError(f"no session database at {path}")
+    problem = "it has no session"
+    try:
+        with closing(Database.open(path, BUSY_TIMEOUT)) as database:
+            if check(Store(database)).sound:
+                return None
+    except StoreOlderError:
+        raise
+    except StoreError as error:
+        problem = str(error)
     with all_sessions_locked(path, BUSY_TIMEOUT):
-        problem = ""
         try:
-            with Store.open(path) as store:
-                if check(store).sound:
-                    return None
-        except StoreError as error:
-            problem = str(error)
-        try:
-            with TemporaryDirectory(prefix="repair-", dir=path.parent) as folder:
-                report = rebuild(path, Path(folder))
-                if problem and not report.sessions:
-                    raise StoreError(f"nothing can be recovered: {problem}")
-                return Repaired(_exchange(path, Path(folder) / "new.db"), report)
+            with TemporaryDirectory(prefix="repair-", dir=path.parent) as name:
+                folder = Path(name)
+                repaired = _make_anew(path, folder)
+                if not repaired.sessions and not repaired.backup:
+                    raise StoreError(f"nothing can be recovered, and no backup is sound: {problem}")
+                repaired.kept = move_aside(path, time.strftime("damaged-%Y%m%d-%H%M%S"), folder / "new.db")
+                return repaired
         except FAULTS as error:
             raise explain(error, path) from error
         except OSError as error:
             raise StoreError(f"cannot repair {path}: {error.strerror or error}") from error
 
 
-def _exchange(path: Path, new: Path) -> Path:
-    """Puts ``new`` in the place of ``path``, which is kept under the name that is returned, its log beside it."""
-    with new.open("rb") as file:
+def _make_anew(path: Path, folder: Path) -> Repaired:
+    """Makes ``new.db`` in ``folder``. Raises ``StoreError`` for a file of a newer version, of which this one would lose
+    what it does not know."""
+    repaired, target = Repaired(), folder / "new.db"
+    with ExitStack() as opened:
+        connections = [("", sqlite3.connect(copied_files(path, folder), isolation_level=None))]
+        connections += [(day_of_backup(backup), opened_unchanged(backup)) for backup in backups_of(path)]
+        for _, connection in connections:
+            opened.enter_context(closing(connection))
+        sources = [(day, connection) for day, connection in connections if _is_ours(connection, path)]
+        new = opened.enter_context(closing(Database.open(target, BUSY_TIMEOUT)))
+        new.run("PRAGMA foreign_keys = OFF")
+        with new.writing():
+            for (table,) in new.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"):
+                _copy_table(sources, new, table, repaired)
+            for table, where in _ORPHANS:
+                repaired.lost[table] += new.run(f"DELETE FROM {table} WHERE {where}").rowcount
+            for what, statement in _MENDS:
+                repaired.lost[what] += new.run(statement).rowcount
+            new.run(_LENGTHS)
+        (repaired.sessions,) = new.one("SELECT count(*) FROM session")
+    with target.open("rb") as file:
         os.fsync(file.fileno())
-    new.chmod(0o600)
-    return move_aside(path, time.strftime("damaged-%Y%m%d-%H%M%S"), new)
+    return repaired
 
 
-def lines(report: Report) -> Sequence[str]:
-    """A report for people, a line for each session and each problem of the file."""
-    found = [f"damaged  the file: {problem}" for problem in report.file]
-    for info, missing in report.sessions:
-        state = "damaged" if missing else "ok"
-        found.append(
-            f"{state:<8} {info.id}  {plural(info.messages, 'message')}" + "".join(f"\n         - {m}" for m in missing)
-        )
-    return found
-
-
-def as_json(report: Report) -> str:
-    rows = [{"id": info.id, "messages": info.messages, "missing": missing} for info, missing in report.sessions]
-    return json.dumps({"file": report.file, "sessions": rows}, indent=2)
-
-
-def open_for_reading(path: Path, busy_timeout: float = BUSY_TIMEOUT) -> Store:
-    """As ``Store.open``; where the file or its folder cannot be written, the disk is full, or the file is so damaged
-    that SQLite refuses it, a private copy of what can be read is opened, which refuses writes and says so in
-    ``problem``. Without a file, that is an empty database. Raises ``StoreError`` as ``open`` does for all else, and
-    where something that is no folder is in the way."""
+def _is_ours(connection: sqlite3.Connection, path: Path) -> bool:
+    """Returns whether SQLite reads a file that may be damaged, as one of the present version."""
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
     try:
-        return Store.open(path, busy_timeout)
-    except (StoreUnwritableError, StoreDamagedError) as error:
-        if _no_folder(path):
-            raise
-        folder = PassingFolder()
-        damaged = isinstance(error, StoreDamagedError)
+        version = version_of(connection)
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except FAULTS:
+        return False
+    if version > VERSION:
+        raise newer(path, version)
+    return version == VERSION
+
+
+def _copy_table(
+    sources: Sequence[tuple[str, sqlite3.Connection]], new: Database, table: str, repaired: Repaired
+) -> None:
+    """Copies the sound rows of the file, and of the backups those that it has not, or not sound."""
+    facts = new.all(f"PRAGMA table_info({table})")
+    columns, keys = [row[1] for row in facts], [row[1] for row in facts if row[5]]
+    insert = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    unsound: dict[tuple[Any, ...], Row] = {}
+    was_read = is_file_read = False
+    for day, connection in sources:
         try:
-            make = _salvaged if damaged else _copied
-            database = make(path, folder.path, busy_timeout)
-        except (OSError, sqlite3.Error, StoreError):
-            folder.cleanup()
-            raise error from None
-        problem = str(error)
-    database.forbid_writing()
-    database.path = path
-    return Store(database, folder, problem=problem, damaged=damaged)
+            for values in connection.execute(f"SELECT {', '.join(columns)} FROM {table} NOT INDEXED"):
+                row = dict(zip(columns, values, strict=True))
+                key = tuple(row[name] for name in keys)
+                if was_read and key not in unsound:
+                    continue  # deleted since
+                if not is_sound(table, row):
+                    unsound.setdefault(key, row)
+                elif new.run(insert, values).rowcount:
+                    unsound.pop(key, None)
+                    repaired.backup = repaired.backup or day
+            was_read, is_file_read = True, is_file_read or not day
+        except FAULTS as error:
+            log.info("%s is not read to its end: %s", table, error)
+        if was_read and not unsound:
+            break
+    if not is_file_read:
+        repaired.unread.append(table)
+    for row in unsound.values():
+        plain = next((one for less in _PLAIN.get(table, ()) if is_sound(table, one := row | less)), None)
+        if plain is not None:
+            new.run(insert, tuple(plain.values()))
+        repaired.lost[table if plain is None else f"{table} facts"] += 1
 
 
-def _no_folder(path: Path) -> bool:
-    """Returns whether a file stands where one of the path's folders should be: nothing was ever stored there."""
-    return any(parent.exists() and not parent.is_dir() for parent in path.parents)
+def is_sound(table: str, row: Row) -> bool:
+    """Returns whether a row makes what it is read as."""
+    load = _LOADS.get(table)
+    try:
+        if load is not None:
+            load(row)
+    except UNREADABLE:
+        return False
+    return True
 
 
-def _copied(path: Path, folder: Path, busy_timeout: float) -> Database:
-    """A copy of a database that cannot be written, with what its log holds. Raises OSError and ``StoreError``."""
-    if not path.exists():
-        return Database.in_memory(path)
-    return Database.open(copied_files(path, folder), busy_timeout)
+def _load_message(row: Row) -> Message:
+    if row["in_tree"] not in (0, 1):
+        raise ValueError("neither in the tree nor outside it")
+    columns = {name: row[name] for name in MESSAGE_COLUMNS}
+    return load_message({**load_object(row["data"]), **columns, "counts": load_counts(row["counts"]), "parts": []})
 
 
-def _salvaged(path: Path, folder: Path, busy_timeout: float) -> Database:
-    """Returns a database of all that can be read of a damaged one. Raises OSError and ``StoreError``, also when that is
-    nothing."""
+_LOADS: Mapping[str, Callable[[Row], object]] = {
+    "session": lambda row: session_of([row[name] for name in COLUMNS.split(", ")]),
+    "message": _load_message,
+    "part": lambda row: load_part(load_object(row["data"])),
+    "waiting": lambda row: load_waiting(row["data"]),
+    "step": lambda row: load_step(
+        {**load_object(row["data"]), **{name: row[name] for name in STEP_COLUMNS}, "fixed": ()}
+    ),
+    "compaction": lambda row: load_record(
+        {**load_object(row["data"]), **{name: row[name] for name in RECORD_COLUMNS}, "active": bool(row["active"])}
+    ),
+    "fixed_set": lambda row: load_fixed(row["data"], FixedSets()),
+}
 
-    if not rebuild(path, folder).sessions:
-        raise StoreError("nothing is readable")
-    return Database.open(folder / "new.db", busy_timeout)
+_NO_FACTS: Row = {
+    "project": b"",
+    "title": b"(repaired)",
+    "model": b"",
+    "created": 0.0,
+    "updated": 0.0,
+    "messages": 0,
+    "preview": b"",
+    "state": "{}",
+}
+_PLAIN: Mapping[str, Sequence[Row]] = {
+    "session": (_NO_FACTS, _NO_FACTS | {"head_id": None, "parent_session": None, "kind": "user"}),
+    "message": ({"raw_tokens": None, "counts": None, "data": "{}"},),
+}
+"""What says nothing, in the place of what makes no sense; the first that will do. A session's messages and a message's
+parts are in rows of their own."""
+
+_HEADLESS = "session_id NOT IN (SELECT id FROM session)"
+_SUMMARY = "json_extract(compaction.data, '$.summary_id')"
+_ORPHANS = (
+    *((table, _HEADLESS) for table in ("message", "waiting", "step", "compaction", "snapshot")),
+    ("part", "message NOT IN (SELECT n FROM message)"),
+    # Without its content, a snapshot would say that there was no file.
+    ("snapshot", "content_id IS NOT NULL AND content_id NOT IN (SELECT id FROM content)"),
+    (
+        "compaction",
+        f"{_SUMMARY} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM message AS m WHERE m.session_id = compaction.session_id "
+        f"AND m.id = {_SUMMARY} AND NOT m.in_tree)",
+    ),
+)
+
+_NEWEST = "(SELECT m.id FROM message AS m WHERE m.session_id = {} AND m.in_tree AND m.n < {} ORDER BY m.n DESC LIMIT 1)"
+_MENDS = (
+    ("fixed_set", "UPDATE step SET fixed_id = NULL WHERE fixed_id NOT IN (SELECT id FROM fixed_set)"),
+    # A message whose parent is lost follows the one that was added before it.
+    (
+        "place",
+        f"UPDATE message SET parent_id = {_NEWEST.format('message.session_id', 'message.n')} "
+        "WHERE in_tree AND parent_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM message AS p "
+        "WHERE p.session_id = message.session_id AND p.id = message.parent_id AND p.in_tree AND p.n < message.n)",
+    ),
+    (
+        "end",
+        f"UPDATE session SET head_id = {_NEWEST.format('session.id', '9e18')} WHERE head_id IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM message AS m WHERE m.session_id = session.id AND m.id = session.head_id AND m.in_tree)",
+    ),
+)
+"""What holds the rest together again, with what of it is lost."""
+
+_LENGTHS = (
+    "UPDATE session SET messages = (WITH RECURSIVE way (id, parent_id) AS ("
+    "SELECT id, parent_id FROM message WHERE session_id = session.id AND id = session.head_id AND in_tree UNION "
+    "SELECT m.id, m.parent_id FROM way JOIN message AS m "
+    "ON m.session_id = session.id AND m.id = way.parent_id AND m.in_tree) SELECT COUNT(*) FROM way)"
+)

@@ -13,10 +13,10 @@ from operator import attrgetter
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from agent_tui.models.codec import dumps, from_dict, part_from_dict, to_dict
-from agent_tui.models.messages import JSON, Message, Metadata, Part
-from agent_tui.models.requests import Effort
-from agent_tui.models.session import BUDGETS, SessionInfo, SessionKind, SessionState
+from agent_tui.models.messages import Message, Part
+from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, FixedSets, Step
+from agent_tui.store.database import UNREADABLE
 
 T = TypeVar("T")
 _YEAR_9999 = 253_370_764_800
@@ -59,6 +59,14 @@ def load_json(texts: Iterable[str]) -> list[Any]:
     return values
 
 
+def load_object(text: Any) -> dict[str, Any]:
+    """A JSON object that is stored as ASCII. Raises ``ValueError`` or ``TypeError`` for anything else."""
+    value = json.loads(text if text.isascii() else "")
+    if not isinstance(value, dict):
+        raise TypeError(f"{type(value).__name__} where an object belongs")
+    return value
+
+
 def load_part(data: dict[str, Any]) -> Part:
     return _checked(part_from_dict(data))
 
@@ -76,6 +84,14 @@ def load_message(data: dict[str, Any]) -> Message:
     return _checked(from_dict(Message, data))
 
 
+def load_waiting(text: str) -> Message:
+    """A message that is stored in one piece, with its parts."""
+    message = load_message(load_object(text))
+    for part in message.parts:
+        check_fields(part)
+    return message
+
+
 def load_step(data: dict[str, Any]) -> Step:
     """``fixed`` in ``data`` are parts already."""
     step = from_dict(Step, {**data, "fixed": ()})
@@ -85,12 +101,6 @@ def load_step(data: dict[str, Any]) -> Step:
 
 def load_record(data: dict[str, Any]) -> CompactionRecord:
     return _checked(from_dict(CompactionRecord, data))
-
-
-def require_time(seconds: float) -> None:
-    """Raises ValueError for what is no time since the epoch that a calendar knows."""
-    if not 0 <= seconds < _YEAR_9999:
-        raise ValueError("a time that is no time")
 
 
 def load_fixed(text: str, sets: FixedSets) -> tuple[FixedPart, ...]:
@@ -120,22 +130,48 @@ def _checker(cls: Any) -> Callable[[Any], None]:
     hints = get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls) if f.init]
     allowed = tuple(_allowed(hints[name]) for name in names)
-    choices = [(name, frozenset(get_args(hints[name]))) for name in names if get_origin(hints[name]) is Literal]
+    choices = [(name, values) for name in names if (values := _choices(hints[name]))]
+    items = [(name, kinds) for name in names if (kinds := _allowed_items(hints[name])) is not None]
     inner = [name for name in names if any(map(dataclasses.is_dataclass, _allowed(hints[name])))]
-    values = attrgetter(*names)
+    read = attrgetter(*names)
 
     def check(made: Any) -> None:
-        found = values(made)
+        found = read(made)
         if not all(map(isinstance, found if len(names) > 1 else (found,), allowed)):
             raise TypeError(f"a field of {cls.__name__} holds what it cannot hold")
         for name, choice in choices:
             if getattr(made, name) not in choice:
                 raise TypeError(f"{name} of {cls.__name__} is none of its values")
+        for name, kinds in items:
+            value = getattr(made, name)
+            if not all(isinstance(item, kinds) for item in (value.values() if isinstance(value, dict) else value)):
+                raise TypeError(f"{name} of {cls.__name__} holds what it cannot hold")
         for name in inner:
             if (value := getattr(made, name)) is not None:
                 check_fields(value)
 
     return check
+
+
+def _choices(hint: Any) -> frozenset[Any]:
+    """The values of a Literal, or of one that may be None; empty for anything else."""
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if any(option is not type(None) and get_origin(option) is not Literal for option in options):
+        return frozenset()
+    return frozenset(value for option in options for value in get_args(option) or (None,))
+
+
+def _allowed_items(hint: Any) -> tuple[type, ...] | None:
+    """The types of the items of a tuple of any length, or of a mapping's values; None for all else, and where they are
+    dataclasses."""
+    items = get_args(hint)
+    if get_origin(hint) is tuple and items[-1] is Ellipsis:
+        allowed = _allowed(items[0])
+    elif get_origin(hint) is Mapping:
+        allowed = _allowed(items[1])
+    else:
+        return None
+    return None if object in allowed or any(map(dataclasses.is_dataclass, allowed)) else allowed
 
 
 def _allowed(hint: Any) -> tuple[type, ...]:
@@ -150,172 +186,46 @@ def _allowed(hint: Any) -> tuple[type, ...]:
     return (found,) if isinstance(found, type) else (object,)
 
 
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "pinned": (list,),
-    "pinned_messages": (list,),
-    "drops_waiting": (dict,),
-    "compaction_failures": (int,),
-    "compaction_paused": (bool,),
-    "compaction_off": (bool,),
-    "thinking": (str, type(None)),
-    "environment": (str, type(None)),
-    "budget": (dict,),
-    "back": (str, type(None)),
-    "going": (str, type(None)),
-    "named_hosts": (list,),
-    "read_outside": (list,),
-    "handed_from": (str, type(None)),
-    "handed_to": (list,),
-}
-"""Every key with the types its value may have; each is a field of ``SessionState``."""
-
-_EFFORTS = get_args(Effort)
-
-
-@lru_cache(maxsize=2048)
-def parse_state(text: str) -> tuple[SessionState, tuple[str, ...]]:
-    """``load_state`` of a text; raises what ``json.loads`` does. A list of sessions is read again with every letter of
-    a search, and most states are alike."""
-    return load_state(json.loads(text))
-
-
-def dump_state(state: SessionState) -> Metadata:
-    """All keys, those of a newer version behind those of this one."""
-    known = ((key, getattr(state, key)) for key in _TYPES)
-    return {**{key: _plain(value) for key, value in known}, **state.newer}
-
-
-def _plain(value: object) -> JSON:
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
-
-
-def load_state(data: JSON) -> tuple[SessionState, tuple[str, ...]]:
-    """The state, and the names of what in it cannot be read: that is as in a new session. A key that is not there, as
-    in databases of older versions, is no damage; one that is not known is kept."""
-    if not isinstance(data, dict):
-        return SessionState(), ("state",)
-    known: Metadata = {}
-    newer: Metadata = {}
-    lost: list[str] = []
-    for key, value in data.items():
-        if key not in _TYPES:
-            newer[key] = value
-        elif _fits(key, value):
-            known[key] = tuple(value) if isinstance(value, list) else value
-        else:
-            lost.append(key)
-    return SessionState(**known, newer=newer), tuple(lost)
-
-
-def _fits(key: str, value: JSON) -> bool:
-    if type(value) not in _TYPES[key]:
-        return False
-    match key:
-        case "pinned" | "pinned_messages" | "named_hosts" | "read_outside" | "handed_to":
-            return all(isinstance(text, str) for text in value)
-        case "compaction_failures":
-            return bool(value >= 0)
-        case "drops_waiting":
-            return all(type(asked) in (int, float) and asked >= 0 for asked in value.values())
-        case "budget":
-            return all(name in BUDGETS and (limit is None or _positive(limit)) for name, limit in value.items())
-        case "thinking":
-            return value is None or value in _EFFORTS
-    return True
-
-
-def _positive(limit: JSON) -> bool:
-    return type(limit) in (int, float) and 0 < limit < float("inf")
-
-
 COLUMNS = "id, project, title, model, created, updated, head_id, messages, parent_session, preview, kind, state"
 
 _NAMES = COLUMNS.split(", ")
 _TEXTS = ("project", "title", "model", "preview")
-
-_KINDS: tuple[SessionKind, ...] = get_args(SessionKind)
-
-_SENSELESS = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
 
 def row_of(info: SessionInfo) -> tuple[Any, ...]:
     """The values of ``COLUMNS``."""
     values = {name: getattr(info, name) for name in _NAMES}
     texts = {name: encode(values[name]) for name in _TEXTS}
-    return tuple({**values, **texts, "state": state_text(info.state)}.values())
+    return tuple({**values, **texts, "state": dumps(info.state)}.values())
 
 
-def state_text(state: SessionState) -> str:
-    return json.dumps(dump_state(state), separators=(",", ":"))
+def session_of(row: Sequence[Any]) -> SessionInfo:
+    """A session of a row with ``COLUMNS``. Raises one of ``database.UNREADABLE`` where it makes no sense."""
+    values = dict(zip(_NAMES, row, strict=True))
+    texts = {name: decode(values[name]) for name in _TEXTS}
+    info = SessionInfo(**{**values, **texts, "state": _load_state(values["state"])})
+    for moment in (info.created, info.updated):
+        if not 0 <= moment < _YEAR_9999:
+            raise ValueError("a time that is no time")
+    return _checked(info)
+
+
+@lru_cache(maxsize=2048)
+def _load_state(text: str) -> SessionState:
+    # A list of sessions is read again with every letter of a search, and most states are alike.
+    return from_dict(SessionState, load_object(text))
 
 
 def infos_of(rows: Sequence[Any]) -> list[SessionInfo]:
-    """Sessions of rows with ``COLUMNS``. Facts that make no sense are replaced by what says nothing: a session whose
-    row is damaged is listed and can be opened like any other; ``read_row`` says what it lacks."""
+    """Sessions of rows with ``COLUMNS``, for lists: one that makes no sense is listed as damaged."""
     try:
-        return [_info(row) for row in rows]
-    except _SENSELESS:
-        return [read_row(row)[0] for row in rows]
+        return [session_of(row) for row in rows]
+    except UNREADABLE:
+        return [_listed(row) for row in rows]
 
 
-def _info(row: Any) -> SessionInfo:
-    values = dict(zip(_NAMES, row, strict=True))
-    texts = {name: decode(values[name]) for name in _TEXTS}
-    info = SessionInfo(**{**values, **texts, "state": parse_state(values["state"])[0]})
-    check_fields(info)
-    require_time(info.created)
-    require_time(info.updated)
-    return info
-
-
-def read_row(row: Any) -> tuple[SessionInfo, list[str]]:
-    """A session of one row as far as it can be read, and the names of the facts that cannot."""
-    lost: list[str] = []
-
-    def text(name: str, value: Any) -> str:
-        if isinstance(value, str):
-            return value
-        try:
-            return decode(value)
-        except _SENSELESS:
-            lost.append(name)
-            return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
-
-    def identity(name: str, value: Any) -> str | None:
-        return None if value is None else text(name, value)
-
-    def time(name: str, value: Any) -> float:
-        try:
-            require_time(value)
-            return float(value)
-        except _SENSELESS:
-            lost.append(name)
-            return 0.0
-
-    def count(name: str, value: Any) -> int:
-        if isinstance(value, int) and value >= 0:
-            return value
-        lost.append(name)
-        return 0
-
-    def kind(name: str, value: Any) -> SessionKind:
-        if value not in _KINDS:
-            lost.append(name)
-        return value if value in _KINDS else "user"
-
-    def state(name: str, value: Any) -> SessionState:
-        try:
-            found, unreadable = parse_state(value)
-        except _SENSELESS:
-            found, unreadable = SessionState(), (name,)
-        lost.extend(unreadable)
-        return found
-
-    reads: dict[str, Callable[[str, Any], Any]] = {"created": time, "updated": time, "messages": count}
-    reads |= {"head_id": identity, "parent_session": identity, "kind": kind, "state": state}
-    reads = {field.name: reads.get(field.name) or text for field in dataclasses.fields(SessionInfo)}
-    values = dict(zip(_NAMES, row, strict=True))
-    info = SessionInfo(**{name: read(name, values[name]) for name, read in reads.items()})
-    return info, [name.replace("_", " ") for name in lost]
+def _listed(row: Sequence[Any]) -> SessionInfo:
+    try:
+        return session_of(row)
+    except UNREADABLE:
+        return SessionInfo(str(row[0]), "", "(damaged)")

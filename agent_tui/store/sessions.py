@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agent_tui.errors import NoSessionError, StoreError, StoreLockedError
+from agent_tui.errors import NoSessionError, StoreError
+from agent_tui.models.codec import dumps
 from agent_tui.models.messages import Message, TextPart, new_id
 from agent_tui.models.session import SessionInfo, SessionKind
-from agent_tui.store.database import Database, damaged
-from agent_tui.store.rows import COLUMNS, decode, encode, infos_of, row_of, state_text
-from agent_tui.store.salvage import scan
+from agent_tui.store.database import Database
+from agent_tui.store.rows import COLUMNS, decode, encode, infos_of, row_of, session_of
 from agent_tui.text.clean import printable_line
 from agent_tui.text.secrets import beginning_without_keys
 
@@ -47,21 +47,21 @@ class SessionRows:
 
     def get(self, session_id: str) -> SessionInfo:
         """The session with this id, or the only one whose id begins with it. Raises ``StoreError``."""
-        return infos_of([self.row(session_id)])[0]
+        row = self._row(session_id)
+        with self._db.decoding(f"the facts of session {row[0]}"):
+            return session_of(row)
 
-    def row(self, session_id: str) -> Any:
-        try:
-            rows = self._db.all(f"SELECT {COLUMNS} FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),))
-            if not rows and session_id:
-                rows = self._db.all(
-                    f"SELECT {COLUMNS} FROM session WHERE substr(CAST(id AS BLOB), 1, ?) = ? ORDER BY id LIMIT 4",
-                    (len(encode(session_id)), encode(session_id)),
-                )
-        except StoreLockedError:
-            raise
-        except StoreError:
-            rows = [row for row in self._readable_rows() if session_id and str(row[0]).startswith(session_id)]
-            rows = [row for row in rows if row[0] == session_id] or rows
+    def listed(self, session_id: str) -> SessionInfo:
+        """The same as lists show it, where its row makes no sense, too. Raises ``StoreError``."""
+        return infos_of([self._row(session_id)])[0]
+
+    def _row(self, session_id: str) -> Any:
+        rows = self._db.all(f"SELECT {COLUMNS} FROM session WHERE id = CAST(? AS TEXT)", (encode(session_id),))
+        if not rows and session_id:
+            rows = self._db.all(
+                f"SELECT {COLUMNS} FROM session WHERE substr(CAST(id AS BLOB), 1, ?) = ? ORDER BY id LIMIT 4",
+                (len(encode(session_id)), encode(session_id)),
+            )
         if len(rows) == 1:
             return rows[0]
         if rows:
@@ -99,38 +99,11 @@ class SessionRows:
             where.append("kind <> 'subagent'")
         if not runs:
             where.append("kind <> 'run'")
-        try:
-            rows = self._db.all(
-                f"SELECT {COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
-                (*values, -1 if limit is None else limit),
-            )
-        except StoreLockedError:
-            raise
-        except StoreError:
-            hidden = {*(() if subagents else ("subagent",)), *(() if runs else ("run",))}
-            return [info for info in self._readable_sessions(project, empty) if info.kind not in hidden][:limit]
+        rows = self._db.all(
+            f"SELECT {COLUMNS} FROM session WHERE {' AND '.join(where)} ORDER BY updated DESC, id DESC LIMIT ?",
+            (*values, -1 if limit is None else limit),
+        )
         return infos_of(rows)
-
-    def _readable_rows(self) -> list[Any]:
-        """The rows of a damaged table as far as they can be read. Raises ``StoreError`` when that is nothing."""
-        before = self._db.connection.text_factory
-        self._db.connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        try:
-            rows, whole = scan(self._db.connection, "session", f"rowid, {COLUMNS}", ("rowid",))
-        finally:
-            self._db.connection.text_factory = before
-        if not rows and not whole:
-            raise damaged(self._db.path, "cannot read any session")
-        return [row[1:] for row in rows if isinstance(row[1], str)]
-
-    def _readable_sessions(self, project: str | Path | None, empty: bool) -> list[SessionInfo]:
-        """Returns the sessions of every kind, read from a damaged table."""
-        found = [
-            info
-            for info in infos_of(self._readable_rows())
-            if (project is None or info.project == str(project)) and (empty or info.messages > 0 or info.preview)
-        ]
-        return sorted(found, key=lambda info: (info.updated, info.id), reverse=True)
 
     def newest(self, project: str | Path, *, runs: bool = True) -> SessionInfo | None:
         """The session of a project last worked on that has a message in it; without ``runs`` none of ``-p``."""
@@ -155,28 +128,12 @@ class SessionRows:
                     encode(info.model),
                     info.head_id,
                     count,
-                    state_text(info.state),
+                    dumps(info.state),
                     info.updated,
                     info.kind,
                     info.id,
                 ),
             )
-
-    def replace(self, info: SessionInfo) -> None:
-        """Writes all facts of a session that is there, in a transaction of the caller's."""
-        self._db.run(
-            "UPDATE session SET created = ?, messages = ?, head_id = NULL, parent_session = ?, kind = ?, project = ?, "
-            "preview = ? WHERE id = ?",
-            (
-                info.created,
-                info.messages,
-                info.parent_session,
-                info.kind,
-                encode(info.project),
-                encode(info.preview),
-                info.id,
-            ),
-        )
 
     def stop_unfinished(self, session_id: str) -> int:
         """Marks drafts and running steps as stopped; returns how many there were."""

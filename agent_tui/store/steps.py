@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, content_fingerprint
@@ -37,7 +36,7 @@ class Spending:
 
     def on(self, day: str) -> tuple[Cost, float]:
         """Returns the cost of the calls of a day, of all sessions and processes, and the dollars that calls under way,
-        or that never said what they cost, may cost beyond that."""
+        or that never said what they cost, are taken to cost beyond that."""
         row = self._db.one(
             "SELECT COALESCE(SUM(usd), 0), COALESCE(SUM(unpriced), 0), COALESCE(SUM(held), 0) FROM spending "
             "WHERE day = ?",
@@ -45,12 +44,6 @@ class Spending:
         )
         known, unpriced, held = row or (0.0, 0, 0.0)
         return Cost(float(known), int(unpriced)), float(held)
-
-    @contextmanager
-    def still(self) -> Iterator[None]:
-        """Nobody else's spending is stored meanwhile. Never await inside."""
-        with self._db.writing():
-            yield
 
     def put(self, step: Step) -> None:
         """Keeps what a step cost so far, in place of what was known of it."""

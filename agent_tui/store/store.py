@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent_tui.errors import (
-    SessionBusyError,
     StoreError,
-    StoreLockedError,
     StoreOlderError,
     StoreUnwritableError,
 )
@@ -22,13 +20,13 @@ from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.aside import move_older_aside
+from agent_tui.store.backup import backups_of, lock_backups
+from agent_tui.store.content import Content
 from agent_tui.store.database import Database, copied_files, damaged
 from agent_tui.store.export_data import export_session
 from agent_tui.store.facts import FACTS, Learned, Measured, Offers, Rules, Snapshots, Trust
 from agent_tui.store.locks import Locks, PassingFolder
 from agent_tui.store.messages import Messages, Waiting
-from agent_tui.store.rows import read_row
-from agent_tui.store.salvage import Content, salvage
 from agent_tui.store.search import SearchReader
 from agent_tui.store.sessions import SessionRows
 from agent_tui.store.steps import Compactions, Spending, Steps
@@ -226,102 +224,58 @@ class Store:
         if self.locks.held(session_id) is None:
             raise StoreError(f"session {session_id} is not locked by this process, so it cannot be recovered")
         with self.database.writing():
-            running = self.database.all(
-                "SELECT id FROM step WHERE session_id = ? AND status = 'running'", (session_id,)
-            )
-            found = self.sessions.stop_unfinished(session_id) > 0
-        if running:
-            with contextlib.suppress(StoreError):
-                for step in self.steps.all(session_id):
-                    if (step.id,) in running:
-                        self.spending.put(step)
-        return found
-
-    def settle(self) -> None:
-        """What programs that were killed left under way holds back what it was expected to cost from now on, and no
-        longer the most it may cost: nobody may ever open those sessions. Raises ``StoreError``."""
-        rows = self.database.all(
-            "SELECT DISTINCT session.id, CASE kind WHEN 'subagent' THEN COALESCE(parent_session, session.id) "
-            "ELSE session.id END FROM step JOIN session ON session.id = step.session_id WHERE step.status = 'running'"
-        )
-        for session_id, owner in rows:
-            with contextlib.suppress(SessionBusyError), contextlib.ExitStack() as locks:
-                for held in {owner, session_id}:
-                    locks.enter_context(self.locks.take(held))
-                self.recover(session_id)
+            return self.sessions.stop_unfinished(session_id) > 0
 
     def delete(self, session_id: str) -> None:
-        """Deletes a session with everything in it, overwriting its bytes, and what subagents did for it. Raises
-        ``SessionBusyError`` when it is open elsewhere."""
-        session_id = self.sessions.get(session_id).id
+        """Deletes a session with everything in it, overwriting its bytes, and what subagents did for it; in the
+        backups, too. Raises ``SessionBusyError`` when it is open elsewhere."""
+        session_id = self.sessions.listed(session_id).id
         mine = self.locks.held(session_id)
         lock = mine or self.locks.take(session_id)
         try:
-            self.database.run("PRAGMA secure_delete = ON")
-            with self.database.writing():
-                self.database.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
-                self.database.run("DELETE FROM session WHERE id = ?", (session_id,))
-                self.database.run(
-                    "DELETE FROM content WHERE NOT EXISTS "
-                    "(SELECT 1 FROM snapshot WHERE snapshot.content_id = content.id)"
-                )
-                self.database.run(
-                    "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
-                )
+            with lock_backups(self.file, BUSY_TIMEOUT):
+                _erase(self.database, session_id)
+                for backup in backups_of(self.file):
+                    try:
+                        with contextlib.closing(Database.open(backup, BUSY_TIMEOUT)) as kept:
+                            _erase(kept, session_id)
+                    except StoreError:
+                        backup.unlink(missing_ok=True)
         except BaseException:
             if mine is None:
                 lock.release()
             raise
-        finally:
-            self.database.run("PRAGMA secure_delete = OFF")
         lock.remove()
-        self.database.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def content(self, session_id: str) -> Content:
-        """Everything of a session that its conversation is made of. A damaged one is read as far as that goes, and
-        ``missing`` is then not empty. Raises ``StoreError`` where there is no such session, or for a lock."""
-        info, lost = read_row(self.sessions.row(session_id))
-        content = self._content(info)
-        if lost:
-            content.missing.insert(0, f"facts of the session itself: {', '.join(lost)}")
+        """Everything of a session that its conversation is made of. Raises ``StoreError`` where there is no such
+        session, for a lock, and where a row of it makes no sense."""
+        with self.database.reading():
+            info = self.sessions.get(session_id)
+            content = Content(
+                self.messages.all(info.id),
+                self.messages.summaries(info.id),
+                self.steps.all(info.id),
+                self.compactions.all(info.id),
+                info.head_id,
+            )
+        self._require_tree(content)
         return content
 
-    def _content(self, info: SessionInfo) -> Content:
-        try:
-            with self.database.reading():
-                content = Content(
-                    self.messages.all(info.id),
-                    self.messages.summaries(info.id),
-                    self.steps.all(info.id),
-                    self.compactions.all(info.id),
-                )
-                content.head_id = info.head_id
-                self._require_tree(info, content)
-                return content
-        except StoreLockedError:
-            raise
-        except StoreError as error:
-            content = salvage(self.database.connection, info.id, info.head_id)
-            if not content.missing:
-                content.missing.append(str(error))
-            return content
-
-    def _require_tree(self, info: SessionInfo, content: Content) -> None:
-        """Every branch can be gone to: each message follows one that was added before it."""
+    def _require_tree(self, content: Content) -> None:
+        """Every branch can be gone to: each message follows one that was added before it. Raises ``StoreError``."""
         known: set[str | None] = {None}
         for message in content.messages.values():
             if message.parent_id not in known:
                 raise damaged(self.database.path, f"message {message.parent_id} is missing")
             known.add(message.id)
-        if info.head_id not in known:
-            raise damaged(self.database.path, f"message {info.head_id} is missing")
+        if content.head_id not in known:
+            raise damaged(self.database.path, f"message {content.head_id} is missing")
 
     def whole(self, session_id: str) -> tuple[SessionInfo, Content]:
-        """Everything stored of a session, as far as it can be read. What a crash cut in it counts as it will when it is
-        continued."""
+        """Everything stored of a session. What a crash cut in it counts as it will when it is continued."""
         info = self.sessions.get(session_id)
         content = self.content(info.id)
-        info.head_id = content.head_id
         if self.locks.held(info.id) is None and not self.locks.in_use(info.id):
             content.stop_unfinished()
         return info, content
@@ -381,3 +335,21 @@ def _applies(record: CompactionRecord, kept: set[str]) -> bool:
     if record.kind == "summary":
         return kept.issuperset(record.message_ids)
     return not kept.isdisjoint(record.message_ids)
+
+
+def _erase(database: Database, session_id: str) -> None:
+    """Deletes a session and what subagents did for it from a file, overwriting the bytes."""
+    database.run("PRAGMA secure_delete = ON")
+    try:
+        with database.writing():
+            database.run("DELETE FROM session WHERE parent_session = ? AND kind = 'subagent'", (session_id,))
+            database.run("DELETE FROM session WHERE id = ?", (session_id,))
+            database.run(
+                "DELETE FROM content WHERE NOT EXISTS (SELECT 1 FROM snapshot WHERE snapshot.content_id = content.id)"
+            )
+            database.run(
+                "DELETE FROM fixed_set WHERE NOT EXISTS (SELECT 1 FROM step WHERE step.fixed_id = fixed_set.id)"
+            )
+    finally:
+        database.run("PRAGMA secure_delete = OFF")
+    database.run("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:1] = [str(ROOT)]  # not this folder: its modules have names of the standard library
-from tests.support.key_reader import KeyReader  # noqa: E402
-from tests.support.terminal_sequences import Sequences  # noqa: E402
+from tests.benchmarks.key_reader import KeyReader  # noqa: E402
+from tests.benchmarks.terminal_sequences import Sequences  # noqa: E402
 
 PAUSES = (0.0, 0.0, 0.0, 0.0, 0.001, 0.03, 0.06, 0.2, 1.5, 12.0)
 AT_ONCE = 10

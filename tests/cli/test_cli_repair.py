@@ -4,6 +4,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+from agent_tui.store.backup import back_up_daily
 from tests.store.test_store_damage import filled
 from tests.support.cli import Cli
 
@@ -19,12 +20,11 @@ def spoil(cli: Cli, statement: str) -> None:
 
 
 def test_a_sound_database_is_left_alone(cli: Cli) -> None:
-    ids = filled(database(cli))
+    filled(database(cli))
     found = cli.run("sessions", "check")
     assert found.code == 0
     assert found.out.count("ok ") == 4
-    assert cli.run("sessions", "repair").code == 0
-    assert "nothing was changed" in cli.run("sessions", "repair", ids[0]).err
+    assert cli.run("sessions", "repair").error == "No damage found; nothing was changed."
     assert list(database(cli).parent.glob("*damaged*")) == []
 
 
@@ -33,34 +33,31 @@ def test_damage_is_named_and_repaired(cli: Cli) -> None:
     spoil(cli, "UPDATE part SET data = '{' WHERE message = 1")
     found = cli.run("sessions", "check")
     assert found.code == 1
-    assert f"damaged  {first}" in found.out
-    assert "part 0 of message q0_0" in found.out
+    assert f"damaged  {first}  36 messages  (a message)" in found.out
     assert cli.run("sessions", "check", second).code == 0
     rows = json.loads(cli.run("sessions", "check", "--json").out)
-    assert [bool(row["missing"]) for row in rows["sessions"]].count(True) == 1
-    exported = cli.run("export", first, "--format", "md")
-    assert exported.code == 0
-    assert "this session is damaged" in exported.err
-    assert "question 5" in exported.out
-    copy = cli.run("sessions", "repair", first)
-    assert copy.code == 0
-    assert cli.run("sessions", "check", copy.out.strip()).code == 0
+    assert [row["problem"] for row in rows["sessions"]].count("a message") == 1
+    for command in (["export", first], ["context", "--session", first], ["-p", "hi", "-m", "demo", "-r", first]):
+        refused = cli.run(*command)
+        assert refused.code == 1 and "run `agent-tui sessions repair`" in refused.error
     whole = cli.run("sessions", "repair")
     assert whole.code == 0
-    assert "is kept as" in whole.err
+    assert "Lost: 1 part of a message. The damaged one is kept as" in whole.error
     assert len(list(database(cli).parent.glob("*damaged*"))) == 1
     assert cli.run("sessions", "check").code == 0
 
 
-def test_a_file_that_sqlite_refuses_is_still_listed(cli: Cli) -> None:
+def test_a_file_that_sqlite_refuses_is_listed_and_restored_from_its_backup(cli: Cli) -> None:
     filled(database(cli))
+    assert back_up_daily(database(cli))
     data = bytearray(database(cli).read_bytes())
     data[:20] = bytes(20)
     database(cli).write_bytes(data)
     listed = cli.run("sessions", "--all")
     assert listed.code == 0
     assert listed.out.count("\n") == 4
-    assert "sessions repair" in listed.err
+    assert "sessions repair" in listed.error and "shown is the backup of" in listed.error
+    assert "sessions repair" in cli.run("-p", "hi", "-m", "demo").error
     assert cli.run("sessions", "check").code == 1
     assert cli.run("doctor").code == 1
     assert cli.run("sessions", "repair").code == 0

@@ -12,6 +12,7 @@ import pytest
 from agent_tui.models.messages import user_message
 from agent_tui.store.store import Store
 from tests.support.cli import REPOSITORY, Cli
+from tests.support.sources import matching
 
 PACKAGE = REPOSITORY / "agent_tui"
 NOT_THE_TERMINAL = {
@@ -21,7 +22,8 @@ NOT_THE_TERMINAL = {
 }
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
 PRINTERS = {"print", "input", "getpass"}
-WRITES = re.compile("|".join([*STREAMS, *PRINTERS, "ArgumentParser"]))
+WRITES = re.compile(rf"\b({'|'.join(PRINTERS)})\s*\(|\b({'|'.join(STREAMS)})\s*\.\s*(write|buffer)|\bArgumentParser\b")
+"""What a file has that does."""
 
 ESC = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e\x08\r"
 
@@ -60,10 +62,9 @@ def test_the_walk_finds_what_it_looks_for() -> None:
 
 
 def test_every_print_goes_through_the_door() -> None:
-    files = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
-    through = [name for name in files if name not in NOT_THE_TERMINAL and not name.startswith("tools/sandbox/")]
-    assert len(through) > 100
-    sources = {name: text for name in through if WRITES.search(text := files[name].read_text("utf-8"))}
+    files = {name: text for name, text in matching(WRITES).items() if not name.startswith("tools/sandbox/")}
+    assert set(NOT_THE_TERMINAL) <= set(files), "what is looked for is found"
+    sources = {name: text for name, text in files.items() if name not in NOT_THE_TERMINAL}
     assert [(name, line) for name, text in sources.items() for line in bare_prints(text)] == []
 
 

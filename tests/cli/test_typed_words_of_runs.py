@@ -9,7 +9,7 @@ import pytest
 from agent_tui import Session
 from agent_tui.context.compaction.facts import read_facts
 from agent_tui.models.messages import Message
-from agent_tui.store.repair import open_for_reading
+from agent_tui.store.reading import open_for_reading
 from tests.support.cli import Cli
 from tests.support.lazily import LazyModule
 

@@ -16,7 +16,7 @@ from agent_tui.commands.export import render
 from agent_tui.commands.export.markdown_text import code_span, escaped, fenced, rewritten, verbatim
 from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
 from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 from agent_tui.text.clean import clean
 from tests.support.every import every
 from tests.support.export_session import example_session, harmless
@@ -116,6 +116,7 @@ def test_a_line_and_a_block_are_shown_sign_by_sign(write: Callable[[str], str]) 
             assert page.text.rstrip("\n") == f"{edge}{line}{edge}".rstrip("\n"), text
 
 
+@pytest.mark.slow
 @every("sign", ["`a` ", "`", "*a ", "[", "![", "<", "|a", "&", "\\", "_a_ ", "~~"])
 def test_a_huge_text_is_written_about_as_fast_as_it_is_read(sign: str) -> None:
     text, begun = sign * (MOST_MARKDOWN // 5 // len(sign)), time.process_time()

@@ -18,7 +18,7 @@ from agent_tui.commands.export.readable import MOST_OUTPUT
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import AttachmentPart, Message, Part, SearchPart, TextPart, ToolResultPart
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 from tests.support.browser import browser_program, browsing
 from tests.support.every import every
 from tests.support.export_session import KEY, PIXEL, example_session, harmless

@@ -12,7 +12,7 @@ WAYS = st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_si
 
 
 def messages(way: list[str], same: int = 0) -> SentMessages:
-    return SentMessages([f"key {one}" for one in way], way, [1] * len(way), same)
+    return SentMessages([f"key {one}" for one in way], way, same)
 
 
 def shared(one: list[str], other: list[str]) -> int:

@@ -74,9 +74,7 @@ class Session:
         self.paths.take(self.steps)
         marks = marks or [0, max(0, count - 1), count]
         found = {"model": target.model, **(settings or {})}
-        step.sent = self.paths.record(
-            step.id, SentMessages(keys or list(messages), list(messages), [1] * count), found, marks
-        )
+        step.sent = self.paths.record(step.id, SentMessages(keys or list(messages), list(messages)), found, marks)
         write = None if read is None or self.caching(target).keeping == "automatic" else total - read
         step.usage = TokenUsage(total, 10, cache_read=read, cache_write=write)
         sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(fixed)), lambda n: FIXED + n * EACH)
@@ -294,22 +292,12 @@ def test_what_a_rewind_will_cost_is_foreseen_before_the_next_message_is_written(
     step.sent = Sent({"model": CLAUDE.model}, marks=[0, len(left) - 1, len(left)])
     sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(PARTS)), lambda n: FIXED + n * EACH)
     session.paths.take(session.steps)
-    with session.paths.ahead(step.id, SentMessages(list(left), list(left), [1] * len(left))):
+    with session.paths.ahead(step.id, SentMessages(list(left), list(left))):
         known = forecast_basis(step, session.steps, session.paths, session.caching(CLAUDE), sizes, PRICES)
     assert known is not None
     found = forecast(known, session.now + 1)
     said = None if found.cold is None else (found.cold.cause, found.cold.what, found.cold.tokens)
     assert said == (None if marked else ("ours", "rewound", len(left) * EACH))
-
-
-@pytest.mark.parametrize(("more", "expected"), [(20, FIXED + 10 * EACH), (21, FIXED), (26, FIXED)])
-def test_more_blocks_than_the_provider_looks_back_over_are_not_expected(more: int, expected: int) -> None:
-    session = warm()
-    session.paths.take(session.steps)
-    # The marker before the last one stands at the first of the twenty blocks that are looked at.
-    many = "abcdefghij" + "klmnopqrstuvwxyz0123456789"[:more]
-    judged = session.step(many, expected)
-    assert judged.miss is None and judged.expected == expected
 
 
 def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked() -> None:
@@ -356,25 +344,6 @@ def test_where_only_ends_are_kept_no_other_beginning_is_found() -> None:
     # A request ended there, so it is found to the token; nobody ended in the middle.
     assert session.step("abcdefghX", FIXED + 8 * EACH).expected == FIXED + 8 * EACH
     assert said(session.step("abcdeY", 0)) == ("ours", "rewound")
-    # The answer and twenty results are looked past, one more is not.
-    many = "abcdeY" + "0123456789ABCDEFGHIJKLMN"
-    for more, expected in ((21, FIXED + 6 * EACH), (22, 0)):
-        ahead = replace(session.steps[-1], id=f"next{more}", sent=None)
-        with session.paths.ahead(ahead.id, SentMessages(many[: 6 + more], many[: 6 + more], [1] * (6 + more))):
-            ahead.sent = Sent(session.steps[-1].sent.settings if session.steps[-1].sent else {})
-            found = reaches(ahead, session.steps, session.paths, caching_of(LATER_GPT), Sizes(lambda n: 0, lambda n: 0))
-        assert max((reach.tokens for reach in found), default=0) == expected
-
-
-def test_an_image_costs_the_messages_where_that_is_documented_and_is_named_last() -> None:
-    added = {"settings": {"images": "1"}}
-    assert said(warm().step("abcdefghijkl", FIXED, **added)) == ("ours", "images added or removed")  # type: ignore[arg-type]
-    assert warm().step("abcdefghijkl", 15_000, **added).miss is None  # type: ignore[arg-type]
-    judged = warm().step("Sefghijkl", FIXED, keys=["sum", *"efghijkl"], summaries=("sum",), **added)  # type: ignore[arg-type]
-    assert said(judged) == ("ours", "compacted")
-    # An older program did not count them.
-    other = {"settings": {"images": "1", "program": "0"}}
-    assert said(warm().step("abcdefghijkl", FIXED, **other)) == ("unknown", "")  # type: ignore[arg-type]
 
 
 @every(

@@ -15,7 +15,7 @@ from agent_tui.models.calibration import text_content
 from agent_tui.models.context import SessionTotals
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.requests import Target
-from agent_tui.models.steps import CompactionRecord, Step, StepKind
+from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage, cost_fields, counts_json
 from tests.support.every import every
 
@@ -37,14 +37,13 @@ def test_a_finished_call_costs_what_its_price_says_and_an_unknown_price_is_not_0
     assert STEP.cost == Cost(unpriced=1)
 
 
-def test_a_call_in_which_the_program_was_killed_holds_what_it_was_expected_to_take() -> None:
-    call = replace(STEP, status="running", usage=None, expected_usd=0.02, most_usd=2.0, most_tokens=64_000)
-    call.estimated_input = 1_000
-    assert (call.held_usd, call.held_tokens) == (2.0, 64_000)
-    found = replace(call, status="stopped", finish_reason=None)
-    assert (found.held_usd, found.held_tokens, found.cost) == (0.02, 1_000, Cost(unpriced=1))
-    interrupted = replace(found, finished=1.0)
-    assert (interrupted.held_usd, interrupted.held_tokens) == (2.0, 64_000)
+def test_a_call_that_never_said_what_it_cost_holds_what_was_expected() -> None:
+    call = replace(STEP, status="running", usage=None, finish_reason=None, assumed_usd=0.02)
+    assert (call.held_usd, call.cost) == (0.02, NO_COST)
+    found = replace(call, status="stopped")
+    assert (found.held_usd, found.cost) == (0.02, Cost(unpriced=1))
+    assert replace(found, cost_usd=0.015).held_usd == pytest.approx(0.005), "cut off after a report of a part"
+    assert replace(STEP, cost_usd=0.05, assumed_usd=0.02).held_usd == 0.0
 
 
 def test_a_call_that_was_cut_off_cost_at_least_what_was_reported() -> None:
@@ -73,13 +72,6 @@ def test_counting_is_free() -> None:
 def test_a_call_under_way_counts_as_far_as_it_is_known() -> None:
     running = replace(STEP, status="running", finish_reason=None)
     assert running.cost == NO_COST and replace(running, cost_usd=0.1).cost == Cost(0.1)
-
-
-def test_a_compaction_of_an_older_version_costs_what_it_said() -> None:
-    record = CompactionRecord("rec", "cmp", "summary", [])
-    assert record.cost is None
-    assert replace(record, cost_usd=0.02).cost == Cost(0.02)
-    assert replace(record, cost_known_usd=0.02, unpriced_calls=1).cost == Cost(0.02, 1)
 
 
 @every("seed", range(20))

@@ -25,6 +25,7 @@ from agent_tui.text.lookalikes import name_problem
 from agent_tui.tools.base import Intent
 from agent_tui.tools.files.fingerprints import fingerprint
 from agent_tui.tools.files.named_files import named_files, with_environment
+from tests.support.forms import examples
 
 HOOKS = {
     "permissions": {"deny": ["Bash(rm:*)"], "allow": ["Bash(ls)"]},
@@ -587,7 +588,7 @@ def test_only_what_was_shown_is_accepted(root: Path, store: Store) -> None:
 
 def test_a_race_of_writes_accepts_nothing_else(root: Path, store: Store) -> None:
     trust = accepted(root, store)
-    for number in range(100):
+    for number in range(examples(25, 100)):
         write(root, "tools/lib.sh", f"echo {number:03}\n")
         trust.look()
         assert CHECK not in used(trust), number

@@ -98,3 +98,16 @@ def test_no_class_of_the_engine_inherits_another_one() -> None:
     classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     names = {c.name for c in classes}
     assert [c.name for c in classes if any(name_of(base) in names for base in c.bases)] == []
+
+
+def test_what_became_of_a_call_is_written_in_one_place() -> None:
+    outcome = {"usage", "believed", "cost_usd", "status", "failure", "finish_reason"}
+    wrote = {
+        name
+        for name, source in FILES.items()
+        for node in writes(tree_of(source))
+        if node.attr in outcome and name_of(node.value) == "step"
+    }
+    assert wrote - {"engine/calls.py", "engine/cache_forecast.py"} == {"engine/model_call.py"}, "a count is no call"
+    streams = {name for name, source in FILES.items() if "provider.stream(" in source}
+    assert streams == {"engine/model_call.py"}

@@ -25,9 +25,10 @@ pytestmark = [pytest.mark.quick, pytest.mark.skipif(os.name != "posix", reason="
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a project, in which we stand, an added folder, and one of the user's own, each with a ``tool``."""
+    """A folder, with what separates words in its name, with a project, in which we stand, an added folder, and one of
+    the user's own, each with a ``tool``."""
     stand_alone(monkeypatch, tmp_path)
-    base = tmp_path.resolve()
+    base = tmp_path.resolve() / "my own, (new) work"
     for name in ("project/bin", "added/bin", "own", "open", "links", "other", "shared", "all"):
         (base / name).mkdir(parents=True)
     for name in (

@@ -69,7 +69,6 @@ def test_a_form_can_be_filled_in_again_and_declined() -> None:
     "question",
     [
         ServerAsked("s", "trips", "url", "Pay there.", url="https://pay.example.com/1", about="pay.example.com"),
-        ServerAsked("s", "trips", "sampling", "user: Rome?", about="demo: ~29 tokens in, at most $0.01"),
         ServerAsked("s", "trips", "form", "Go on?"),
     ],
     ids=lambda asked: asked.kind,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import os
@@ -10,19 +9,22 @@ import random
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from agent_tui.commands.export import render
-from agent_tui.errors import StoreError
+from agent_tui.errors import StoreDamagedError, StoreError
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, ToolResultPart, user_message
-from agent_tui.models.session import SessionState
+from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.models.usage import TokenUsage
+from agent_tui.store.backup import back_up_daily
 from agent_tui.store.messages import walk
-from agent_tui.store.repair import check, open_for_reading, repair_file, repair_session
+from agent_tui.store.reading import open_for_reading
+from agent_tui.store.repair import check, repair_file
 from agent_tui.store.store import Store
 from tests.support.forms import examples, one_of
 
@@ -81,10 +83,15 @@ def _fill(path: Path, sessions: int, turns: int) -> list[str]:
 
 
 def use(path: Path) -> int:
-    """Everything that reading commands do. Returns how many sessions could be exported; raises StoreError alone."""
+    """Everything that reading commands do, each of which fails in one line. Returns how many sessions were exported."""
     done = 0
-    with open_for_reading(path) as store:
-        for info in store.sessions.all():
+    try:
+        opened = open_for_reading(path)
+    except StoreError as error:
+        assert "\n" not in str(error)
+        return 0
+    with opened as store:
+        for info in listed(store):
             json.dumps([info.created + info.updated + info.messages, info.title + info.preview + info.project])
             try:
                 content = store.content(info.id)
@@ -97,6 +104,14 @@ def use(path: Path) -> int:
         report = check(store)
         assert report.sound in (True, False)
     return done
+
+
+def listed(store: Store) -> list[SessionInfo]:
+    try:
+        return store.sessions.all()
+    except StoreError as error:
+        assert "\n" not in str(error)
+        return []
 
 
 def run(path: Path, *statements: str) -> None:
@@ -158,178 +173,166 @@ ROWS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("case", one_of(list(ROWS), every=3))
-def test_rows_that_make_no_sense_cost_only_themselves(tmp_path: Path, case: str) -> None:
+def test_rows_that_make_no_sense_are_named_and_repaired(tmp_path: Path, case: str) -> None:
     path = tmp_path / "sessions.db"
     filled(path)
     run(path, "PRAGMA foreign_keys = OFF", *ROWS[case])
+    use(path)
     whole = path.read_bytes()
-    expected = 0 if case == "sessions are gone" else 4
-    assert use(path) == expected
     with Store.open(path) as store:
         sound = check(store).sound
-        if expected:
-            good = next(info for info in store.sessions.all() if "3" in info.id or info.project)
-            assert store.content(good.id) is not None
-    if not sound:
-        made = repair_file(path)
-        assert made is not None
-        assert made.kept.read_bytes()[100:4096] == whole[100:4096]
-        with Store.open(path) as store:
-            assert check(store).sound, check(store)
-            assert len(store.sessions.all()) == 4
-            store.messages.add(store.sessions.all()[0].id, user_message("and on"))
-        assert repair_file(path) is None
+    if case == "sessions are gone":
+        assert sound
+        return
+    made = repair_file(path)
+    assert (made is None) == sound
+    if made is None:
+        return
+    assert made.kept.read_bytes()[100:4096] == whole[100:4096]
+    assert sum(made.lost.values()) or made.unread
+    assert "Lost: nothing" not in made.line()
+    with Store.open(path) as store:
+        assert check(store).sound, check(store)
+        assert len(store.sessions.all()) == 4
+        store.messages.add(store.sessions.all()[0].id, user_message("and on"))
+    assert repair_file(path) is None
 
 
-def test_a_damaged_session_opens_as_far_as_it_can_be_read(tmp_path: Path) -> None:
+def test_a_damaged_session_is_refused_and_the_others_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    first, second, *_ = filled(path)
+    run(path, "UPDATE part SET data = '{' WHERE message = 1")
+    with Store.open(path) as store:
+        for reading in (store.content, store.export):
+            with pytest.raises(StoreDamagedError, match="agent-tui sessions repair"):
+                reading(first)
+        assert len(store.content(second).messages) == 36
+        assert [bool(problem) for _, problem in check(store).sessions].count(True) == 1
+
+
+def test_a_session_whose_row_makes_no_sense_is_listed_and_can_be_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    first, second, *_ = filled(path)
+    run(path, f"UPDATE session SET state = '[]', title = 5 WHERE id = '{first}'")
+    with Store.open(path) as store:
+        titles = {info.id: info.title for info in store.sessions.all()}
+        assert titles[first] == "(damaged)" and titles[second] == "Session 1"
+        with pytest.raises(StoreDamagedError, match=f"the facts of session {first}"):
+            store.sessions.get(first)
+        store.delete(first)
+        assert len(store.sessions.all()) == 3
+
+
+def test_what_cannot_be_read_comes_from_the_newest_backup(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    first, second, *_ = filled(path)
+    assert back_up_daily(path)
+    with Store.open(path) as store:
+        whole = store.export(first)
+        store.delete(second)
+        store.messages.add(first, Message("later", "user", [TextPart("said since")], parent_id="r0_11"))
+    run(
+        path,
+        "UPDATE part SET data = '{' WHERE message = (SELECT n FROM message WHERE id = 'a0_3')",
+        "UPDATE message SET data = 'x' WHERE id = 'r0_7'",
+        "UPDATE step SET data = '' WHERE id = 's0_2'",
+        f"UPDATE session SET title = 5 WHERE id = '{first}'",
+    )
+    made = repair_file(path)
+    assert made is not None and made.backup == time.strftime("%Y-%m-%d")
+    assert f"with the backup of {made.backup}: 3 sessions. Lost: nothing." in made.line()
+    with Store.open(path) as store:
+        assert [info.id for info in store.sessions.all()].count(second) == 0, "deleted since"
+        content = store.content(first)
+        assert [m.text for m in walk(content.messages, "later")][-1] == "said since"
+        now = store.export(first)
+    assert now["messages"][:36] == whole["messages"][:36]
+    assert now["steps"] == whole["steps"]
+
+
+def test_without_a_backup_what_is_left_holds_together(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     first, second, *_ = filled(path)
     run(
         path,
-        "UPDATE part SET data = '{' WHERE message = (SELECT n FROM message WHERE id = 'a0_3')",
+        "UPDATE part SET data = '{' WHERE message = (SELECT n FROM message WHERE id = 'a0_3') AND position = 0",
         "DELETE FROM message WHERE id = 'q0_5'",
         "UPDATE message SET data = 'x' WHERE id = 'r0_7'",
+        f"UPDATE session SET title = x'41ff' WHERE id = '{first}'",
+        f"UPDATE session SET head_id = 'gone' WHERE id = '{second}'",
+    )
+    made = repair_file(path)
+    assert made is not None and made.backup == ""
+    assert made.line().split(". ")[1] == (
+        "Lost: 1 session's title and settings, 1 message's details, 2 parts of messages, "
+        "1 message's place, 1 end of a conversation"
     )
     with Store.open(path) as store:
         content = store.content(first)
         way = [message.id for message in walk(content.messages, content.head_id)]
         assert len(way) == 35
         assert way.index("r0_4") + 1 == way.index("a0_5")
-        told = " ".join(content.missing)
-        assert "a0_3" in told
-        assert "a0_5" in told
-        assert "details of message r0_7" in told
         assert content.messages["r0_7"].parts
-        assert store.content(second).missing == []
-        assert store.export(first)["missing"] == content.missing
-        assert "missing" not in store.export(second)
+        assert store.sessions.get(first).title == "(repaired)"
+        assert store.content(second).head_id == "r1_11"
 
 
-def test_damaged_facts_of_a_session_cost_only_themselves_and_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    first, second, *_ = filled(path)
-    with Store.open(path) as store:
-        info = store.sessions.get(first)
-        info.state = SessionState(
-            pinned=("/project/notes.md",),
-            compaction_failures=2,
-            compaction_paused=True,
-            compaction_off=True,
-            thinking="high",
-            environment="Linux",
-            newer={"later": 1},
-        )
-        store.sessions.save(info)
-        whole = store.sessions.get(first)
-    run(
-        path,
-        "UPDATE session SET title = x'41ff', created = 'then', kind = 'king', state = "
-        f"json_set(state, '$.thinking', 'most', '$.compaction_failures', -1) WHERE id = '{first}'",
-    )
-    with Store.open(path) as store:
-        found = store.sessions.get(first)
-        assert (found.title, found.created, found.kind) == ("A\ufffd", 0.0, "user")
-        assert found.state == dataclasses.replace(whole.state, thinking=None, compaction_failures=0)
-        assert first in [info.id for info in store.sessions.all()]
-        content = store.content(first)
-        told = "facts of the session itself: title, created, compaction failures, thinking, kind"
-        assert content.missing == [told]
-        assert len(content.messages) == 36
-        assert store.content(second).missing == []
-        made = repair_session(store, first)
-        assert made is not None
-        assert store.sessions.get(made[0].id).state == found.state
-        assert store.content(made[0].id).missing == []
-    assert repair_file(path) is not None
-    with Store.open(path) as store:
-        assert check(store).sound
-        assert store.sessions.get(first).state == found.state
-
-
-def test_a_damaged_subagents_session_stays_out_of_the_list(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    first, *_ = filled(path)
-    with Store.open(path) as store:
-        child = store.sessions.create("/project/0", "demo", parent=first, kind="subagent")
-        store.messages.add(child.id, user_message("look"))
-    run(path, f"UPDATE session SET state = '[]', title = 5 WHERE id = '{child.id}'")
-    for _ in range(2):
-        with Store.open(path) as store:
-            assert child.id not in [info.id for info in store.sessions.all()]
-            found = store.sessions.get(child.id)
-            assert (found.kind, found.parent_session) == ("subagent", first)
-            sound = check(store).sound
-        assert (repair_file(path) is None) == sound
-    with Store.open(path) as store:
-        store.delete(first)
-        assert child.id not in [info.id for info in store.sessions.all(subagents=True)]
-
-
-def test_one_session_is_copied_and_the_damaged_one_stays(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    first, second, *_ = filled(path)
-    run(path, "UPDATE part SET data = '{' WHERE message = 1")
-    before = path.read_bytes()
-    with Store.open(path) as store:
-        assert repair_session(store, second) is None
-        made = repair_session(store, first)
-        assert made is not None
-        copy, content = made
-        assert content.missing
-        assert store.content(copy.id).missing == []
-        assert len(store.content(copy.id).messages) == len(content.messages) == 36
-        assert len(store.steps.all(copy.id)) == 12
-        assert store.sessions.get(copy.id).parent_session == first
-        assert store.content(first).missing == content.missing
-    assert before != path.read_bytes()
-
-
-@pytest.mark.parametrize("where", ["head", "version", "owner", "cut", "empty log", "torn log", "size"])
-def test_a_damaged_file_is_repaired_beside_the_original(tmp_path: Path, where: str) -> None:
+@pytest.mark.parametrize("where", ["head", "middle", "cut", "size"])
+def test_a_file_that_sqlite_refuses_is_restored_from_its_backup(tmp_path: Path, where: str) -> None:
     path = tmp_path / "sessions.db"
     filled(path)
+    assert back_up_daily(path)
     damage(path, where)
     before = path.read_bytes()
-    try:
-        use(path)
-    except StoreError as error:
-        assert "\n" not in str(error)
+    use(path)
     made = repair_file(path)
-    assert made is not None or where in ("empty log", "torn log")
-    if made is not None:
-        assert made.kept.read_bytes() == before
+    assert made is not None and made.backup and made.kept.read_bytes() == before
+    assert f"what was stored after the backup of {made.backup}" in made.line()
     with Store.open(path) as store:
         report = check(store)
         assert report.sound, report
-        assert len(report.sessions) >= (1 if where in ("cut", "middle") else 4)
-        assert any(len(store.content(info.id).messages) >= 10 for info, _ in report.sessions)
+        assert [len(store.content(info.id).messages) for info, _ in report.sessions] == [36] * 4
+
+
+def test_a_file_that_sqlite_refuses_stays_where_there_is_no_backup(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    filled(path)
+    damage(path, "head")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="nothing can be recovered, and no backup is sound"):
+        repair_file(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.glob("*damaged*")) == []
+
+
+def test_a_log_that_is_empty_or_torn_is_no_damage(tmp_path: Path) -> None:
+    for number, log in enumerate((b"", os.urandom(9_000))):
+        path = tmp_path / str(number) / "sessions.db"
+        filled(path)
+        path.with_name("sessions.db-wal").write_bytes(log)
+        assert use(path) == 4
+        assert repair_file(path) is None
 
 
 def damage(path: Path, where: str) -> None:
     data = bytearray(path.read_bytes())
     if where == "head":
         data[:24] = b"\0" * 24
-    elif where == "version":
-        data[60:64] = (77).to_bytes(4, "big")
-    elif where == "owner":
-        data[68:72] = b"abcd"
     elif where == "middle":
-        for page in range(8, len(data) // 4096, 5):
+        for page in range(2, len(data) // 4096):
             data[page * 4096 + 8 : page * 4096 + 400] = b"\xa5" * 392
     elif where == "cut":
-        del data[len(data) * 2 // 3 // 4096 * 4096 :]
-    elif where == "size":
+        del data[len(data) // 3 // 4096 * 4096 :]
+    else:
         data += b"\0" * 1000
         data[28:32] = (9_999_999).to_bytes(4, "big")
         data[24:28] = data[92:96]
-    else:
-        path.with_name(path.name + "-wal").write_bytes(b"" if where == "empty log" else os.urandom(9_000))
-        return
     path.write_bytes(data)
 
 
 def fuzz(folder: Path, seeds: range) -> dict[str, int]:
-    """Flips bytes, pages and rows of copies of one database; every reading command must end in words."""
+    """Flips bytes, pages and rows of copies of one database, half of them with a backup; every reading command must
+    end in words."""
     source = folder / "source" / "sessions.db"
     filled(source)
     found = {"read": 0, "refused": 0, "repaired": 0, "sessions": 0}
@@ -338,6 +341,8 @@ def fuzz(folder: Path, seeds: range) -> dict[str, int]:
         path = folder / str(seed) / "sessions.db"
         path.parent.mkdir()
         shutil.copyfile(source, path)
+        if seed % 2:
+            assert back_up_daily(path)
         flip(path, chance)
         before = path.read_bytes()
         try:
@@ -415,15 +420,3 @@ def test_random_damage_never_crashes(tmp_path: Path) -> None:
     found = fuzz(tmp_path, range(copies))
     assert found["read"] > copies // 4
     assert found["repaired"] > copies // 8
-
-
-def test_a_branch_whose_beginning_is_lost_is_told_and_can_still_be_gone_to(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sessions.db") as store:
-        info = store.sessions.create("/p", "demo")
-        for name, parent in (("a", None), ("b", "a"), ("lost", "a"), ("after", "lost"), ("c", "b")):
-            store.messages.add(info.id, Message(name, "user", [TextPart(name)], parent_id=parent))
-        store.database.run("DELETE FROM message WHERE id = 'lost'")
-        content = store.content(info.id)
-        assert content.head_id == "c"
-        assert any("after" in line for line in content.missing)
-        assert all(m.parent_id is None or m.parent_id in content.messages for m in content.messages.values())

@@ -14,10 +14,11 @@ import pytest
 from agent_tui.errors import SessionBusyError
 from agent_tui.models.messages import ReasoningPart, TextPart
 from agent_tui.store.store import Store
-from tests.support.store_child import mark
+from tests.store.store_child import mark
+from tests.support.forms import examples
 
-CHILD = Path(__file__).resolve().parents[1] / "support" / "store_child.py"
-KILLS = 40
+CHILD = Path(__file__).with_name("store_child.py")
+KILLS = examples(10, 40)
 
 
 def child(*arguments: object) -> subprocess.Popen[str]:

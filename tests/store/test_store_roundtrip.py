@@ -139,20 +139,6 @@ def test_fields_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
         assert store.steps.all(info.id) == [step]
 
 
-def test_what_a_newer_version_keeps_in_the_state_is_written_back(tmp_path: Path) -> None:
-    with fresh(tmp_path) as store:
-        info = store.sessions.create("/p", "demo")
-        store.database.run("UPDATE session SET state = json_set(state, '$.later', json('[{\"a\":1.5}]'))")
-        info = store.sessions.get(info.id)
-        assert store.content(info.id).missing == []
-        info.state = dataclasses.replace(info.state, thinking="low")
-        store.sessions.save(info)
-        copy = store.fork(info.id, None)
-        for found in (store.sessions.get(info.id), store.sessions.get(copy.id)):
-            assert found.state == SessionState(thinking="low", newer={"later": [{"a": 1.5}]})
-        assert store.export(info.id)["session"]["state"]["later"] == [{"a": 1.5}]
-
-
 def test_token_counts_of_many_contents(tmp_path: Path) -> None:
     with fresh(tmp_path) as store:
         counts = {f"f{n}": (n, 0, 2) for n in range(1200)}

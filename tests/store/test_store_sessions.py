@@ -120,7 +120,7 @@ def test_deleting_takes_one_session_whole_and_nothing_else(store: Store) -> None
     assert len(store.steps.all(infos[0].id)) == 1
     assert store.database.one("SELECT count(*) FROM content") == (2,)
     assert b"a secret word" not in store.file.read_bytes()
-    assert not list((store.file.parent / "locks").iterdir())
+    assert not list((store.file.parent / "locks").glob("*.lock"))
 
 
 def test_the_first_snapshot_of_a_file_under_a_message_counts(store: Store) -> None:

@@ -12,7 +12,7 @@ import pytest
 from agent_tui.errors import StoreError, StoreUnwritableError
 from agent_tui.models.messages import user_message
 from agent_tui.store.database import Database
-from agent_tui.store.repair import open_for_reading
+from agent_tui.store.reading import open_for_reading
 from agent_tui.store.store import Store
 from tests.store.test_store_damage import filled, use
 

@@ -11,6 +11,7 @@ import pytest
 
 from agent_tui.errors import StoreError
 from agent_tui.models.calibration import TERMS
+from agent_tui.store.repair import repair_file
 from agent_tui.store.schema import SCHEMA, VERSION
 from agent_tui.store.store import Store
 
@@ -100,3 +101,11 @@ def test_a_run_that_keeps_nothing_says_it_too(tmp_path: Path) -> None:
     as_earlier(path)
     with Store.ephemeral(path) as store:
         assert store.notice is not None and "is kept as" in store.notice
+
+
+def test_a_repair_leaves_an_earlier_one_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    before = as_earlier(path)
+    with pytest.raises(StoreError, match="the next start keeps it aside"):
+        repair_file(path)
+    assert path.read_bytes() == before

@@ -16,7 +16,7 @@ from pathlib import Path
 from unittest import mock
 
 from agent_tui.config import McpServer, Settings
-from agent_tui.engine import calls as requests
+from agent_tui.engine import model_call as requests
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded, Event, StepEnded
 from agent_tui.models.messages import new_id
@@ -51,11 +51,9 @@ def _script(files: Sequence[ProjectFile], window: int) -> Script:
 
 
 class CachedRun(TrueRun):
-    """One conversation with one provider, with ``plan`` (turn → what is done before it). ``diagnosed``: the provider is
-    asked to compare the requests itself."""
+    """One conversation with one provider, with ``plan`` (turn → what is done before it)."""
 
     brings = True
-    diagnosed = False
 
     def __init__(
         self,
@@ -73,7 +71,7 @@ class CachedRun(TrueRun):
         self.mcp: dict[str, McpServer] = {}
         script = make_script(make_project(folder / "project", 1), window)
         flavours = {"m": self.kept.flavour, "n": self.kept.other}
-        super().__init__(flavours, window, script, worker, folder, cache_diagnostics=self.diagnosed)
+        super().__init__(flavours, window, script, worker, folder)
 
     def serve(self, flavour: Flavour) -> TrueProvider:
         model = replace(flavour.model, window=self.window, max_output=min(flavour.model.max_output, self.window))

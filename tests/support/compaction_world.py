@@ -6,7 +6,9 @@ import json
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from agent_tui.config import Settings
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, facts_of, undo_target
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold
@@ -15,6 +17,9 @@ from agent_tui.context.compaction.summary import MODEL_SECTIONS
 from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
+from agent_tui.engine.compaction.summary_call import OpenCall
+from agent_tui.engine.model_call import open_call
+from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Failure, FailureKind
 from agent_tui.models.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
@@ -32,7 +37,7 @@ from agent_tui.models.requests import (
     Target,
     UsageReport,
 )
-from agent_tui.models.steps import FixedPart
+from agent_tui.models.steps import FixedPart, Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from tests.support.agents import words_only
 from tests.support.contexts import Conversation
@@ -133,6 +138,27 @@ class FakeModel:
             self.closed += 1
 
 
+class Unstored:
+    """A conversation whose steps are written down nowhere but in what they end as."""
+
+    def add_step(self, step: Step) -> None:
+        pass
+
+    save_step = add_step
+
+    def save_if_possible(self) -> None:
+        pass
+
+
+def calls_of(model: object, info: ModelInfo) -> OpenCall:
+    """Begins calls of a model that are made once, and paid by nobody."""
+    settings = Settings()
+    settings.agent.retries = 1
+    known: Any = Unstored(), model, None, settings, info, "off", None
+    runtime = Runtime(*known)
+    return lambda planned: open_call(runtime, planned, lambda event: None)
+
+
 class CharCounter:
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [words_only(raw(t)) for t in texts]
@@ -231,7 +257,7 @@ class World(Conversation):
         )
 
     def compactor(self) -> Compactor:
-        return Compactor(self.model.stream, CharCounter(), self.clock)
+        return Compactor(calls_of(self.model, self.info), CharCounter(), self.clock)
 
     async def compact(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionResult:
         result = await self.compactor().run(self.plan(reason, focus))

@@ -18,7 +18,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 
 START = 1_763_900_000.0
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

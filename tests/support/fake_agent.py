@@ -589,9 +589,6 @@ class FakeModels(ModelControl):
         words: dict[Effort, str] = {"off": "does not think", "medium": "thinks up to 8.2k tokens a step"}
         return [EffortChoice(effort, said, effort == self.effort, (effort,)) for effort, said in words.items()]
 
-    def efforts(self) -> list[EffortChoice]:
-        return [level if level.current else replace(level, lost=self._agent.lost) for level in self.levels()]
-
     def set_effort(self, effort: Effort) -> LostReasoning | None:
         self.effort = effort
         return self._agent.lost
@@ -755,7 +752,7 @@ class FakeBackground(Background):
 
 class FakeBudget(Part, SpendingBudget):
     def lines(self) -> list[BudgetLine]:
-        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("tokens", None)]
+        return [BudgetLine("turn", None), BudgetLine("session", 5.0, Cost(0.42)), BudgetLine("day", None)]
 
     def set(self, name: BudgetName, limit: float | None) -> None:
         self._agent.calls.append(("budget", (name, limit)))

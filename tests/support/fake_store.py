@@ -8,8 +8,8 @@ from pathlib import Path
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
 from agent_tui.models.session import SessionHit, SessionInfo
+from agent_tui.store.content import Content
 from agent_tui.store.messages import Messages
-from agent_tui.store.salvage import Content
 from agent_tui.store.search import SearchReader, found_line
 from agent_tui.store.sessions import SessionRows
 from agent_tui.store.store import Store

@@ -17,7 +17,6 @@ TOOLS = (
         "ask_forever",
         "ask_at_once",
         "ask_badly",
-        "sample_forever",
         "vanish",
         "lie",
         "flood",
@@ -92,11 +91,6 @@ def call(number: object, name: str) -> None:
             found = [answer() for _ in bad]
             said = ["error" if "error" in each else each["result"]["action"] for each in found]
             text(number, " ".join(said))
-        case "sample_forever":
-            while True:
-                message = {"role": "user", "content": {"type": "text", "text": "more"}}
-                ask(f"s{len(told)}", "sampling/createMessage", {"messages": [message], "maxTokens": 5})
-                told.append(answer())
         case "vanish":
             ask("v", "elicitation/create", form("Still there?"))
             sys.stdin.readline()  # the test kills it, or what comes here ends it

@@ -21,7 +21,7 @@ from agent_tui.models.events import Event
 from agent_tui.options import Options
 from agent_tui.paths import user_paths
 from agent_tui.providers.catalog import KEY_VARIABLES
-from agent_tui.store.repair import open_for_reading
+from agent_tui.store.reading import open_for_reading
 from agent_tui.store.store import Store
 from agent_tui.ui.app import AgentApp, Start
 from tests.support.app import Clock, press_alone, shown

@@ -171,7 +171,6 @@ _TRIP = (
     ),
 )
 _PAGE = "https://pay.example.com/start?id=1"
-_SIZE = "demo: ~1.2k tokens in, at most 500 out, at most $0.01"
 
 
 async def jobs(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
@@ -304,9 +303,6 @@ SCENES: dict[str, Scene] = {
     "server-form": publishing(ServerAsked("srv_1", "trips", "form", "Where do you want to go?", _TRIP)),
     "server-address": publishing(
         ServerAsked("srv_1", "trips", "url", "Pay for the tickets there.", url=_PAGE, about="pay.example.com")
-    ),
-    "server-sampling": publishing(
-        ServerAsked("srv_1", "trips", "sampling", "user: Sum up the timetable.", about=_SIZE)
     ),
     "context": opening("context"),
     "context-open": context_open,

@@ -19,7 +19,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CacheForecast, CompactionRecord, Step
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import Cost, TokenUsage
 from tests.support.fake_agent import FakeAgent
 
 NOW = 1_750_000_000.0
@@ -171,7 +171,7 @@ def agent(home: Path, messages: list[Message] | None = None) -> FakeAgent:
             after_tokens=24_000,
             kept_messages=6,
             seconds=8.2,
-            cost_usd=0.031,
+            cost=Cost(0.031),
         )
     ]
     titles = [

@@ -5,6 +5,7 @@ as well."""
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping, MutableMapping
 from fnmatch import fnmatchcase
@@ -20,8 +21,9 @@ _LET_IN = (
 """Where programs are, whose they are, and how these tests are run."""
 _SAID: Mapping[str, str] = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "TZ": "UTC", "SHELL": "/bin/sh"}
 """What every machine says of itself."""
-_LONGEST = 40
-"""Characters of a temporary folder: the paths of sockets below it have room for a hundred."""
+_TEMPORARY = re.compile(r"[\w./-]{1,40}", re.ASCII)
+"""A temporary folder: paths of sockets below it have room for a hundred characters, and lines of shell in tests name it
+as it is. Tests of names with blanks and other signs make them."""
 
 
 def settle(variables: MutableMapping[str, str]) -> None:
@@ -31,8 +33,9 @@ def settle(variables: MutableMapping[str, str]) -> None:
             del variables[name]
     variables.update(_SAID)
     temporary = variables.get("TMPDIR", "")
-    if len(temporary) > _LONGEST or not _is_usable(temporary):
+    if not _TEMPORARY.fullmatch(temporary) or not _is_usable(temporary):
         variables.pop("TMPDIR", None)
+        tempfile.tempdir = None  # pytest has asked before
     if not _is_usable(variables.get("HOME", "")):
         variables["HOME"] = tempfile.mkdtemp(prefix="agent-tui-home-")
 

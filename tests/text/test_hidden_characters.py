@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.models.forms import fields_of
 from agent_tui.text.clean import asked_words, clean, clean_line, one_line, spelled
+from agent_tui.tools.mcp.forms import fields_of
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick

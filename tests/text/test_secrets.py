@@ -187,7 +187,7 @@ def test_there_is_one_list() -> None:
 
 def test_every_export_masks_the_keys_of_the_user() -> None:
     from agent_tui.commands.export import FORMATS, render
-    from agent_tui.store.salvage import Content
+    from agent_tui.store.content import Content
 
     message = Message("msg_1", "assistant", [TextPart(f"the key is {KEY}")])
     info = SessionInfo("ses_1", "/p", head_id="msg_1")

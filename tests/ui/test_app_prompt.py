@@ -12,7 +12,8 @@ from PIL import Image
 from textual import events
 
 from agent_tui.history import History
-from agent_tui.models.messages import AttachmentPart, base64_size
+from agent_tui.models.image_headers import base64_size
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.search import match_paths
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
 from agent_tui.ui.screens.context_screen import ContextScreen

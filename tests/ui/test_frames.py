@@ -22,9 +22,9 @@ from agent_tui.ui.transcript import view
 from agent_tui.ui.transcript.view import DocumentView
 from tests.support.drawn import drawn
 from tests.support.forms import examples
-from tests.support.screen_acts import Acts
 from tests.support.transcripts import chat
 from tests.support.waiting import PATIENCE
+from tests.ui.screen_acts import Acts
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.view import Opened

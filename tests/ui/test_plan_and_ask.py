@@ -111,7 +111,11 @@ async def test_a_plan_is_declined(tmp_path: Path) -> None:
             assert await answered(run, plan(), keys, "answer_plan") == [("p1", None, PLAN, words)], keys
 
 
-@pytest.mark.parametrize("asked", [plan(), question(), question(several=True)], ids=["plan", "one", "several"])
+@pytest.mark.parametrize(
+    "asked",
+    [plan(), question(), pytest.param(question(several=True), marks=pytest.mark.slow)],
+    ids=["plan", "one", "several"],
+)
 async def test_typing_is_no_answer(tmp_path: Path, asked: PlanPresented | QuestionAsked) -> None:
     async with running(tmp_path) as run:
         for key in ("y", "1", "space"):

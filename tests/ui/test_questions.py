@@ -102,18 +102,6 @@ async def test_a_burst_keeps_its_order_on_the_way_to_the_prompt(tmp_path: Path) 
         assert not run.agent.called("answer_permission")
 
 
-async def test_a_word_that_begins_with_no_answer_answers_with_none_of_its_letters(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        await shown(run, question())
-        run.clock.now += PAUSE * 10
-        assert "Enter queues" not in run.shown(), "it answers"
-        for char in "/canya":
-            run.app.post_message(events.Key("slash" if char == "/" else char, char))
-        await run.until(lambda: len(run.app.prompt.text) == 6 or run.agent.called("answer_permission"))
-        assert run.app.prompt.text == "/canya"
-        assert not run.agent.called("answer_permission")
-
-
 async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("x")

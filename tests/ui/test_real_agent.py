@@ -78,7 +78,7 @@ def records(home: Home) -> list[CompactionRecord]:
 
 def waiting(home: Home) -> list[str]:
     with home.store() as store:
-        return [message.text for message in store.waiting.all(only_session(store))[0]]
+        return [message.text for message in store.waiting.all(only_session(store))]
 
 
 def spoken(home: Home) -> list[tuple[str, str, str]]:

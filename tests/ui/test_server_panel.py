@@ -17,7 +17,6 @@ from tests.support.showcase import form
 HOSTILE = "\x1b]0;gone\x07[bold]x[/bold] \x9b2J\u202egnp.exe"
 GIVEN = {"days": 3, "train": False, "seat": "window"}
 PAGE = ServerAsked("srv_1", "trips", "url", "Pay there.", url="https://pay.example.com/1", about="pay.example.com")
-SAMPLE = ServerAsked("srv_1", "trips", "sampling", "user: What is Rome?", about="demo: ~29 tokens in, at most $0.01")
 
 
 def panel(run: Running) -> QuestionPanel[Any]:
@@ -121,20 +120,6 @@ async def test_an_address_is_shown_and_opened_only_after_a_yes(tmp_path: Path, m
             await run.until(lambda opened=opened: urls == [PAGE.url] * opened)  # type: ignore[misc]
             await run.until(lambda: run.app.chat.questions.panel is None)
         await run.until(lambda: f"open this address yourself: {PAGE.url}" in " ".join(run.shown().split()))
-
-
-async def test_a_call_of_the_model_shows_what_is_sent_and_its_price(tmp_path: Path) -> None:
-    async with running(tmp_path) as run:
-        for key, action in (("y", "accept"), ("enter", "accept"), ("n", "decline"), ("escape", "cancel")):
-            run.agent.calls.clear()
-            run.clock.now += 5
-            await shown(run, SAMPLE)
-            for words in ("trips asks for a model call", "at most $0.01", "user: What is Rome?"):
-                assert words in run.shown()
-            await run.answer(key)
-            await run.until(lambda: run.agent.called("answer_server"))
-            assert [said for _, said, _ in run.agent.called("answer_server")] == [action], key
-            await run.until(lambda: run.app.chat.questions.panel is None)
 
 
 @pytest.mark.quick

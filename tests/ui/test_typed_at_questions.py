@@ -82,9 +82,10 @@ WORDS = [
 ]
 
 
-async def test_words_answer_nothing_and_are_all_in_the_prompt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", one_of(range(3)))
+async def test_words_answer_nothing_and_are_all_in_the_prompt(tmp_path: Path, part: int) -> None:
     async with running(tmp_path) as run:
-        for number, (text, apart) in enumerate(WORDS):
+        for number, (text, apart) in enumerate(WORDS[part::3]):
             await shown(run, permission(str(number)))
             await typed(run, letters(text), apart)
             await in_prompt(run, text)
@@ -147,11 +148,12 @@ LINES = [
 ]
 
 
+@pytest.mark.parametrize("part", one_of(range(2)))
 @pytest.mark.parametrize("apart", one_of([0.0, BURST / 2, 0.06, 0.12, PAUSE - 0.05], every=3))
-async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float) -> None:
+async def test_a_line_of_words_answers_nothing(tmp_path: Path, apart: float, part: int) -> None:
     """Pasted without brackets, or typed fast, with the Enter at its end."""
     async with running(tmp_path) as run:
-        for number, text in enumerate(LINES):
+        for number, text in enumerate(LINES[part::2]):
             if len(text) == 1 and text in "yn1" and apart >= BURST:
                 continue  # an answer, and Enter after it
             await shown(run, permission(str(number)))
@@ -236,7 +238,7 @@ async def test_a_paste_behind_a_letter_makes_both_words(tmp_path: Path) -> None:
     [
         PlanPresented("q", "1. do it"),
         QuestionAsked("q", "Which?", ("red", "green"), False),
-        QuestionAsked("q", "Which?", ("red", "green"), True),
+        pytest.param(QuestionAsked("q", "Which?", ("red", "green"), True), marks=pytest.mark.slow),
     ],
 )
 async def test_other_questions_hear_words_as_words(tmp_path: Path, asked: Event) -> None:

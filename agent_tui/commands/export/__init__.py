@@ -7,7 +7,7 @@ from collections.abc import Collection
 from agent_tui.errors import StoreError
 from agent_tui.models.session import SessionInfo
 from agent_tui.providers.secrets import configured_secrets, each_text, mask
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 
 FORMATS = ("json", "md", "html")
 

@@ -29,7 +29,7 @@ from agent_tui.models.messages import (
     TextPart,
 )
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 
 _BOXES = {"completed": "[x]", "in_progress": "[ ] *(in progress)*", "pending": "[ ]"}
 

@@ -35,7 +35,7 @@ from agent_tui.models.messages import PLAN_TOOL, AttachmentPart, ReasoningPart, 
 from agent_tui.models.rows import DRAWN_ROWS
 from agent_tui.models.session import SessionInfo
 from agent_tui.paths import package_themes
-from agent_tui.store.salvage import Content
+from agent_tui.store.content import Content
 from agent_tui.text.cells import shorten
 from agent_tui.text.code import language_of_file
 from agent_tui.text.diff import DiffLine, read_diff

@@ -46,8 +46,8 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.providers.secrets import redactor
 from agent_tui.records import dataclass
+from agent_tui.store.content import Content
 from agent_tui.store.export_data import own_steps, session_cost
-from agent_tui.store.salvage import Content, lacks
 from agent_tui.text.clean import clean, cut, program_output
 from agent_tui.text.numbers import lines_in, money, plural, share_in, tokens
 from agent_tui.text.strict_json import json_or
@@ -214,7 +214,6 @@ class Readable:
             ("Date", self._dates()),
             ("Cost", money(session_cost(self.info, self.content.steps))),
             ("Tokens", spent),
-            ("Damaged", self._line(f"missing: {lacks(missing)}") if (missing := self.content.missing) else ""),
         ]
         return [(name, value) for name, value in facts if value]
 

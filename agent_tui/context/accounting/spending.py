@@ -1,5 +1,5 @@
-"""Sums over model calls, and budgets: what the next call is expected to cost and what it may cost at most, whether that
-would break one, and how long an answer a budget leaves room for."""
+"""Sums over model calls, and budgets: what the next call is expected to cost, whether that would break one, and how
+long an answer a budget leaves room for."""
 
 from __future__ import annotations
 
@@ -18,15 +18,13 @@ from agent_tui.models.usage import COUNTS, NO_COST, Cost, Prices, Rates, TokenUs
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import money, rounded_down, tokens, whole_percent
 
-BudgetName = Literal["run", "turn", "session", "day", "tokens", "subagent"]
+BudgetName = Literal["run", "turn", "session", "day"]
 
 SETTINGS: dict[BudgetName, str] = {
     "run": "--budget",
     "turn": "budget.turn_usd",
     "session": "budget.session_usd",
     "day": "budget.day_usd",
-    "tokens": "budget.session_tokens",
-    "subagent": "agent.subagent_usd",
 }
 """Where each is set."""
 
@@ -35,10 +33,6 @@ LEAST_OUTPUT = 500
 """An answer is expected to be as long as the median of the model's newest ten in the session, and at least so many
 tokens: the first ones are short calls of tools more often than not."""
 
-UNSEEN_A_SECOND = 1_000
-"""Tokens that an answer is taken to have grown by in a second, at most, where it was cut off and never said how long it
-was: thoughts need not be among what arrives."""
-
 _TOLERANCE = 1e-9
 
 
@@ -46,8 +40,8 @@ _TOLERANCE = 1e-9
 class ExpectedCall:
     """A call before it is made. ``usd`` is what it is expected to cost, None where the model has no price; tokens of
     ``input`` with those ``read`` from the cache, and the ``output`` that is expected. ``cold_usd`` are the dollars of
-    the input where nothing of it is read and it is as long as it may be, ``most_input`` tokens; ``rate`` those of a
-    token of the answer, thought or said, whichever is more."""
+    the input where nothing of it is read and it is as long as it may be; ``rate`` those of a token of the answer,
+    thought or said, whichever is more."""
 
     usd: float | None
     input: int
@@ -55,16 +49,6 @@ class ExpectedCall:
     output: int
     cold_usd: float = 0.0
     rate: float = 0.0
-    most_input: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return max(self.input, self.most_input) + self.output
-
-    def most_usd(self, output: int | None) -> float | None:
-        """Dollars at most, with an answer of so many tokens (None: nobody knows how many)."""
-        unbounded = output is None and self.rate > 0
-        return None if self.usd is None or unbounded else self.cold_usd + (output or 0) * self.rate
 
     @property
     def needed_usd(self) -> float:
@@ -74,47 +58,33 @@ class ExpectedCall:
 
 @dataclass(slots=True, frozen=True)
 class BudgetLine:
-    """A budget, or the absence of one (``limit`` None), and what was spent of it. ``spent`` are dollars, ``tokens`` the
-    tokens of the budget that counts those. ``held`` are dollars (or tokens) held back for calls that are under way, or
-    never said what they cost: what they may cost at most."""
+    """A budget, or the absence of one (``limit`` None), and what was spent of it in dollars. ``held`` are those that
+    calls are taken to cost which are under way, or never said what they cost."""
 
     name: BudgetName
     limit: float | None
     spent: Cost = NO_COST
     held: float = 0.0
-    tokens: int = 0
 
     @property
     def left(self) -> float | None:
         """The rest of the limit; less than 0 where more was spent."""
-        if self.limit is None:
-            return None
-        return self.limit - (self.tokens if self.name == "tokens" else self.spent.known) - self.held
+        return None if self.limit is None else self.limit - self.spent.known - self.held
 
     def breaks(self, call: ExpectedCall) -> bool:
         """Returns whether the call could not be answered within the limit. One that costs nothing never breaks it; one
         without a price does when there is nothing left."""
         if self.left is None:
             return False
-        if self.name == "tokens":
-            return call.tokens > self.left
         if call.usd is None:
             return self.left <= _TOLERANCE
         return call.needed_usd > 0 and call.needed_usd > self.left + _TOLERANCE
 
     def longest(self, call: ExpectedCall) -> int | None:
         """Tokens of the longest answer with which the call stays within the limit; None where that sets none."""
-        if self.left is None or (self.name != "tokens" and (call.usd is None or not call.rate)):
+        if self.left is None or call.usd is None or not call.rate:
             return None
-        room = (
-            self.left - call.tokens + call.output if self.name == "tokens" else (self.left - call.cold_usd) / call.rate
-        )
-        return max(1, int(room))
-
-    def takes(self, step: Step) -> bool:
-        """Returns whether all that a call may cost is still left."""
-        most = step.most_tokens if self.name == "tokens" else step.most_usd
-        return self.left is None or not most or most <= self.left + 2 * _TOLERANCE
+        return max(1, int((self.left - call.cold_usd) / call.rate))
 
 
 def expected_call(
@@ -134,7 +104,7 @@ def priced_call(
     rates = prices.rates(input_)
     most = max(input_, high or 0)
     if rates.input is None or rates.output is None:
-        return ExpectedCall(None, input_, read, output, most_input=most)
+        return ExpectedCall(None, input_, read, output)
     fresh = _fresh(rates, hour)
     cached = rates.input if rates.cache_read is None else rates.cache_read
     usd = (input_ - read) * fresh + read * cached + output * rates.output
@@ -144,29 +114,12 @@ def priced_call(
         fresh, cached, dear.input or 0.0, dear.cache_write or 0.0, (dear.cache_write_1h or 0.0) if hour else 0.0
     )
     rate = max(rates.output, rates.reasoning or 0.0, dear.output or 0.0, dear.reasoning or 0.0)
-    return ExpectedCall(usd, input_, read, output, most * dearest, rate, most)
+    return ExpectedCall(usd, input_, read, output, most * dearest, rate)
 
 
 def _fresh(rates: Rates, hour: bool) -> float:
     """Dollars of a token of input that is not read from the cache."""
     return max(rates.input or 0.0, rates.cache_write or 0.0, (rates.cache_write_1h or 0.0) if hour else 0.0)
-
-
-def hold_back(step: Step, call: ExpectedCall, asked: int | None) -> None:
-    """Notes with a step what budgets hold back for it while it runs: an answer of all the tokens that are asked for."""
-    step.expected_usd, step.most_usd = call.usd, call.most_usd(asked)
-    step.most_tokens = call.tokens - call.output + (call.output if asked is None else asked)
-
-
-def give_back(step: Step, call: ExpectedCall, came: int) -> None:
-    """A call has ended. Where it does not say what it cost, no more is held back than it can have cost in its time;
-    ``came`` are the tokens of the answer that were seen."""
-    unseen = round((max(0.0, (step.finished or 0.0) - step.created)) * UNSEEN_A_SECOND)
-    output = max(came, unseen) if step.max_output is None else min(max(came, unseen), step.max_output)
-    if step.most_usd is not None:
-        step.most_usd = min(step.most_usd, call.cold_usd + output * call.rate)
-    if step.most_tokens is not None:
-        step.most_tokens = min(step.most_tokens, call.tokens - call.output + output)
 
 
 def expected_output(steps: Sequence[Step], model: str, most: int | None) -> int:
@@ -186,12 +139,6 @@ def dollars_of(name: BudgetName, limit: float | None, totals: SessionTotals) -> 
     return BudgetLine(name, limit, totals.cost, totals.held_usd)
 
 
-def tokens_of(limit: float | None, totals: SessionTotals) -> BudgetLine:
-    """The line of the budget in tokens: those sent and those answered."""
-    spent = totals.usage.input + totals.usage.output if totals.usage else 0
-    return BudgetLine("tokens", limit, held=totals.held_tokens, tokens=spent)
-
-
 def first_broken(lines: Sequence[BudgetLine], call: ExpectedCall) -> BudgetLine | None:
     """The first budget that the call would break."""
     return next((line for line in lines if line.breaks(call)), None)
@@ -202,30 +149,24 @@ _SPAN: dict[BudgetName, str] = {
     "turn": "in this turn",
     "session": "in this session",
     "day": "today",
-    "tokens": "in this session",
-    "subagent": "by this subagent",
 }
 
 
 def amount(line: BudgetLine, value: float | Cost) -> str:
-    """A number of a budget: tokens, or dollars with as many digits as make sums of small ones come out."""
-    if isinstance(value, Cost):
-        return money(value, _places(line))
-    return tokens(int(value), False) if line.name == "tokens" else money(value, _places(line))
+    """Dollars of a budget, with as many digits as make sums of small ones come out."""
+    return money(value, _places(line))
 
 
 def rest_of(line: BudgetLine) -> str:
     """Returns in words what is left of the limit, or how far it is over, so that the amounts add up as they are shown.
     Where a part of what was spent is not known, it is a bound: less is left, and more over."""
-    digits = 2 if line.name == "tokens" else _places(line) or 2
+    digits = _places(line) or 2
     if line.spent.unpriced:
         return _bound_of(line, digits)
-    left = line.left or 0.0
-    if line.name != "tokens":
-        # What is shown as less than the least is nothing in the sum; below a cent only fixed places have a least.
-        least = 10**-digits if _places(line) else 0.0
-        spent, held = (round(value, digits) if value >= least else 0.0 for value in (line.spent.known, line.held))
-        left = round(round(line.limit or 0.0, digits) - spent - held, digits) + 0.0
+    # What is shown as less than the least is nothing in the sum; below a cent only fixed places have a least.
+    least = 10**-digits if _places(line) else 0.0
+    spent, held = (round(value, digits) if value >= least else 0.0 for value in (line.spent.known, line.held))
+    left = round(round(line.limit or 0.0, digits) - spent - held, digits) + 0.0
     return f"{amount(line, abs(left))} {'over' if left < 0 else 'left'}"
 
 
@@ -245,11 +186,10 @@ def stop_text(line: BudgetLine, call: ExpectedCall, what: str = "the next call")
     """Why the call is not made, with the numbers and the ways on."""
     cached = f"{tokens(call.read, True)} of it cached, " if call.read else ""
     size = f"{tokens(call.input, True)} in, {cached}{tokens(call.output, True)} out"
-    spent = amount(line, line.tokens if line.name == "tokens" else line.spent)
+    spent = amount(line, line.spent)
     held = f" (and up to {amount(line, line.held)} pending)" if line.held else ""
-    next_ = call.tokens if line.name == "tokens" else None if call.usd is None else call.needed_usd
-    wanted = "has no known price" if next_ is None else f"may take {amount(line, next_)}"
-    if call.usd is not None and call.usd < call.needed_usd and line.name != "tokens":
+    wanted = "has no known price" if call.usd is None else f"may take {amount(line, call.needed_usd)}"
+    if call.usd is not None and call.usd < call.needed_usd:
         likely = amount(line, call.usd)
         wanted += f" uncached, ~{likely} otherwise" if likely not in wanted else ""
     return (
@@ -267,8 +207,6 @@ def without_ways(text: str) -> str:
 
 
 def _ways(line: BudgetLine) -> str:
-    if line.name == "subagent":
-        return f"{WAYS}raise {SETTINGS[line.name]}, use a cheaper model for it, or give it less to do."
     if line.name == "run":
         return f"{WAYS}raise --budget, use a cheaper model (-m), or start a shorter session."
     more = f"raise {SETTINGS[line.name]} (/budget {line.name} N for this session)"
@@ -278,21 +216,18 @@ def _ways(line: BudgetLine) -> str:
 _NUMBER = r"((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+)"
 """Commas stand between thousands alone: taken for nothing, one that was meant as a point would make it ten times as
 much and more."""
-_FACTORS = {"k": 1_000, "m": 1_000_000}
 
 
-def parse_limit(text: str, counts_tokens: bool) -> float | None:
-    """Returns the limit that was typed, dollars or tokens; None for none (``off``). Raises ConfigError for what is no
+def parse_limit(text: str) -> float | None:
+    """Returns the limit that was typed, in dollars; None for none (``off``). Raises ConfigError for what is no
     amount."""
     text = text.strip().lower()
     if text in ("off", "none"):
         return None
-    found = re.fullmatch(rf"{_NUMBER}[km]?" if counts_tokens else rf"\$?{_NUMBER}", text)
-    number = 0.0 if found is None else float(found[1].replace(",", "")) * _FACTORS.get(text[-1], 1)
-    number = int(number) if counts_tokens and number < float("inf") else number
+    found = re.fullmatch(rf"\$?{_NUMBER}", text)
+    number = 0.0 if found is None else float(found[1].replace(",", ""))
     if not 0 < number < float("inf"):
-        like = "200000 or 500k" if counts_tokens else "5 or $0.50"
-        raise ConfigError(f"Not an amount: use {like}, or off for no limit.")
+        raise ConfigError("Not an amount: use 5 or $0.50, or off for no limit.")
     return number
 
 
@@ -300,9 +235,7 @@ MORE_CALLS = 5
 """A limit that is proposed has room for so many more calls like the next one."""
 
 
-def _needed(line: BudgetLine, call: ExpectedCall) -> float:
-    if line.name == "tokens":
-        return float(call.tokens)
+def _needed(call: ExpectedCall) -> float:
     return 0.0 if call.usd is None else call.needed_usd
 
 
@@ -310,16 +243,14 @@ def next_limit(line: BudgetLine, call: ExpectedCall) -> float:
     """Returns the limit to propose where a budget is used up: at least twice as much, and round."""
     limit = line.limit or 0.0
     used = limit - (line.left or 0.0)
-    least = max(2 * limit, used + MORE_CALLS * _needed(line, call)) or (100_000 if line.name == "tokens" else 1.0)
+    least = max(2 * limit, used + MORE_CALLS * _needed(call)) or 1.0
     scale = 10.0 ** math.floor(math.log10(least))
     return float(next(round(scale * step, 9) for step in (1, 2, 5, 10) if scale * step >= least * (1 - 1e-9)))
 
 
-def limit_words(line: BudgetLine, limit: float | None) -> str:
-    """Returns an amount of a budget, for people: ``$0.50``, ``500k tokens``."""
-    if limit is None:
-        return "no limit"
-    return f"{tokens(int(limit), False)} tokens" if line.name == "tokens" else _shown(limit)
+def limit_words(limit: float | None) -> str:
+    """Returns a limit in dollars, for people: ``$0.50``."""
+    return "no limit" if limit is None else _shown(limit)
 
 
 def _shown(amount: float | Cost) -> str:
@@ -328,15 +259,15 @@ def _shown(amount: float | Cost) -> str:
     return re.sub(r"(\.\d\d\d*?)0+$", r"\1", money(amount, 4 if small else None))
 
 
-def call_words(line: BudgetLine, call: ExpectedCall) -> str:
+def call_words(call: ExpectedCall) -> str:
     """Returns what the next call may take of a budget, for people."""
-    return limit_words(line, _needed(line, call))
+    return _shown(_needed(call))
 
 
 def spent_words(line: BudgetLine) -> str:
     """Returns what of a budget was used: ``$0.21 spent``."""
-    held = f", up to {limit_words(line, line.held)} pending" if line.held else ""
-    return f"{tokens(line.tokens, False) if line.name == 'tokens' else _shown(line.spent)} spent{held}"
+    held = f", up to {_shown(line.held)} pending" if line.held else ""
+    return f"{_shown(line.spent)} spent{held}"
 
 
 def limit_problem(line: BudgetLine, limit: float | None, call: ExpectedCall) -> str | None:
@@ -344,8 +275,8 @@ def limit_problem(line: BudgetLine, limit: float | None, call: ExpectedCall) -> 
     wanted = replace(line, limit=limit)
     if not wanted.breaks(call):
         return None
-    may = f"the next call may take {call_words(line, call)}"
-    return f"{limit_words(line, limit)} is not enough: {spent_words(line)}, {may}."
+    may = f"the next call may take {call_words(call)}"
+    return f"{limit_words(limit)} is not enough: {spent_words(line)}, {may}."
 
 
 def cut_text(line: BudgetLine, output: int) -> str:
@@ -359,7 +290,7 @@ def unpriced_text(model: str, names: Sequence[BudgetName]) -> str:
     settings = " and ".join(SETTINGS[name] for name in names)
     return (
         f"The price of {model} is unknown: only costs that the provider reports after a call count for {settings}. "
-        "Set the model's price in its [models] table, or use budget.session_tokens."
+        "Set the model's price in its [models] table."
     )
 
 
@@ -402,7 +333,6 @@ class Sums:
             steps=sum(k.calls for name, k in kinds.items() if name != "count"),
             by_kind=kinds,
             held_usd=sum(kind.held for kind in self._kinds.values()),
-            held_tokens=sum(kind.held_tokens for kind in self._kinds.values()),
             doubted=sum(k.doubted for k in of),
         )
 
@@ -443,7 +373,6 @@ class _Sum:
     known: float = 0.0
     unpriced: int = 0
     held: float = 0.0
-    held_tokens: int = 0
 
     def add(self, step: Step) -> None:
         cost, usage = step.cost, step.usage
@@ -451,7 +380,6 @@ class _Sum:
         self.known += cost.known
         self.unpriced += cost.unpriced
         self.held += step.held_usd
-        self.held_tokens += step.held_tokens
         self.doubted += step.believed is not None
         if usage is None or step.kind == "count":
             return

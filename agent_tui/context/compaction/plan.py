@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agent_tui.context.accounting.inputs import ContextInputs, edited_view
-from agent_tui.context.accounting.lost import LostReasoning, WayBack, lost_reasoning
+from agent_tui.context.accounting.lost import LostReasoning, lost_reasoning
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.answers import DONE, model_sections
 from agent_tui.context.compaction.summary import assemble, cut_message, facts_added, introduction_text
@@ -329,12 +329,8 @@ class CompactionPlan:
 
     def lost(self, records: Sequence[CompactionRecord], summary: Message | None) -> LostReasoning | None:
         """The reasoning that is no longer sent with these further records."""
-        undone = [replace(record, active=False) for record in records]
-        way = WayBack(
-            UNDO_EDIT if self.reason == "edit" else UNDO, replace(self.inputs, records=[*self.inputs.records, *undone])
-        )
         turn_open = self.reason in ("auto", "overflow")
-        return lost_reasoning(self.inputs, self.inputs_after(records, summary), way, turn_open=turn_open)
+        return lost_reasoning(self.inputs, self.inputs_after(records, summary), turn_open=turn_open)
 
     def inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
         """What the calculator is given for it."""

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import re
 
-from agent_tui.context.compaction.typed import marked_words, typed_of
-from agent_tui.models.messages import Message, TextPart
-from agent_tui.text.clean import sentences_in
-
 WHOLE = 400
 """A message of the user of up to so many characters is one fact; a longer one is read sentence by sentence."""
 
@@ -47,14 +43,6 @@ _SAID = (
 )
 _PIECES = _SAID.split("|")
 _ASCII_PIECES = [piece for piece in _PIECES if piece.isascii()]
-_LASTING = re.compile(
-    r"^(?:please )?(?:never|always|do not ever|don['’]t ever)\b(?! mind\b)(?=\W+\w)|^(?:nie|niemals|immer|ab jetzt)\b|"
-    r"\b(?:you|we|code|it) must (?:never|always|not)\b|\b(?:from now on|in future|every time you|at all times)\b|"
-    r"^(?:von nun an|jamais|toujours|désormais|nunca|siempre|sempre|mai)\b|^(?:никогда|всегда)\b|"
-    "永远|永遠|始终|始終|总是|總是|绝不|絕不|从现在|從現在|必ず|常に|今後|항상|절대|앞으로|دائما|أبدا",
-    re.IGNORECASE,
-)
-"""What says that a rule is for good."""
 _BEGINNING = """
 avoid stick stop respect follow reply answer respond speak name treat assume leave limit ask wait format indent
 write call let be note pin commit run check test put target support antworte schreib schreibe lass halte nimm
@@ -77,13 +65,3 @@ def is_rule(sentence: str) -> bool:
             return True
         start = end
     return any(piece in small for piece in (_ASCII_PIECES if small.isascii() else _PIECES))
-
-
-def lasting_rule(message: Message) -> str:
-    """The first sentence that the user typed and that says how things are to be from now on, or nothing. What only asks
-    for work holds for that work."""
-    parts = [part for part in message.parts if isinstance(part, TextPart)]
-    if sum(len(marked_words(part)) for part in parts) > PASTE or message.text.startswith("!"):
-        return ""
-    own = "\n".join(words for part in parts for words in typed_of(part).words)
-    return next((s for s in sentences_in(own) if len(s) <= WHOLE and _LASTING.search(s) and is_rule(s)), "")

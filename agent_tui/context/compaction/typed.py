@@ -111,11 +111,6 @@ def spoken_text(part: TextPart) -> str:
     )
 
 
-def marked_words(part: TextPart) -> str:
-    """What of a user's text is marked as typed, whatever its form."""
-    return "\n".join(text for text, typed in _marked(part.text, *_marks(part)) if typed)
-
-
 _Marks: TypeAlias = tuple[tuple[int, int], ...]
 
 

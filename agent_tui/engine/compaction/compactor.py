@@ -23,10 +23,10 @@ from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.tokens import char_tokens, message_text_for_count
 from agent_tui.engine.compaction.summary_call import (
     AskWarm,
-    Payer,
-    StreamFunction,
+    OpenCall,
     SummaryAnswer,
     SummaryCall,
+    TextCalls,
 )
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.runtime import Emit
@@ -160,17 +160,13 @@ class Planning:
 
 
 class Compactor:
-    """Runs one compaction at a time. ``stream`` makes the summary call; ``counter`` counts the summary exactly,
+    """Runs one compaction at a time. ``opened`` begins its calls; ``counter`` counts the summary exactly,
     without one the character rule judges its size."""
 
     def __init__(
-        self,
-        stream: StreamFunction,
-        counter: Counter | None = None,
-        clock: Callable[[], float] = time.time,
-        payer: Payer | None = None,
+        self, opened: OpenCall, counter: Counter | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self._call = SummaryCall(stream, clock, payer or Payer())
+        self._calls = TextCalls(opened)
         self._counter = counter
         self._clock = clock
         self._started = 0.0
@@ -192,9 +188,11 @@ class Compactor:
         session_id: str = "",
         emit: Emit = lambda event: None,
         warm: AskWarm | None = None,
+        prepared: str = "",
     ) -> CompactionResult:
         """Carries the plan out; ``summary_model`` writes the summary where it is not the plan's, ``warm`` asks the
-        model of the conversation as that goes on. Provider failures and ``cancel`` are results; only a cancellation of
+        model of the conversation as that goes on, ``prepared`` is the message up to which that is done before it is
+        needed. Provider failures and ``cancel`` are results; only a cancellation of
         the calling task is raised, after the call has been closed."""
         if plan.action in ("prune", "summary"):
             size = plan.before if plan.folded_tokens is None else plan.folded_tokens
@@ -208,7 +206,7 @@ class Compactor:
         if self._work is not None:
             raise RuntimeError("a compaction is already running")
         self._cancelled, self._started = False, self._clock()
-        self._call.begin()
+        self._calls.begin(prepared)
         self._warm = False
         work = self._work = asyncio.create_task(
             self._carry_out(plan, summary_model or plan.inputs.model, session_id, warm), name="compaction"
@@ -241,18 +239,16 @@ class Compactor:
     ) -> CompactionResult:
         if plan.summary is None or not plan.summary.needs_model:
             return await self._instead(plan, None)
-        return await self._summarised(plan, model, session_id, warm)
+        return await self._summarised(plan, SummaryCall(self._calls, plan, model, session_id, warm))
 
-    async def _summarised(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
-    ) -> CompactionResult:
-        answer = await self._call.ask(plan, model, session_id, warm)
+    async def _summarised(self, plan: CompactionPlan, call: SummaryCall) -> CompactionResult:
+        answer = await call.ask()
         self._warm = answer.warm
         if answer.failure is not None:
             return await self._without_model(plan, answer.failure.message.rstrip("."), answer.failure)
         if answer.problem is not None:
             return await self._stand_in(plan, answer.problem.text)
-        sections, made = await self._improved(plan, model, session_id, answer, warm)
+        sections, made = await self._improved(plan, call, answer)
         if made.problem is None:
             said = "\n".join(message_text_for_count(message) for message in plan.path)
             if (told := with_unknown_paths(sections, said)) != sections:
@@ -264,7 +260,7 @@ class Compactor:
         return await self._stand_in(plan, made.problem.text)
 
     async def _improved(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, first: SummaryAnswer, warm: AskWarm | None
+        self, plan: CompactionPlan, call: SummaryCall, first: SummaryAnswer
     ) -> tuple[Mapping[str, str], _Made]:
         """The sections of the first answer and what the plan comes to with them, or those of a second one, where the
         first is too long or lacks facts that there is no room to add, and the second has no less."""
@@ -274,7 +270,7 @@ class Compactor:
         if made.problem is None and not facts:
             return sections, made
         lacks = ASKED_AGAIN[made.problem.code] if made.problem is not None else ""
-        again = await self._call.rewrite(plan, model, session_id, first, lacks, facts, warm)
+        again = await call.rewrite(first, lacks, facts)
         if again is None:
             return sections, made
         if made.problem is not None:
@@ -358,17 +354,17 @@ class Compactor:
     ) -> CompactionResult:
         """The result of what was carried out: the next input is as long as ``after`` says."""
         before_spread = plan.usage_after((), None).spread
-        cost, seconds = sum((step.cost for step in self._call.steps), NO_COST), self._clock() - self._started
+        cost, seconds = sum((step.cost for step in self._calls.steps), NO_COST), self._clock() - self._started
         for record in records:
             record.before_tokens, record.after_tokens = plan.before, after.total
             record.before_spread, record.after_spread = before_spread, after.spread
             record.before_estimated = plan.before_estimated
             record.seconds = round(seconds, 3)
-            if record.kind == "summary" and self._call.steps:
-                record.cost_usd, record.cost_known_usd, record.unpriced_calls = cost.whole, cost.known, cost.unpriced
-                record.model = self._call.steps[-1].model_key
-                record.step_id = self._call.steps[-1].id
-                record.warm, record.input_tokens, record.cache_read = self._warm, *_read(self._call.steps)
+            if record.kind == "summary" and self._calls.steps:
+                record.cost = cost
+                record.model = self._calls.steps[-1].model_key
+                record.step_id = self._calls.steps[-1].id
+                record.warm, record.input_tokens, record.cache_read = self._warm, *_read(self._calls.steps)
         text = notices.done_text(
             records[-1],
             kept=len(plan.summary.kept_ids) if plan.summary is not None and not plan.summary.fold else None,
@@ -377,15 +373,15 @@ class Compactor:
             left_out=plan.summary.left_out if plan.summary is not None else 0,
             lost=plan.lost(records, summary),
             problem=problem,
-            seconds=seconds if self._call.steps else None,
-            cost=cost if self._call.steps else None,
-            read=_read(self._call.steps),
+            seconds=seconds if self._calls.steps else None,
+            cost=cost if self._calls.steps else None,
+            read=_read(self._calls.steps),
         )
         result = self._result(plan, "done", text, plan.why)
         return replace(result, problem=problem, after=after.total, records=records, summary=summary)
 
     def _result(self, plan: CompactionPlan, outcome: Outcome, text: str, why: str) -> CompactionResult:
-        steps = list(self._call.steps) if outcome not in ("nothing", "not_worth_it") else []
+        steps = list(self._calls.steps) if outcome not in ("nothing", "not_worth_it") else []
         return CompactionResult(outcome, plan.reason, text, why, plan.before, steps=steps)
 
 

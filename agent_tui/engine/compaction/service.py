@@ -19,9 +19,10 @@ from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, Planning, plan_of_now
 from agent_tui.engine.compaction.preparing import Preparing
-from agent_tui.engine.compaction.summary_call import AskWarm, PaidCalls
+from agent_tui.engine.compaction.summary_call import AskWarm
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.hooks import Hooks
+from agent_tui.engine.model_call import ModelCall, PlannedCall, open_call
 from agent_tui.engine.models import with_learned
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError, StoreError
@@ -44,6 +45,37 @@ def _result_of(task: asyncio.Task[CompactionResult | None]) -> CompactionResult 
     return None if task.cancelled() or task.exception() is not None else task.result()
 
 
+class StepQueue:
+    """What was asked for while a step runs: it is done before the next one, in its order."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[str], Callable[[], Awaitable[str]]] = {}
+
+    def add(self, work: Callable[[], Awaitable[str]]) -> asyncio.Future[str]:
+        """Returns the future of what the work returns or raises."""
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._waiting[done] = work
+        return done
+
+    def forget(self, done: asyncio.Future[str]) -> bool:
+        """Takes back what was asked for; False where it has begun."""
+        return self._waiting.pop(done, None) is not None
+
+    async def run(self) -> None:
+        while self._waiting:
+            done, work = next(iter(self._waiting.items()))
+            del self._waiting[done]
+            try:
+                line = await work()
+                if not done.done():
+                    done.set_result(line)
+            except Exception as error:  # whoever asked is told; the turn goes on
+                if not done.done():
+                    done.set_exception(error)
+            finally:
+                done.cancel()
+
+
 class CompactionService:
     """Compaction of one runtime's conversation: decides with the policy, runs the compactor, commits and tells.
 
@@ -62,20 +94,21 @@ class CompactionService:
         self.prepare = prepare
         self._find, self._hooks = find, hooks
         self._runtime = runtime
-        calls = PaidCalls(runtime, lambda event: self._emit(event))
-        self._compactor = Compactor(calls.stream, counter, payer=calls.payer)
+        self._compactor = Compactor(partial(self._open, lambda event: self._emit(event)), counter)
         self._emit: Emit = _unheard
         self._line: Notice | None = None
         state, context = runtime.conversation.info.state, runtime.settings.context
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
         self.preparing = Preparing.from_steps(runtime.conversation.steps)
-        self._early_calls = PaidCalls(runtime, _unheard)
-        self._preparer = Compactor(self._early_calls.stream, counter, payer=self._early_calls.payer)
+        self._preparer = Compactor(partial(self._open, _unheard), counter)
         self._early: asyncio.Task[CompactionResult | None] | None = None
         self._waited_for = self._refused = False
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
-        self._folds: dict[asyncio.Future[str], tuple[tuple[str, str], str]] = {}
+        self.after_step = StepQueue()
+
+    async def _open(self, emit: Emit, planned: PlannedCall) -> ModelCall:
+        return await open_call(self._runtime, planned, emit, "the summary call")
 
     def turn_started(self, emit: Emit) -> None:
         """Begins a turn, whose events go to ``emit``."""
@@ -92,8 +125,7 @@ class CompactionService:
         """Compacts while the numbers say so; returns why the step cannot be sent, or None when it can. What there is
         to say of that waits for ``tell``."""
         self._line = None
-        while self._folds:
-            await self._fold_next()
+        await self.after_step.run()
         while True:
             usage = self._runtime.usage()
             decision = self.auto.before_step(usage)
@@ -120,27 +152,9 @@ class CompactionService:
         if line is not None and not (refused and line.code == "not_compacted" and self.auto.broke_budget):
             self._emit(line)
 
-    def fold_later(self, fold: tuple[str, str], focus: str) -> asyncio.Future[str]:
-        """Folds a range before the next step; the future is for the line that the user is told."""
-        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._folds[done] = fold, focus
-        return done
-
-    def forget_fold(self, done: asyncio.Future[str]) -> bool:
-        """Takes back what ``fold_later`` was asked for; False where it has begun."""
-        return self._folds.pop(done, None) is not None
-
-    async def _fold_next(self) -> None:
-        done, (fold, focus) = next(iter(self._folds.items()))
-        del self._folds[done]
-        try:
-            result = await self.compact("edit", self._emit, focus, fold=fold)
-            if not done.done():
-                done.set_result(result.text)
-        except AgentError as error:
-            done.set_exception(error)
-        finally:
-            done.cancel()
+    async def fold(self, fold: tuple[str, str], focus: str) -> str:
+        """Folds a range in the midst of a turn; returns the line for the user. Raises AgentError."""
+        return (await self.compact("edit", self._emit, focus, fold=fold)).text
 
     async def after_overflow(self, said: str) -> str | None:
         """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
@@ -245,22 +259,22 @@ class CompactionService:
         if plan is None or plan.action != "summary" or plan.summary is None or not plan.summary.needs_model:
             return
         if self.preparing.begins(cut := plan.summary.message_ids[-1]):
-            self._early_calls.prepares(cut)
             self._early_plan = plan
-            self._early = asyncio.create_task(self._write_early(plan, usage), name="prepare a summary")
+            self._early = asyncio.create_task(self._write_early(plan, usage, cut), name="prepare a summary")
             self._early.add_done_callback(self._early_ended)
 
-    async def _write_early(self, plan: CompactionPlan, usage: ContextUsage) -> CompactionResult | None:
+    async def _write_early(self, plan: CompactionPlan, usage: ContextUsage, cut: str) -> CompactionResult | None:
         """The summary of a plan; None where it would hold up the step beside it, or a budget has no room for both."""
         runtime = self._runtime
         model = await self._configured_model(_unheard) or runtime.info
         if not model.parallel:
             return None
         step, call = runtime.expected(usage, None), summary_call(plan, usage, model.prices)
-        both = replace(call, cold_usd=call.cold_usd + step.needed_usd, most_input=call.input + step.tokens)
+        both = replace(call, cold_usd=call.cold_usd + step.needed_usd)
         if runtime.budget is not None and first_broken(runtime.budget.lines(), both) is not None:
             return None
-        return await self._preparer.run(plan, model, runtime.conversation.info.id, warm=self._warm(model))
+        session = runtime.conversation.info.id
+        return await self._preparer.run(plan, model, session, warm=self._warm(model), prepared=cut)
 
     def _warm(self, model: ModelInfo | None) -> AskWarm | None:
         """How a summary is asked for within the conversation, where its own model writes it."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.context.accounting.next_input import output_room
-from agent_tui.context.accounting.spending import ExpectedCall, priced_call
+from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.answers import joined, read_answer
 from agent_tui.context.compaction.judge import (
     ASKED_AGAIN,
@@ -35,24 +36,11 @@ from agent_tui.context.compaction.summary import (
     user_text,
 )
 from agent_tui.context.tokens import char_tokens
-from agent_tui.engine.cache_forecast import WarmCall
-from agent_tui.engine.calls import BegunCall, begin_call, fitting_output
-from agent_tui.engine.retries import CallItem, Interrupted, stream_with_retries
-from agent_tui.engine.runtime import Emit, Runtime
+from agent_tui.engine.calls import fitting_output
+from agent_tui.engine.model_call import Ended, Interrupted, ModelCall, NoRoomError, PlannedCall
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, TextPart, new_id
-from agent_tui.models.requests import (
-    Delta,
-    Failed,
-    Finished,
-    FinishReason,
-    ModelInfo,
-    ModelRequest,
-    SentMessage,
-    Started,
-    SystemBlock,
-    UsageReport,
-)
+from agent_tui.models.messages import Message, new_id, user_message
+from agent_tui.models.requests import Delta, FinishReason, ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
 
@@ -61,28 +49,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-StreamFunction: TypeAlias = Callable[[ModelRequest], AsyncIterator[CallItem]]
-AskWarm: TypeAlias = Callable[[str, int], WarmCall | None]
+AskWarm: TypeAlias = Callable[[str, int], PlannedCall | None]
 """``engine.cache_forecast.warm_call`` of the conversation that is compacted."""
-MakeStep: TypeAlias = Callable[[int | None, bool], Step]
-
-
-async def _unpaid(call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-    make(most, False)
-    return None
-
-
-@dataclass(slots=True, frozen=True)
-class Payer:
-    """Where the calls of a compaction are written down, and held against what may be spent; by itself nobody pays them.
-
-    ``begin`` begins a call for an answer of at most so many tokens, with the step that ``make`` makes for as many as it
-    may be asked for, told whether a budget says so, and returns why it is not made, where it is not. ``ended`` is told
-    of a step that has ended, and how many tokens of its answer were seen.
-    """
-
-    begin: Callable[[ExpectedCall, ModelInfo, int | None, MakeStep], Awaitable[str | None]] = _unpaid
-    ended: Callable[[Step, int], None] = lambda step, came: None
+OpenCall: TypeAlias = Callable[[PlannedCall], Awaitable[ModelCall]]
+"""``engine.model_call.open_call`` of its runtime."""
 
 
 MAX_HALVINGS = 3
@@ -136,95 +106,95 @@ Send: TypeAlias = Callable[[str], Awaitable[SummaryAnswer | None]]
 """Makes a call with a line that says what was wrong with the answer before, or with none; None where none is made."""
 
 
-class PaidCalls:
-    """The calls of a compactor, or of ``what`` is said, within what may be spent. ``emit`` hears of waits."""
+class TextCalls:
+    """Makes the calls of one piece of work whose answer is a text; ``steps`` are all of them, oldest first. Whatever is
+    wrong with an answer, a model is asked once, and in all of the work once more with what is wrong."""
 
-    def __init__(self, runtime: Runtime, emit: Emit, what: str = "the summary call") -> None:
-        self._runtime = runtime
-        self._emit, self._what = emit, what
-        self._begun: BegunCall | None = None
-        self._prepared = ""
-
-    def prepares(self, cut: str) -> None:
-        """The next calls write the summary up to this message before it is needed; their steps say so."""
-        self._prepared = cut
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[CallItem]:
-        """The summary call, waited for and tried again as a step is."""
-        runtime, patience = self._runtime, self._runtime.settings.agent
-        request = replace(
-            request,
-            timeout=patience.timeout,
-            content_timeout=patience.content_timeout,
-            answer_timeout=patience.answer_timeout,
-        )
-        assert self._begun is not None, "its step was begun"
-        return stream_with_retries(runtime.provider, request, patience.retries, self._emit, self._begun.may_repeat)
-
-    @property
-    def payer(self) -> Payer:
-        return Payer(self._begin, self._ended)
-
-    async def _begin(self, call: ExpectedCall, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-        """Begins a summary call, as ``Payer`` says."""
-
-        def marked(output: int | None, capped: bool) -> Step:
-            step = make(output, capped)
-            step.prepared = self._prepared
-            return step
-
-        told = (self._emit, model, self._what)
-        begun = await begin_call(self._runtime, call, most, marked, told)
-        self._begun = None if isinstance(begun, str) else begun
-        return begun if isinstance(begun, str) else None
-
-    def _ended(self, step: Step, came: int) -> None:
-        """A summary call has ended."""
-        if self._begun is not None and self._begun.step is step:
-            self._begun.ended(came)
-
-
-class SummaryCall:
-    """Makes the calls of one compaction; ``steps`` are all of them, oldest first. Whatever is wrong with an answer, a
-    model is asked once, and in all of the compaction once more with what is wrong."""
-
-    def __init__(self, stream: StreamFunction, clock: Callable[[], float], payer: Payer) -> None:
-        self._stream = stream
-        self._payer = payer
-        self._clock = clock
+    def __init__(self, opened: OpenCall) -> None:
+        self._open = opened
         self._again = False
+        self._prepared = ""
         self.steps: list[Step] = []
 
-    def begin(self) -> None:
-        """Another compaction: what it costs is its own."""
+    def begin(self, prepared: str = "") -> None:
+        """Other work: what it costs is its own. ``prepared`` is the message up to which a summary is written before it
+        is needed; its steps say so."""
         self.steps = []
-        self._again = False
+        self._again, self._prepared = False, prepared
+
+    def take_second(self) -> bool:
+        """Returns whether a model may be asked once more, which it is then."""
+        first, self._again = not self._again, True
+        return first
 
     async def ask_twice(self, send: Send) -> SummaryAnswer | None:
         """The answer to what ``send`` asks; where something is wrong with it, and nothing was asked once more before,
         the answer to the same with what is wrong. None where no call was made."""
         answer = await send("")
-        if answer is None or answer.problem is None or self._again:
+        if answer is None or answer.problem is None or not self.take_second():
             return answer
-        self._again = True
         log.info("The summary is asked for once more: %s", answer.problem.text)
         second = await send(ASKED_AGAIN[answer.problem.code])
         return answer if second is None or second.failure is not None else second
 
-    async def ask(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None = None
-    ) -> SummaryAnswer:
-        """The summary call: as the next message of the conversation, where that is ``warm``, else apart from it. Then
-        there may be calls for parts, each of which sees the summary of those before it: the last answer counts. An
-        input that is too long after all is split anew."""
-        summary, halvings, done = _summary_of(plan), 0, 0
-        room, replaced = self._room(plan, model), _replaced_by(plan)
-        waiting = prepare_inputs(summary.fresh, summary.previous, plan.focus, room, _rough_size(summary.tokens))
-        if warm is not None and (found := await self._within(plan, model, warm, replaced)) is not None:
+    async def call(self, planned: PlannedCall) -> SummaryAnswer:
+        """One call, and the text of its answer."""
+        planned.step.prepared = self._prepared
+        try:
+            call = await self._open(planned)
+        except NoRoomError as error:
+            return SummaryAnswer(failure=Failure("budget", str(error)))
+        self.steps.append(call.step)
+        answer = SummaryAnswer()
+        status: Ended = "stopped"
+        pieces: dict[int, list[str]] = {}
+        try:
+            async with aclosing(call.items()) as items:
+                async for item in items:
+                    match item:
+                        case Delta(kind="text", index=index, text=text):
+                            pieces.setdefault(index, []).append(text)
+                        case Delta(kind=kind, index=index):
+                            # It may be text that turned out to be a thought.
+                            answer.thought = answer.thought or kind == "reasoning"
+                            pieces.pop(index, None)
+                        case Interrupted():
+                            pieces.clear()
+            if call.failure is not None:
+                call.failure = without_text_kept(call.failure)
+            elif call.finish is None:
+                call.failure = Failure("interrupted_stream", "The stream ended before the answer was complete.")
+            status = "complete" if call.failure is None else "failed"
+        finally:
+            call.settle(status)
+        answer.text = "".join(chain.from_iterable(pieces.values()))
+        answer.finish, answer.failure = call.finish, call.failure
+        return answer
+
+
+class SummaryCall:
+    """Asks a model for the summary of a plan: as the next message of the conversation, where that is ``warm``, else
+    apart from it."""
+
+    def __init__(
+        self, calls: TextCalls, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
+    ) -> None:
+        self._calls, self._plan, self._model = calls, plan, model
+        self._session_id, self._warm = session_id, warm
+        self._summary = _summary_of(plan)
+        self._replaced = _replaced_by(self._summary)
+        self._words = _words_in(self._summary.tokens)
+
+    async def ask(self) -> SummaryAnswer:
+        """The answer. Apart from the conversation there may be calls for parts, each of which sees the summary of those
+        before it: the last answer counts. An input that is too long after all is split anew."""
+        summary, halvings, done, room = self._summary, 0, 0, self._room()
+        waiting = prepare_inputs(summary.fresh, summary.previous, self._plan.focus, room, _rough_size(summary.tokens))
+        if (found := await self._within()) is not None:
             return found
         while True:
             source = waiting[0]
-            answer = await self._about(plan, model, session_id, source, replaced)
+            answer = await self._about(source)
             too_long = answer.failure is not None and answer.failure.kind in ("context_overflow", "too_large")
             if too_long and halvings < MAX_HALVINGS and len(source.entries) > 1:
                 log.info("The summary call is too long; its input is split")
@@ -238,191 +208,115 @@ class SummaryCall:
             done += 1
             waiting[0] = replace(waiting[0], previous=joined(answer.sections))
 
-    async def _within(
-        self, plan: CompactionPlan, model: ModelInfo, warm: AskWarm, replaced: Replaced
-    ) -> SummaryAnswer | None:
+    async def _within(self) -> SummaryAnswer | None:
         """Asks as the next message of the conversation. None where that cannot be, or where it is refused: apart from
         it less is sent."""
-        output = max(_summary_of(plan).tokens, MIN_SUMMARY_OUTPUT)
+        output = max(self._summary.tokens, MIN_SUMMARY_OUTPUT)
 
         async def send(line: str) -> SummaryAnswer | None:
-            asked = warm(f"{_question(plan)} {line}".rstrip(), output)
+            asked = self._warm(f"{self._question()} {line}".rstrip(), output) if self._warm is not None else None
             if asked is None:
                 return None
-            answer = await self.call(asked.request, model, asked.expected, asked.record)
+            answer = await self._calls.call(asked)
             answer.warm = True
-            return answer.judge(replaced)
+            return answer.judge(self._replaced)
 
-        answer = await self.ask_twice(send)
+        answer = await self._calls.ask_twice(send)
         refused = ("context_overflow", "too_large", "invalid_request")
         return None if answer is None or (answer.failure and answer.failure.kind in refused) else answer
 
-    async def rewrite(
-        self,
-        plan: CompactionPlan,
-        model: ModelInfo,
-        session_id: str,
-        first: SummaryAnswer,
-        lacks: str,
-        facts: Sequence[Fact] = (),
-        warm: AskWarm | None = None,
-    ) -> SummaryAnswer | None:
+    async def rewrite(self, first: SummaryAnswer, lacks: str, facts: Sequence[Fact] = ()) -> SummaryAnswer | None:
         """Asks for the summary of the ``first`` answer, which is one, once more, with what it ``lacks`` and the
         ``facts`` that it leaves out: a small call, or one that goes on with the first where that was asked for within
         the conversation. None where this compaction has asked once more before, or where it brought nothing better."""
-        if self._again:
+        if not self._calls.take_second():
             return None
-        self._again = True
         written, told = joined(first.sections), [fact.text for fact in facts]
-        length = _summary_of(plan).tokens + sum(map(rough_tokens, told))
+        length = self._summary.tokens + sum(map(rough_tokens, told))
         text = repair_text(written, lacks, told, _words_in(length))
         asked = None
-        if warm is not None and first.warm:
-            asked = warm(f"{_question(plan)}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
-        if asked is not None:
-            answer = await self.call(asked.request, model, asked.expected, asked.record)
-        else:
-            request = self._request(plan, model, text, _system(plan, _words_in(length)), session_id)
-            answer = await self._apart(request, model, length)
-        return None if answer.judge(_replaced_by(plan)).why is not None else answer
+        if self._warm is not None and first.warm:
+            asked = self._warm(f"{self._question()}\n\n{text}", max(length, MIN_SUMMARY_OUTPUT))
+        if asked is None:
+            asked = self._apart(self._request(text, _words_in(length)), length)
+        answer = await self._calls.call(asked)
+        return None if answer.judge(self._replaced).why is not None else answer
 
-    async def _about(
-        self, plan: CompactionPlan, model: ModelInfo, session_id: str, source: SummaryInput, replaced: Replaced
-    ) -> SummaryAnswer:
+    async def _about(self, source: SummaryInput) -> SummaryAnswer:
         """Asks about one input, apart from the conversation; with a shorter answer where a refusal says that the input
         fits then."""
-        words, length, text = _words(plan), _summary_of(plan).tokens, user_text(source)
+        length, text = self._summary.tokens, user_text(source)
 
         async def send(line: str) -> SummaryAnswer:
-            less = words // 2 if line == ASKED_AGAIN["truncated"] else words
-            request = self._request(plan, model, f"{text} {line}".rstrip(), _system(plan, less), session_id)
-            answer = await self._apart(request, model, length)
-            if (output := shorter_summary(answer.failure, request, model)) is not None:
-                answer = await self._apart(replace(request, id=new_id("req"), max_output=output), model, length)
-            return answer.judge(replaced)
+            words = self._words // 2 if line == ASKED_AGAIN["truncated"] else self._words
+            request = self._request(f"{text} {line}".rstrip(), words)
+            answer = await self._calls.call(self._apart(request, length))
+            if (output := shorter_summary(answer.failure, request, self._model)) is not None:
+                shorter = replace(request, id=new_id("req"), max_output=output)
+                answer = await self._calls.call(self._apart(shorter, length))
+            return answer.judge(self._replaced)
 
-        answer = await self.ask_twice(send)
+        answer = await self._calls.ask_twice(send)
         assert answer is not None, "a call was made"
         return answer
 
-    def _room(self, plan: CompactionPlan, model: ModelInfo) -> int:
+    def _room(self) -> int:
         """Tokens that the input of one call may have."""
-        window, room = model.limits.window, None
-        if window:
-            answer = min(self._wanted_output(plan, model), window // 4)
-            room = output_room(window, answer + rough_tokens(_system(plan, _words(plan))))
-        if model.limits.max_input:
-            room = min(room or model.limits.max_input, model.limits.max_input)
+        limits, room = self._model.limits, None
+        if limits.window:
+            answer = min(self._wanted_output(), limits.window // 4)
+            room = output_room(limits.window, answer + rough_tokens(self._system(self._words)))
+        if limits.max_input:
+            room = min(room or limits.max_input, limits.max_input)
         if room is None:
             # Nothing is known about this model: trust what the conversation itself already fitted into.
-            room = max(plan.before, MIN_SUMMARY_OUTPUT)
+            room = max(self._plan.before, MIN_SUMMARY_OUTPUT)
         return max(1_000, room)
 
-    @staticmethod
-    def _wanted_output(plan: CompactionPlan, model: ModelInfo) -> int:
-        budget = _summary_of(plan).tokens
-        wanted = min(MAX_SUMMARY_OUTPUT, max(MIN_SUMMARY_OUTPUT, budget * OUTPUT_FACTOR))
-        return min(wanted, model.limits.max_output) if model.limits.max_output else wanted
+    def _wanted_output(self) -> int:
+        most = self._model.limits.max_output
+        wanted = min(MAX_SUMMARY_OUTPUT, max(MIN_SUMMARY_OUTPUT, self._summary.tokens * OUTPUT_FACTOR))
+        return min(wanted, most) if most else wanted
 
-    def _request(self, plan: CompactionPlan, model: ModelInfo, text: str, system: str, session_id: str) -> ModelRequest:
-        """A call apart from the conversation, with a cache key of its own: it begins otherwise."""
-        output = self._wanted_output(plan, model)
-        if model.limits.window:
-            room = output_room(model.limits.window, rough_tokens(text) + rough_tokens(system))
-            output = max(min(output, model.limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
-        if model.limits.max_output:
-            output = min(output, model.limits.max_output)
-        message = Message(new_id("msg"), "user", [TextPart(text)], created=self._clock())
-        blocks, messages = [SystemBlock("system", system)], [SentMessage(message, message.id)]
-        return ModelRequest(
-            new_id("req"), model.spec, f"{session_id}-summary", blocks, messages, [], output, "off", kind="compaction"
-        )
+    def _request(self, text: str, words: int) -> ModelRequest:
+        """That of a call apart from the conversation, for so many words, with a cache key of its own: it begins
+        otherwise."""
+        output, limits, system = self._wanted_output(), self._model.limits, self._system(words)
+        if limits.window:
+            room = output_room(limits.window, rough_tokens(text) + rough_tokens(system))
+            output = max(min(output, limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
+        if limits.max_output:
+            output = min(output, limits.max_output)
+        return apart_request(self._model, self._session_id, system, user_message(text), output)
 
-    async def _apart(self, request: ModelRequest, model: ModelInfo, length: int) -> SummaryAnswer:
-        """One call apart from the conversation; its answer is expected to have ``length`` tokens, which is what it is
-        asked to have at most."""
-        size, output = request_tokens(request), min(length, request.max_output or length)
-        expected = priced_call(model.prices, size, 0, output, model.spec.cache_ttl == "1h")
-        return await self.call(request, model, expected)
+    def _apart(self, request: ModelRequest, length: int) -> PlannedCall:
+        """Its answer is expected to have ``length`` tokens, which is what it is asked to have at most."""
+        return planned_apart(request, self._model, min(length, request.max_output or length))
 
-    async def call(
-        self,
-        request: ModelRequest,
-        model: ModelInfo,
-        expected: ExpectedCall,
-        record: Callable[[Step], None] = lambda step: None,
-    ) -> SummaryAnswer:
-        """One call; ``record`` notes with its step what was sent."""
-        target = model.target
+    def _system(self, words: int) -> str:
+        return system_text(words, fold=self._summary.fold)
 
-        asked = request.max_output
+    def _question(self) -> str:
+        summary, plan = self._summary, self._plan
+        if not summary.fold:
+            return question_text(len(summary.kept_ids), self._words, plan.focus)
+        goes = frozenset(summary.goes(plan.inputs.view))
+        gone = [sent.message for sent in plan.inputs.view if sent.message.id in goes]
+        return range_question(gone, self._words, plan.focus)
 
-        def make(output: int | None, capped: bool) -> Step:
-            request.capped, request.max_output = capped, output if capped else asked
-            step = Step(
-                new_id("step"),
-                request.kind,
-                model.spec.key,
-                target.provider,
-                target.api,
-                target.model,
-                created=self._clock(),
-                max_output=request.max_output,
-                thinking=request.effort,
-                cost_usd=model.prices.unreported,
-                window=model.limits.window,
-            )
-            made.append(step)
-            return step
 
-        made: list[Step] = []
-        if (refused := await self._payer.begin(expected, model, asked, make)) is not None:
-            return SummaryAnswer(failure=Failure("budget", refused))
-        step = made[-1]
-        self.steps.append(step)
-        answer = SummaryAnswer()
-        pieces: dict[int, list[str]] = {}
-        stream = self._stream(request)
-        try:
-            async for item in stream:
-                match item:
-                    case Started(target=resolved):
-                        step.provider, step.api, step.model = resolved.provider, resolved.api, resolved.model
-                    case Delta(kind="text", index=index, text=text):
-                        pieces.setdefault(index, []).append(text)
-                    case Delta(kind="reasoning", index=index):
-                        # It may be text that turned out to be a thought.
-                        answer.thought = True
-                        pieces.pop(index, None)
-                    case Delta(index=index):
-                        pieces.pop(index, None)
-                    case UsageReport(usage=usage, cost_usd=cost, believed=believed):
-                        step.usage, step.believed = usage, believed
-                        step.cost_usd = cost if cost is not None else model.prices.cost(usage)
-                    case Interrupted():
-                        pieces.clear()
-                    case Finished(reason=reason):
-                        answer.finish = reason
-                    case Failed(failure=failure):
-                        answer.failure = without_text_kept(failure)
-            if answer.finish is None and answer.failure is None:
-                answer.failure = Failure("interrupted_stream", "The stream ended before the answer was complete.")
-            step.status = "failed" if answer.failure is not None else "complete"
-        finally:
-            if step.status == "running":
-                step.status = "stopped"
-            step.failure, step.finish_reason, step.finished = answer.failure, answer.finish, self._clock()
-            if step.usage is not None:
-                try:
-                    record(step)
-                except Exception:
-                    log.exception("What step %s sent cannot be noted", step.id)
-            self._payer.ended(step, rough_tokens("".join(chain.from_iterable(pieces.values()))))
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
-        answer.text = "".join(chain.from_iterable(pieces.values()))
-        return answer
+def apart_request(model: ModelInfo, session_id: str, system: str, message: Message, output: int) -> ModelRequest:
+    """A request that puts one message to a model, apart from the conversation of a session."""
+    blocks, sent = [SystemBlock("system", system)], [SentMessage(message, message.id)]
+    return ModelRequest(
+        new_id("req"), model.spec, f"{session_id}-summary", blocks, sent, [], output, "off", kind="compaction"
+    )
+
+
+def planned_apart(request: ModelRequest, model: ModelInfo, output: int) -> PlannedCall:
+    """The call of such a request, which is expected to be answered with so many tokens."""
+    expected = priced_call(model.prices, request_tokens(request), 0, output, model.spec.cache_ttl == "1h")
+    return PlannedCall.apart(request, model, expected)
 
 
 def _summary_of(plan: CompactionPlan) -> SummaryPlan:
@@ -431,32 +325,15 @@ def _summary_of(plan: CompactionPlan) -> SummaryPlan:
     return plan.summary
 
 
-def _replaced_by(plan: CompactionPlan) -> Replaced:
-    """What a plan's summary would stand for."""
-    summary = _summary_of(plan)
+def _replaced_by(summary: SummaryPlan) -> Replaced:
+    """What a summary would stand for."""
     entries = [entry.text for entry in render_messages(summary.fresh)]
     text = "\n".join([*entries, summary.previous or ""])
     return Replaced(round(char_tokens(text)), text)
 
 
-def _words(plan: CompactionPlan) -> int:
-    return _words_in(_summary_of(plan).tokens)
-
-
 def _words_in(tokens: int) -> int:
     return max(100, int(tokens * WORDS_PER_TOKEN))
-
-
-def _system(plan: CompactionPlan, words: int) -> str:
-    return system_text(words, fold=_summary_of(plan).fold)
-
-
-def _question(plan: CompactionPlan) -> str:
-    summary = _summary_of(plan)
-    if not summary.fold:
-        return question_text(len(summary.kept_ids), _words(plan), plan.focus)
-    goes = frozenset(summary.goes(plan.inputs.view))
-    return range_question([s.message for s in plan.inputs.view if s.message.id in goes], _words(plan), plan.focus)
 
 
 def _rough_size(tokens: int) -> int:

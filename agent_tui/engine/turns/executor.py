@@ -8,26 +8,23 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable
 
-from agent_tui.context.accounting.spending import cut_text, session_totals
+from agent_tui.context.accounting.spending import session_totals
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.hooks import Hooks
+from agent_tui.engine.model_call import NoRoomError
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.toolbox import ToldMode, add_to_result, mode_told
+from agent_tui.engine.turns.ends import TurnEnd, end_of, notices_of, same_calls, step_limit
 from agent_tui.engine.turns.recover import Recovery
 from agent_tui.engine.turns.refused import leave_out_exchange
-from agent_tui.engine.turns.repetition import SAME_CALLS, CallWatch
-from agent_tui.engine.turns.step import MOST_CALLS, StepResult, StepRunner
+from agent_tui.engine.turns.repetition import CallWatch
+from agent_tui.engine.turns.step import MOST_CALLS, ModelStep, StepResult
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Event, MessageAdded, Notice, StopReason, TurnEnded, TurnStarted
-from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, inner_failure, make_failure
-from agent_tui.models.messages import (
-    Message,
-    ToolCallPart,
-)
-from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import plural
+from agent_tui.models.failure import Failure, inner_failure
+from agent_tui.models.messages import Message, ToolCallPart
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +32,6 @@ MORE_CALLS = (
     f"[Your answer was ended at its {MOST_CALLS}th call; all up to it were run. Make what is left in further answers.]"
 )
 TOLD_SHARE = 9
-NOT_RUN = "It was not run; with `[tools] text_calls = true` such calls are."
-
-
-def unknown_end(result: StepResult) -> Failure:
-    """The failure of an answer that ended for a reason that nobody knows."""
-    words = (
-        f" with “{result.finish_words}”, which is no end that agent-tui knows"
-        if result.finish_words
-        else " without saying why"
-    )
-    text = f"The answer ended{words}: it may not be complete."
-    return make_failure("interrupted_stream", text, GO_ON, kept=ARRIVED_KEPT)
 
 
 class ChangedNumbers:
@@ -153,7 +138,7 @@ class TurnExecutor:
 
     def _ended(self, driver: asyncio.Task[None]) -> None:
         """A task that is cancelled before its first step runs nothing, not even a ``finally``."""
-        if not self._over:
+        if driver is self._driver and not self._over:
             self._finish("interrupted", None)
 
     def _finish(self, stop: StopReason, failure: Failure | None) -> None:
@@ -180,7 +165,10 @@ class TurnExecutor:
             elif blocked is not None:
                 failure = Failure("hook", f"A hook blocked this message: {blocked}")
             else:
-                stop, failure = await self._steps()
+                end = await self._steps()
+                if end.notice is not None:
+                    self.emit(end.notice)
+                stop, failure = end.stop, end.failure
         except asyncio.CancelledError:
             stop = "interrupted"
             self._compaction.interrupted()
@@ -210,56 +198,68 @@ class TurnExecutor:
         """Returns why a hook does not let a message of the user's be sent; None where it may be."""
         return None if self._hooks is None or self._runtime.parent is not None else await self._hooks.prompt(message)
 
-    async def _steps(self) -> tuple[StopReason, Failure | None]:
+    async def _steps(self) -> TurnEnd:
+        """The loop: what the user wants in, a step, its tools, until the model is done or something ends it."""
         limit = self._runtime.settings.agent.step_limit
-        for number in range(limit + 1):
+        for number in range(1, limit + 1):
             await self._steer()
-            if number == limit:
-                text = f"Stopped after {plural(limit, 'step')}. {GO_ON}"
-                self.emit(Notice("warning", text, "step_limit", GO_ON))
-                return "step_limit", None
             result = await self._step()
-            if result is None:
-                return "budget", None
-            if isinstance(result, str):
-                return "error", Failure("context_overflow", result)
-            if result.failure is not None and result.failure.kind != "content_refused":
-                return "error", result.failure
-            if result.failure is not None or result.finish == "refused":
-                await self._leave_out_exchange()
-                return "refused", result.failure
-            if result.repeats is not None:
-                text = f"The answer went on repeating “{one_line(result.repeats, 60)}” and was ended."
-                self.emit(Notice("warning", f"{text} {GO_ON}", "repeated_answer", GO_ON))
-                return "length", None
-            if result.written_calls:
-                names = " and ".join(dict.fromkeys(result.written_calls))
-                self.emit(Notice("warning", f"The model wrote a call of {names} as text. {NOT_RUN}", "written_call"))
-            calls = result.message.tool_calls
-            if calls:
-                if result.more_calls:
-                    text = f"The answer was ended at its {MOST_CALLS}th tool call: no more are run in one step."
-                    self.emit(Notice("warning", text, "many_calls"))
+            if isinstance(result, TurnEnd):
+                return result
+            if (end := end_of(result)) is not None:
+                if end.stop == "refused":
+                    await self._leave_out_exchange()
+                return end
+            for notice in notices_of(result):
+                self.emit(notice)
+            if calls := result.message.tool_calls:
                 if await self._run_tools(calls, result.finish == "length", result.more_calls):
-                    return "end", None
-                if self._calls.repeated is not None and number + 1 < limit:
-                    text = f"The model made the same call {SAME_CALLS} times in a row and got the same result: "
-                    self.emit(Notice("warning", f"{text}{self._calls.repeated}. {GO_ON}", "repeated_call", GO_ON))
-                    return "step_limit", None
-            elif result.finish == "length" and result.budget is not None:
-                self.emit(Notice("warning", cut_text(result.budget, result.step.max_output or 0), "budget"))
-                return "budget", None
-            elif result.finish == "length":
-                text = f"The answer was cut off at the output limit. {GO_ON}"
-                self.emit(Notice("warning", text, "length", GO_ON))
-                return "length", None
-            elif result.finish == "unknown":
-                return "error", unknown_end(result)
-            elif result.finish == "paused":
-                continue
-            elif not await self._steer() and not await self._goes_on(result.message):
-                return "end", None
-        raise AssertionError("unreachable: the loop returns at its limit")
+                    return TurnEnd("end")
+                if self._calls.repeated is not None and number < limit:
+                    return same_calls(self._calls.repeated)
+            elif result.finish != "paused" and not await self._steer() and not await self._goes_on(result.message):
+                return TurnEnd("end")
+        await self._steer()
+        return step_limit(limit)
+
+    async def _step(self) -> StepResult | TurnEnd:
+        """One step, compacting before it when the numbers say so, and made again where it is refused; the end of the
+        turn where it cannot be sent."""
+        self._compaction.auto.step_started()
+        await self._compaction.prepare()
+        self._runtime.show_numbers(self.emit)
+        blocked = await self._compaction.before_step()
+        if blocked is not None:
+            return TurnEnd("error", Failure("context_overflow", blocked))
+        self._recovery.begin_step()
+        result: StepResult | None = None
+        try:
+            result = await self._call()
+            while (again := await self._recovery.next(result)) is not None:
+                result = await self._call(again.max_output)
+        except NoRoomError as refusal:
+            result = None
+            return TurnEnd("budget", notice=Notice("warning", str(refusal), "budget"))
+        finally:
+            # Also where the user ends it in the middle: what was only tried is not in force then.
+            self._recovery.end_step(result)
+        if result.failure is None:
+            self._compaction.model_replied()
+        for warning in self._runtime.usage().warnings:
+            log.warning("%s", warning)
+        self._runtime.show_numbers(self.emit)
+        return result
+
+    async def _call(self, max_output: int | None = None) -> StepResult:
+        """One call. Raises NoRoomError where a budget is in its way."""
+        step = ModelStep(self._runtime, self.emit, self._tools.knows)
+        try:
+            await step.open(max_output)
+        except NoRoomError:
+            self._compaction.tell(True)
+            raise
+        self._compaction.tell(False)
+        return await step.run()
 
     async def _leave_out_exchange(self) -> None:
         if self._runtime.parent is None and (notice := await leave_out_exchange(self._runtime)) is not None:
@@ -289,46 +289,6 @@ class TurnExecutor:
         self._stops += 1
         await patiently(lambda: self._runtime.conversation.append(told))
         return True
-
-    async def _step(self) -> StepResult | str | None:
-        """One step, compacting before it when the numbers say so, and recovering where the provider refuses its size.
-
-        A string is the reason why it could not be sent; None when it would break a budget, which was told.
-        """
-        self._compaction.auto.step_started()
-        await self._compaction.prepare()
-        self._runtime.show_numbers(self.emit)
-        blocked = await self._compaction.before_step()
-        if blocked is not None:
-            return blocked
-        self._recovery.begin_step()
-        result: StepResult | None = None
-        try:
-            result = await self._call()
-            while result is not None and (again := await self._recovery.next(result)) is not None:
-                result = await self._call(again.max_output)
-        finally:
-            # Also where the user ends it in the middle: what was only tried is not in force then.
-            self._recovery.end_step(result)
-        if result is None:
-            return None
-        if result.failure is None:
-            self._compaction.model_replied()
-        usage = self._runtime.usage()
-        for warning in usage.warnings:
-            log.warning("%s", warning)
-        self._runtime.show_numbers(self.emit)
-        return result
-
-    async def _call(self, max_output: int | None = None) -> StepResult | None:
-        """One call, where no budget is in its way."""
-        runner = StepRunner(self._runtime, self.emit, self._tools.knows)
-        refusal = await runner.begin(max_output)
-        self._compaction.tell(refusal is not None)
-        if refusal is not None:
-            self.emit(Notice("warning", refusal, "budget"))
-            return None
-        return await runner.run()
 
     async def _run_tools(self, calls: list[ToolCallPart], cut_off: bool, more: bool) -> bool:
         """Runs the tool calls, of which the model began ``more``; returns whether the turn ends with what they did."""

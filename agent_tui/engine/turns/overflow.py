@@ -123,7 +123,7 @@ class SizeRecovery:
             self._fewer += 1
             self._said = self._said or said
             less = 0 if self._fewer > MOST_FEWER else sent // 2
-            runtime.replay_by(replace(runtime.replay, most_media=less))
+            runtime.send_as(replay=replace(runtime.replay, most_media=less))
             return Again()
         usage = runtime.usage()
         if usage.limit and not self._compacted and usage.total > usage.limit * (1 - FAR_BELOW):
@@ -138,7 +138,7 @@ class SizeRecovery:
         if not self._fewer:
             return
         if result is None or result.failure is not None:
-            runtime.replay_by(replace(runtime.replay, most_media=self._rule.most_media))
+            runtime.send_as(replay=replace(runtime.replay, most_media=self._rule.most_media))
             return
         most = runtime.replay.most_media or 0
         left, every = within_bytes(result.request.messages, most), result.request.messages

@@ -105,7 +105,7 @@ class RefusedRequest:
 
     def adapt(self, adaptation: Adaptation) -> None:
         rule = self.runtime.replay
-        self.runtime.replay_by(replace(rule, adaptations=[*rule.adaptations, adaptation]))
+        self.runtime.send_as(replay=replace(rule, adaptations=[*rule.adaptations, adaptation]))
 
 
 def _holds_signed(refused: RefusedRequest) -> int:
@@ -184,11 +184,11 @@ def _without_reasoning(refused: RefusedRequest) -> Change:
     if speaks_of_blocks(refused.failure):
         rule, facts = replace(rule, bound=True), (BOUND,)
     if always or again:
-        runtime.replay_by(rule)
+        runtime.send_as(replay=rule)
         refused.adapt("no reasoning")
         return Change("reasoning", "reasoning is no longer sent back", (*facts, "no reasoning"))
     last = refused.messages[refused.newest(lambda message: message.role == "assistant")].id
-    runtime.replay_by(replace(rule, until=[*rule.until, last]))
+    runtime.send_as(replay=replace(rule, until=[*rule.until, last]))
     return Change("reasoning", "earlier reasoning is left out", (*facts, UNTIL + last))
 
 
@@ -199,7 +199,7 @@ def _calls_as_text(refused: RefusedRequest) -> Change:
         refused.adapt("calls as text")
         return Change("calls_as_text", words, ("calls as text",))
     last = refused.messages[-1].id
-    runtime.replay_by(replace(rule, text_until=[*rule.text_until, last]))
+    runtime.send_as(replay=replace(rule, text_until=[*rule.text_until, last]))
     return Change("calls_as_text", f"earlier {words}", (TEXT_UNTIL + last,))
 
 
@@ -220,7 +220,7 @@ def _without_media(refused: RefusedRequest) -> Change:
 def _without_tools(refused: RefusedRequest) -> Change:
     prefix = refused.runtime.request_prefix
     refused.adapt("no tools")
-    refused.runtime.begin_with(without_tools(prefix, {tool.schema.name for tool in prefix.offered}))
+    refused.runtime.send_as(prefix=without_tools(prefix, {tool.schema.name for tool in prefix.offered}))
     return Change("tools_refused", "it gets no tools", ("no tools",))
 
 
@@ -271,11 +271,10 @@ class _Sending:
 
     def restore(self, runtime: Runtime) -> None:
         """Everything is sent as before; what refusals have taught of limits stays known."""
-        runtime.replay_by(self.replay)
+        runtime.send_as(
+            prefix=self.prefix, replay=self.replay, left_out=self.left_out, schema_refused=self.schema_refused
+        )
         runtime.learn_limits(replace(self.info, limits=runtime.info.limits))
-        runtime.begin_with(self.prefix)
-        runtime.ask_for_schema(not self.schema_refused)
-        runtime.offer_without(self.left_out)
 
 
 @dataclass(slots=True)
@@ -398,7 +397,7 @@ class HistoryRepair:
         if result is None or result.failure is not None or not changes:
             self._before.restore(runtime)
             if result is not None and result.failure is not None and self._repairs:
-                result.failure = with_more(first, _told_in_vain(self._repairs))
+                result.fail_as(with_more(first, _told_in_vain(self._repairs)))
             runtime.show_numbers(emit)
             return
         text = f"{first.cause} Sent again, now {'; '.join(change.words for change in changes)}."
@@ -423,12 +422,12 @@ def _comparable(failure: Failure) -> str:
 
 
 def _without_schema(refused: RefusedRequest) -> Change:
-    refused.runtime.ask_for_schema(False)
+    refused.runtime.send_as(schema_refused=True)
     return Change("schema_refused", "agent-tui checks the answer itself, as the server takes no answer schemas")
 
 
 def _without_drop_field(refused: RefusedRequest) -> Change:
-    refused.runtime.replay_by(replace(refused.runtime.replay, ask_drop=False))
+    refused.runtime.send_as(replay=replace(refused.runtime.replay, ask_drop=False))
     return Change("reasoning", "agent-tui leaves out the reasoning that no longer fits", (NO_DROP_FIELD,))
 
 
@@ -437,8 +436,7 @@ def _leaving_out_tools(names: Sequence[str]) -> Callable[[RefusedRequest], Chang
         runtime, prefix = refused.runtime, refused.runtime.request_prefix
         gone = [tool.schema.text for tool in prefix.offered if tool.schema.name in names]
         fingerprints = [content_fingerprint(text) for text in gone]
-        runtime.begin_with(without_tools(prefix, names))
-        runtime.offer_without(runtime.left_out.union(fingerprints))
+        runtime.send_as(prefix=without_tools(prefix, names), left_out=runtime.left_out.union(fingerprints))
         facts = tuple(NO_TOOL + digest for digest in fingerprints)
         return Change("tools_refused", f"it no longer gets {', '.join(names)}", facts)
 

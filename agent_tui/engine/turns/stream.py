@@ -1,13 +1,21 @@
-"""The answer of one call as it streams: deltas become the parts of a message."""
+"""The answer of one call as it streams: deltas become the parts of a message, which is in the store from the first."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable
 
-from agent_tui.context.tokens import char_tokens
+from agent_tui.engine.conversation import Conversation
+from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.messages import Message, ReasoningPart, SearchPart, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import Delta
+from agent_tui.models.steps import Step
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 0.25
 
 
 class StreamProcessor:
@@ -17,8 +25,6 @@ class StreamProcessor:
     def __init__(self, message: Message, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.message = message
         self.prefix = prefix
-        self.tokens = 0.0
-        """How long the answer is so far by the character rule, before the family's factor."""
         self._clock = clock
         self._since = 0.0
         self._dirty: set[int] = set()
@@ -40,7 +46,7 @@ class StreamProcessor:
     def apply(self, delta: Delta) -> None:
         """Adds a delta. Raises ValueError when its index skips a part or its kind is not the part's."""
         if self.interrupted:
-            self.interrupted, self.tokens = False, 0.0
+            self.interrupted = False
             self.message.parts.clear()
             self._pieces.clear()
             self._dirty.clear()
@@ -58,7 +64,6 @@ class StreamProcessor:
         if part.type != delta.kind:
             raise ValueError(f"{delta.kind} delta for a {part.type} part")
         if delta.text:
-            self.tokens += char_tokens(delta.text)
             self._pieces.setdefault(delta.index, []).append(delta.text)
         if isinstance(part, ToolCallPart):
             part.call_id = delta.call_id or part.call_id
@@ -110,3 +115,75 @@ class StreamProcessor:
             if not call.call_id or call.call_id in seen:
                 call.call_id = new_id("call")
             seen.add(call.call_id)
+
+
+class StoredDraft:
+    """Keeps the draft of an answer in the store: at once when it is new, then at most every quarter second, with a
+    timer for the rest. A store that cannot be written ends the task that made this (``lost`` says why); one that is
+    locked is written a little later."""
+
+    def __init__(self, conversation: Conversation, processor: StreamProcessor, step: Step) -> None:
+        self._conversation, self._processor, self._step = conversation, processor, step
+        self._task = asyncio.current_task()
+        self._timer: asyncio.TimerHandle | None = None
+        self._last = 0.0
+        self.is_stored = False
+        self.lost: StoreError | None = None
+
+    def store(self) -> None:
+        """What came is stored now or soon. Raises StoreError."""
+        message, since = self._processor.message, time.monotonic() - self._last
+        if not self.is_stored:
+            self._processor.take_dirty()
+            self._conversation.keep(message)
+            self._step.message_id = message.id
+            self._conversation.save_step(self._step)
+            self.is_stored = True
+            self._flush()
+        elif since >= FLUSH_SECONDS:
+            self._flush()
+        else:
+            self._flush_in(FLUSH_SECONDS - since)
+
+    def finish(self) -> None:
+        """The message is as it stays; nothing is stored for it by itself any more."""
+        self.close()
+        if self.is_stored:
+            self._conversation.finish(self._processor.message)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def has_ended_task(self) -> bool:
+        """Returns whether it was only the timer that ended the task, and not the user as well."""
+        return self.lost is not None and self._task is not None and self._task.uncancel() == 0
+
+    def _flush(self) -> None:
+        """Writes what changed. Raises StoreError, but not for a lock: then it is tried again in a moment."""
+        self.close()
+        self._last = time.monotonic()
+        dirty = self._processor.take_dirty()
+        try:
+            if dirty:
+                self._conversation.flush(self._processor.message, dirty)
+            else:
+                self._conversation.save()
+        except StoreLockedError as error:
+            log.info("Flushed later: %s", error)
+            self._flush_in(FLUSH_SECONDS)
+
+    def _flush_in(self, seconds: float) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._flush_late)
+
+    def _flush_late(self) -> None:
+        """The timer's flush: nobody waits for it, so an error ends the stream."""
+        self._timer = None
+        try:
+            self._flush()
+        except StoreError as error:
+            self.lost = error
+            if self._task is not None:
+                self._task.cancel()

@@ -145,7 +145,6 @@ class Subagents:
         session = replace(session, title=f"↳ {task.title}"[:80])
         await patiently(lambda: parent.store.sessions.save(session))
         ref = SubagentRef(session.id, kind.name if kind is not None else GENERAL, plain_line(task.title, 80))
-        whole = runtime.budget if within is None else within.runtime.budget
         settings = replace(runtime.settings, agent=replace(runtime.settings.agent, step_limit=STEP_LIMIT))
         own = Runtime(
             conversation=Conversation(parent.store, session),
@@ -158,7 +157,7 @@ class Subagents:
             calibration=runtime.calibration if same else recalled_calibration(parts.store, info),
             parent=parent,
             agent=ref,
-            budget=None if whole is None else whole.of_subagent(ref.id, parts.settings.agent.subagent_usd),
+            budget=runtime.budget,
             replay=runtime.replay if same else recalled_rule(parts.store, info),
             left_out=left_out,
             is_followed=lambda: False,

@@ -282,7 +282,6 @@ class AnthropicStream(StreamReader):
             self._usage(message.get("usage"))
         self._message = told or self._message or ""
         self._transformed(event, message)
-        self._diagnosed(message)
 
     def _transformed(self, *places: dict[str, Any]) -> None:
         """Reads what the API changed in the request before the model read it; the last report holds all of it."""
@@ -294,16 +293,6 @@ class AnthropicStream(StreamReader):
                     for entry in listed
                     if isinstance(entry, dict) and entry.get("type") == "thinking_dropped"
                 ]
-
-    def _diagnosed(self, message: dict[str, Any]) -> None:
-        """Reads what had changed since the request that this one was to be compared with; a reason of None is still
-        being looked for, and what is no id of the API's own is refused in the next request."""
-        if "diagnostics" not in message:
-            return
-        told, said = str(message.get("id") or ""), message["diagnostics"]
-        reason = mapping(mapping(said).get("cache_miss_reason")).get("type")
-        diagnosis = "" if said is None else str(reason) if reason else None
-        self.out.compared = told if told.startswith("msg_") else None, diagnosis
 
     def _usage(self, usage: Any) -> None:
         """The last report is the final one, but servers that repeat the input as 0 there mean what they said first."""
@@ -474,8 +463,6 @@ RECORDS = (
         merging=True,
         thinking_blocks=True,
         drops_unfit=True,
-        # .../build-with-claude/cache-diagnostics (2026-11-22): for everybody since September 2026, without a header.
-        diagnoses=True,
         search=WebSearch(
             MappingProxyType({"type": "web_search_20250305", "name": "web_search", "max_uses": 8}),
             price=0.01,

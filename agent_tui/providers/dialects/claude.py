@@ -27,7 +27,6 @@ CACHING = Caching(
     # added or removed cost the messages. Of effort the page says that it may cost more, by model.
     # .../structured-outputs: another format invalidates the whole conversation's cache.
     loses=MappingProxyType({"thinking": "messages", "tool choice": "messages", "images": "messages", "schema": "all"}),
-    look_back=20,
     # "Minimum cacheable prompt length": 1 024 but for these. Bedrock has its own for two of them
     # (platform.claude.com/docs/en/about-claude/models/migration-guide; docs.litellm.ai/docs/completion/prompt_caching).
     minima=(
@@ -105,7 +104,7 @@ def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool
     """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
 
     What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
-    place: Anthropic looks back only ``Caching.look_back`` blocks from a marker, and an answer with many calls and their
+    place: Anthropic looks back only 20 blocks from a marker, and an answer with many calls and their
     results has more. ``forgets``: the provider leaves out earlier thinking when the user speaks, so what was written
     since then fits no longer; the user message that began the turn of the newest answer is where the rest ends. It
     stays marked through the whole turn, which keeps it alive. The summary of what was compacted takes a marker that

@@ -28,7 +28,6 @@ _LATER = Caching(
     "ends",
     sure=1_800.0,
     loses=MappingProxyType({"schema": "all"}),
-    look_back=20,
     source=Source("developers.openai.com/api/docs/guides/prompt-caching", "2026-11-22"),
 )
 """GPT-5.6 and later: kept is what ends at a breakpoint, for 30 minutes at least. Unasked that is the newest message of
@@ -36,7 +35,6 @@ the user or a tool, and a later request looks for it at up to 20 earlier ones; n
 is rounded. What is written costs 1.25 times what is sent (LiteLLM's table has that price). Effort "may" change what the
 model is told, so it is no fact here."""
 _CACHING = Caching(
-    unit=128,
     gone=HOUR,
     loses=MappingProxyType({"schema": "all"}),
     longer=(re.compile(r"gpt-(?:4\.1$|5)(?!-(?:mini|nano))"), 24 * HOUR),

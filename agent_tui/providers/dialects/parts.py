@@ -79,7 +79,6 @@ class PartBuilder:
         self.message_metadata: Metadata | None = None
         self.error: Metadata | None = None
         self.hidden_calls, self.searches = False, 0
-        self.compared: tuple[str | None, str | None] = None, None  # ``response_id`` and ``diagnosis`` of ``Finished``
         self.dropped: list[str] = []
         """Places of reasoning blocks in the request that the provider says it left out."""
         self._names = frozenset(names)

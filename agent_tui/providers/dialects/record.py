@@ -12,7 +12,8 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from agent_tui.models.messages import Metadata, base64_size
+from agent_tui.models.image_headers import base64_size
+from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import Limits
 from agent_tui.records import dataclass
@@ -54,8 +55,6 @@ class Caching:
     beginning is found whose end no request had; of the others it costs more to write than to send."""
     minimum: int = 1_024
     """Tokens below which nothing is kept."""
-    unit: int = 1
-    """Reads come in multiples of so many tokens."""
     life: float | None = None
     """Seconds that an entry is kept after its last use, known to the second."""
     gone: float | None = None
@@ -66,9 +65,6 @@ class Caching:
     """What a changed setting makes useless, by its name in ``models.steps.Sent``; of the others it is not said."""
     zero_unsaid: bool = False
     """No number in the usage means that nothing was read, once the provider has named one."""
-    look_back: int = 0
-    """Content blocks in which a kept prompt is looked for from a marker backwards; the marked one is the first. Where
-    ends are kept, how many earlier messages are looked at."""
     minima: tuple[tuple[re.Pattern[str], int], ...] = ()
     """Other minimums, by the names of models."""
     longer: tuple[re.Pattern[str], float] | None = None
@@ -370,8 +366,6 @@ class Dialect:
     """Thoughts among content blocks are a text, not a list."""
     drops_unfit: bool = False
     """Can be asked to drop signed blocks that do not fit instead of refusing."""
-    diagnoses: bool = False
-    """Compares a request with an earlier one where asked, and says what had changed."""
     thoughts_past_litellm: bool = False
     """LiteLLM's conversion loses thoughts among content blocks, its OpenAI one does not."""
     schemas: Schemas | None = None

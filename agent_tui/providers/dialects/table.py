@@ -137,7 +137,7 @@ RECORDS = (
         _hosted("deepseek", "https://api.deepseek.com", "", "deepseek-chat", "switch"),
         needs_thoughts=True,
         # In units of 64 tokens; cleared after "a few hours to a few days".
-        caching=Caching(minimum=64, unit=64, source=Source("api-docs.deepseek.com/guides/kv_cache", "2026-11-21")),
+        caching=Caching(minimum=64, source=Source("api-docs.deepseek.com/guides/kv_cache", "2026-11-21")),
     ),
     replace(
         _hosted("xai", "https://api.x.ai/v1", "/v1", "grok-4", "grok"),

@@ -6,7 +6,8 @@ import base64
 
 from agent_tui import __version__
 from agent_tui.errors import ToolError
-from agent_tui.models.messages import AttachmentPart, Metadata, image_type
+from agent_tui.models.image_headers import image_type
+from agent_tui.models.messages import AttachmentPart, Metadata
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured, printable_line

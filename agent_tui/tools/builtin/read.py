@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent_tui.errors import ToolError
-from agent_tui.models.messages import AttachmentPart, Metadata, ToolCallPart, image_type
+from agent_tui.models.image_headers import image_type
+from agent_tui.models.messages import AttachmentPart, Metadata, ToolCallPart
 from agent_tui.models.requests import ToolSchema
 from agent_tui.records import dataclass
 from agent_tui.text.clean import pictured

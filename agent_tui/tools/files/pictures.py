@@ -12,7 +12,8 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from agent_tui.models.messages import AttachmentPart, pixel_size
+from agent_tui.models.image_headers import pixel_size
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.dialects.record import ImageLimits
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import size

@@ -1,4 +1,4 @@
-"""What a server asks of us, in the tool host: input from the user, an answer of the model, the folders of the project.
+"""What a server asks of us, in the tool host: input from the user, the folders of the project.
 
 Each question is brought into our form, bounded, and handed to the program; what comes back goes to the server.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import mcp_types as types
 from mcp.client.session import ClientRequestContext
@@ -17,20 +16,14 @@ from agent_tui.text.clean import cut
 from agent_tui.tools.mcp.names import safe_schema
 from agent_tui.tools.mcp.patience import Patience
 from agent_tui.tools.mcp.protocol import (
-    DATA_LIMIT,
     Elicit,
     Elicited,
-    Image,
     MayStart,
-    Question,
     Relay,
-    Said,
-    Sample,
-    Sampled,
 )
 
-Ask = Callable[[Question], Awaitable[object]]
-Put = Callable[[Question | MayStart | Relay], Awaitable[object]]
+Ask = Callable[[Elicit], Awaitable[object]]
+Put = Callable[[Elicit | MayStart | Relay], Awaitable[object]]
 """Hands a question to the program, which answers as the protocol says, or Refused. Cancelled, it is withdrawn."""
 
 MOST_OPEN = 5
@@ -42,18 +35,10 @@ MOST_ASKED = 200
 TEXT = 20_000
 """Characters of what a question says."""
 
-SAMPLED = 400_000
-"""Characters of all that a model is to be sent for a server."""
-
-SAMPLED_IMAGES = 10
-
 URL = 4_000
 
-_REFUSED = -1
-"""The code that the protocol's pages use where the user does not want it."""
 
-
-async def nobody(question: Question | MayStart | Relay) -> object:
+async def nobody(question: Elicit | MayStart | Relay) -> object:
     """Answers where nobody can be asked."""
     return Elicited("decline") if isinstance(question, Elicit) else Refused("nobody can be asked")
 
@@ -90,31 +75,6 @@ class Asking:
         form = answer.action == "accept" and not question.url
         return types.ElicitResult(action=answer.action, content=answer.values if form else None)
 
-    async def sample(
-        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.ErrorData:
-        """The model's answer, to the server's own messages alone."""
-        if params.tools:
-            return _wrong("tools are not supported in sampling")
-        try:
-            messages = [_said(message) for message in params.messages]
-        except ValueError as error:
-            return _wrong(str(error))
-        system = params.system_prompt or ""
-        if len(system) + sum(len(message.text) for message in messages) > SAMPLED:
-            return _wrong(f"more than {SAMPLED:,} characters")
-        if sum(len(message.images) for message in messages) > SAMPLED_IMAGES:
-            return _wrong(f"more than {SAMPLED_IMAGES} images")
-        if not messages or params.max_tokens < 1:
-            return _wrong("nothing to answer")
-        answer = await self._put(Sample(self._server, system, messages, params.max_tokens))
-        if not isinstance(answer, Sampled):
-            why = answer.error if isinstance(answer, Refused) else "refused"
-            return types.ErrorData(code=_REFUSED, message=why)
-        content = types.TextContent(type="text", text=answer.text)
-        reason = "maxTokens" if answer.cut_off else "endTurn"
-        return types.CreateMessageResult(role="assistant", content=content, model=answer.model, stop_reason=reason)
-
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
         """The folders of the project."""
         folders = [Path(root) for root in self.roots]
@@ -122,7 +82,7 @@ class Asking:
             roots=[types.Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in folders]
         )
 
-    async def _put(self, question: Question) -> object:
+    async def _put(self, question: Elicit) -> object:
         """The program's answer; Refused, unasked, where the server asks too much."""
         self._asked += 1
         if self._asked > MOST_ASKED:
@@ -140,18 +100,3 @@ class Asking:
 
 def _wrong(why: str) -> types.ErrorData:
     return types.ErrorData(code=types.INVALID_PARAMS, message=why)
-
-
-def _said(message: types.SamplingMessage) -> Said:
-    """A message in our form. Raises ValueError for what no model is sent."""
-    texts: list[str] = []
-    images: list[Image] = []
-    block: Any
-    for block in message.content_as_list:
-        if isinstance(block, types.TextContent):
-            texts.append(block.text)
-        elif isinstance(block, types.ImageContent) and len(block.data) <= DATA_LIMIT:
-            images.append(Image(block.mime_type, block.data))
-        else:
-            raise ValueError(f"content of type {block.type} is not supported in sampling")
-    return Said("assistant" if message.role == "assistant" else "user", "\n".join(texts), images)

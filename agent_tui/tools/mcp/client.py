@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 
-Ask = Callable[[protocol.Question], Awaitable[object]]
+Ask = Callable[[protocol.Elicit], Awaitable[object]]
 """Answers a server's question, with what the protocol says. Raises ToolError, which refuses it."""
 
 Carry = Callable[[str, Metadata], Awaitable[Metadata]]
@@ -172,7 +172,7 @@ class HostClient:
             self._on_server(message)
         elif isinstance(message, protocol.Children):
             self._children = message.pids
-        elif isinstance(message, protocol.Question | protocol.MayStart | protocol.Relay):
+        elif isinstance(message, protocol.Elicit | protocol.MayStart | protocol.Relay):
             self._asked[request] = asyncio.create_task(self._answer(request, message), name=f"ask {message.server}")
         elif isinstance(message, protocol.Withdrawn):
             if (task := self._asked.get(request)) is not None:
@@ -184,7 +184,7 @@ class HostClient:
             elif not future.done():
                 future.set_result(message)
 
-    async def _answer(self, request: int, question: protocol.Question | protocol.MayStart | protocol.Relay) -> None:
+    async def _answer(self, request: int, question: protocol.Elicit | protocol.MayStart | protocol.Relay) -> None:
         """Answers whether a server may start, what its own program says, or what it asks: meanwhile nothing else of
         that server runs out of time."""
         answer: object = Refused("nobody can be asked")

@@ -186,7 +186,6 @@ def _parse(entry: Any) -> McpServer:
     if not isinstance(kind, str) or kind not in _TRANSPORTS:
         raise BadServer(f"type {str(kind)[:40]!r} is not supported; stdio, http and sse are")
     server = McpServer(enabled=not entry.get("disabled", False), required=entry.get("required") is True)
-    server.sampling = entry.get("sampling") is True
     server.type = _TRANSPORTS[kind]
     for key, (kind, what) in _KINDS.items():
         value = entry.get(key)

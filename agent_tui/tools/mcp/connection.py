@@ -238,7 +238,6 @@ class Connection:
                         message_handler=self._message,
                         mode="legacy" if self._older or link.is_carried else "auto",
                         elicitation_callback=self._asking.elicit,
-                        sampling_callback=self._asking.sample if self.server.sampling else None,
                         list_roots_callback=self._asking.list_roots,
                         client_info=types.Implementation(name="agent-tui", version="1"),
                         cache=None,

@@ -64,7 +64,7 @@ class Host:
             case protocol.Servers(servers, roots):
                 self._roots = roots
                 self._configure(servers)
-            case protocol.Elicited() | protocol.Sampled() | protocol.Start() | protocol.Relayed() | Refused():
+            case protocol.Elicited() | protocol.Start() | protocol.Relayed() | Refused():
                 if (future := self._asked.get(request)) is not None and not future.done():
                     future.set_result(message)
             case protocol.Reconnect(server):
@@ -106,7 +106,7 @@ class Host:
 
         return Connection(name, server, self._report, self._put, self._roots)
 
-    async def _put(self, question: protocol.Question | protocol.MayStart | protocol.Relay) -> object:
+    async def _put(self, question: protocol.Elicit | protocol.MayStart | protocol.Relay) -> object:
         """What the program answers to a server's question, to ours before a start, or to what it passes on; one that
         nobody waits for any more is withdrawn."""
         self._questions += 1

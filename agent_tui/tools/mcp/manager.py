@@ -28,12 +28,12 @@ from agent_tui.tools.mcp.offer import McpPrompt, McpResource, Offer, RememberedO
 from agent_tui.tools.mcp.protocol import (
     CallTool,
     Contents,
+    Elicit,
     Entries,
     FillPrompt,
     Image,
     Paste,
     PromptAnswer,
-    Question,
     ReadResource,
     ServerChange,
     ServerState,
@@ -132,7 +132,7 @@ class McpManager:
     def answers_by(self, ask: Ask) -> None:
         """``ask`` answers what servers ask, by their shown names."""
 
-        async def named(question: Question) -> object:
+        async def named(question: Elicit) -> object:
             return await ask(replace(question, server=self._named(question.server).name))
 
         self._host.answers = named

@@ -224,34 +224,6 @@ class Elicited:
 
 
 @dataclass(slots=True, frozen=True)
-class Said:
-    """One message of a conversation that a server has a model go on with."""
-
-    role: Literal["user", "assistant"]
-    text: str
-    images: list[Image] = field(default_factory=list)
-
-
-@dataclass(slots=True, frozen=True)
-class Sample:
-    """A server asks for an answer of the model, of ``most`` tokens. Answered with Sampled, or Refused."""
-
-    server: str
-    system: str
-    messages: list[Said]
-    most: int
-
-
-@dataclass(slots=True, frozen=True)
-class Sampled:
-    """The model's answer; ``cut_off`` at its longest."""
-
-    text: str
-    model: str
-    cut_off: bool = False
-
-
-@dataclass(slots=True, frozen=True)
 class Withdrawn:
     """The server waits no more for the answer to the question of this id."""
 
@@ -291,9 +263,6 @@ class Relayed:
     message: Metadata
 
 
-Question = Elicit | Sample
-
-
 TO_HOST = Language(
     {
         "servers": Servers,
@@ -303,7 +272,6 @@ TO_HOST = Language(
         "read": ReadResource,
         "prompt": FillPrompt,
         "elicited": Elicited,
-        "sampled": Sampled,
         "start": Start,
         "relayed": Relayed,
         "refused": Refused,
@@ -323,7 +291,6 @@ FROM_HOST = Language(
         "told": Told,
         "refused": Refused,
         "elicit": Elicit,
-        "sample": Sample,
         "may_start": MayStart,
         "relay": Relay,
         "withdrawn": Withdrawn,

@@ -10,7 +10,6 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from agent_tui.context.accounting.lost import lost_text
-from agent_tui.context.cache_forecast import cold_words
 from agent_tui.engine.model_list import ModelChoice, ModelGroup
 from agent_tui.errors import AgentError
 from agent_tui.models.requests import ModelInfo
@@ -236,11 +235,10 @@ NAME_WIDTH = 8
 class EffortPicker(Picker["EffortChoice", str]):
     TITLE_TEXT = "Thinking"
     PLACEHOLDER = "off, low, medium or high"
-    PREVIEW_LINES = 2
 
     def __init__(self, agent: Agent) -> None:
         super().__init__()
-        self.choices = agent.models.efforts()
+        self.choices = agent.models.levels()
 
     def entries(self, search: str) -> Sequence[EffortChoice]:
         return [choice for choice in self.choices if search.strip().lower() in choice.effort]
@@ -257,13 +255,6 @@ class EffortPicker(Picker["EffortChoice", str]):
 
     def width_of(self, entry: EffortChoice) -> int:
         return 2 + NAME_WIDTH + cell_len(entry.words)
-
-    def preview(self, entry: EffortChoice) -> str:
-        if entry.current:
-            return "Current."
-        lines = [f"{cold_words(entry.cold)}."] if entry.cold is not None else []
-        lines += [text] if (text := lost_text(entry.lost, would=True)) else []
-        return "\n".join(lines) or "Switching loses nothing and costs nothing extra."
 
     def chosen(self, entry: EffortChoice) -> None:
         self.dismiss(entry.effort)

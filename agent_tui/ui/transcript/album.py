@@ -15,7 +15,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_tui.models.messages import AttachmentPart, base64_size, base64_type
+from agent_tui.models.image_headers import base64_size, base64_type
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import MAX_PROSE, Decoration, Flow, Line, cells_in

@@ -1,4 +1,4 @@
-"""The question of an MCP server: a form to fill in, an address to open, or a call of the model to allow."""
+"""The question of an MCP server: a form to fill in, or an address to open."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ OPEN = Row("y", "Yes, open it in the browser", "accept", opens=True)
 _YES = {
     "form": (Row("s", "Send", "accept"),),
     "url": (OPEN, Row("o", "Yes, I open it myself", "accept")),
-    "sampling": (Row("y", "Yes, this once", "accept"),),
 }
-_TITLES = {"form": "asks for input", "url": "asks you to open an address", "sampling": "asks for a model call"}
+_TITLES = {"form": "asks for input", "url": "asks you to open an address"}
 
 
 class ServerPanel(QuestionPanel[ServerAsked]):

@@ -32,10 +32,12 @@ class Bill:
     total: float = 0.0
     errors: list[float] = field(default_factory=list)
     calls: int = 0
+    dearest: float = 0.0
 
     def add(self, usage: TokenUsage) -> None:
         self.calls += 1
-        self.total += self.prices.cost(usage) or 0.0
+        cost = self.prices.cost(usage) or 0.0
+        self.total, self.dearest = self.total + cost, max(self.dearest, cost)
 
 
 class Spender(DemoProvider):
@@ -109,7 +111,8 @@ def _failure(kind: FailureKind) -> Failure:
 
 @dataclass(slots=True)
 class Outcome:
-    """One run: its budget, what it cost in truth, and by how much an input may have been estimated too low."""
+    """One run: its budget, what it cost in truth, and by how much an input may have been estimated too low, or an
+    answer that nobody reported was longer than expected."""
 
     budget: float
     spent: float
@@ -120,7 +123,7 @@ class Outcome:
 
     @property
     def over(self) -> float:
-        """Dollars beyond the budget that the input's error does not explain."""
+        """Dollars beyond the budget that this does not explain."""
         return self.spent - self.budget - self.slack
 
 
@@ -157,10 +160,11 @@ async def random_run(seed: int, folder: Path) -> Outcome:
         default_model="paid",
         models={"paid": spec},
         permissions=PermissionsConfig(mode="auto"),
-        budget=BudgetConfig(**({} if name == "run" else {name: budget})),  # type: ignore[arg-type]
+        budget=BudgetConfig(**({} if name == "run" else {name: budget})),
     )
     settings.agent.retries = 3
     stopped = cut = False
+    unreported = 0
     home, session = folder / "home", None
     models: list[Spender] = []
 
@@ -187,6 +191,7 @@ async def random_run(seed: int, folder: Path) -> Outcome:
                     for _ in range(dice.randrange(200)):
                         await asyncio.sleep(0)
                     agent.turns.interrupt()
+                    unreported += subagents
                 await agent.turns.join()
                 if dice.random() < 0.2:
                     await agent.compaction.now()
@@ -197,12 +202,12 @@ async def random_run(seed: int, folder: Path) -> Outcome:
                 session = agent.conversation.info.id
                 shutil.copytree(home, folder / "killed")
                 models[-1].die()
+                unreported += subagents
                 agent.turns.interrupt()
                 await agent.turns.join()
             told = [notice.text for notice in seen.of(Notice) if notice.code == "budget"]
             stopped = stopped or any("Stopped before" in text for text in told)
             cut = cut or any("cut off" in text for text in told)
         home = folder / "killed"
-    at_once = max(1, subagents)
-    slack = sum(sorted(bill.errors)[-at_once:])
+    slack = sum(sorted(bill.errors)[-subagents:]) + (subagents - 1 + unreported) * bill.dearest
     return Outcome(budget, bill.total, slack, bill.calls, stopped, cut)

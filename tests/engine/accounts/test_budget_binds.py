@@ -1,4 +1,4 @@
-"""A budget binds, whatever the model takes, the cache gives, breaks off, runs at once or is killed."""
+"""A budget binds, whatever the model takes and the cache gives, but for calls at once and what nobody reports."""
 
 from __future__ import annotations
 

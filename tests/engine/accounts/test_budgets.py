@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -23,20 +22,19 @@ from agent_tui.commands.report_json import context_json
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.spending import ExpectedCall
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.calls import next_call
+from agent_tui.engine.model_call import NoRoomError, PlannedCall, open_call
 from agent_tui.engine.state import AgentParts
 from agent_tui.headless.output import bill
 from agent_tui.models.events import CompactionEnded, Notice, StepEnded, StepStarted, TurnEnded
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
-from agent_tui.models.steps import Step
-from agent_tui.models.usage import NO_COST, Cost, Prices, SubagentRef, cost_fields
+from agent_tui.models.usage import NO_COST, Cost, Prices, cost_fields
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.store.steps import day_of
-from agent_tui.store.store import Store
 from agent_tui.text.numbers import money
 from tests.support.agents import Recorder, TokenCounter, parts_for, running
 from tests.support.forms import one_of
 from tests.support.scripts import step
-from tests.support.waiting import PATIENCE
 
 MODELS: dict[str, dict[str, float]] = {
     "paid": {"input": 3.0, "output": 15.0, "cache_read": 0.3},
@@ -75,7 +73,7 @@ def parts(
         default_model=model,
         models={name: ModelConfig("demo", prices=prices) for name, prices in MODELS.items()},
         permissions=PermissionsConfig(mode="auto"),
-        budget=BudgetConfig(**budget),  # type: ignore[arg-type]
+        budget=BudgetConfig(**budget),
     )
     settings.agent.retries = 1
     (folder / "home").mkdir(parents=True, exist_ok=True)
@@ -238,12 +236,9 @@ async def test_a_session_goes_on_when_its_budget_is_raised_and_keeps_that(tmp_pa
         "/budget turn 1e400",
         "/budget turn 0",
         "/budget turn 5k",
+        "/budget tokens 500k",
         "/budget turn 1,5",
         "/budget session 0,75",
-        "/budget tokens 12,50",
-        "/budget tokens 0.5",
-        "/budget tokens $500",
-        "/budget tokens k",
     ],
 )
 async def test_what_is_no_budget_is_one_line(line: str, tmp_path: Path) -> None:
@@ -260,9 +255,6 @@ async def test_what_is_no_budget_is_one_line(line: str, tmp_path: Path) -> None:
         ("session $0.50", 0.5),
         ("session .5", 0.5),
         ("session 1,250.75", 1250.75),
-        ("tokens 500k", 500_000),
-        ("tokens 1.5M", 1_500_000),
-        ("tokens 2,000,000", 2_000_000),
         ("session off", None),
     ],
 )
@@ -273,13 +265,12 @@ async def test_a_budget_is_what_was_typed(typed: str, limit: float | None, tmp_p
         assert agent.conversation.info.state.budget == {typed.split()[0]: limit}
 
 
-async def test_tokens_hold_for_a_model_without_a_price_and_dollars_do_not_which_is_said_once(tmp_path: Path) -> None:
-    async with opened(tmp_path, model="unpriced", session_usd=0.000001, session_tokens=3_000) as (agent, seen):
-        assert (await say(agent, seen, "hello")).stop_reason == "end"
-        assert (await say(agent, seen, "hello")).stop_reason == "budget"
+async def test_a_budget_does_not_hold_for_a_model_without_a_price_which_is_said_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, model="unpriced", session_usd=0.000001) as (agent, seen):
+        for _ in range(2):
+            assert (await say(agent, seen, "hello")).stop_reason == "end"
         (told,) = [n.text for n in seen.of(Notice) if n.code == "budget_unpriced"]
         assert "unpriced" in told and "budget.session_usd" in told
-        assert "budget.session_tokens = 3k" in stops(seen)[0]
 
 
 async def test_a_subagent_stops_at_its_session_s_budget(tmp_path: Path) -> None:
@@ -363,47 +354,6 @@ async def test_a_run_s_budget_is_of_all_sessions_that_it_goes_through(seed: int,
         assert again.spent == run.spent, "and a new session does not begin it anew"
 
 
-async def test_a_higher_limit_lets_a_call_go_on_that_waits(tmp_path: Path) -> None:
-    async with opened(tmp_path, HANGS, session_usd=1_000.0) as (agent, seen):
-        agent.turns.submit("hello")
-        await seen.until(lambda: seen.of(StepStarted))
-        (begun,) = seen.of(StepStarted)
-        agent.budget.set("session", begun.step.held_usd + 0.01)
-        waiting = asyncio.create_task(agent.budget.room_for(ExpectedCall(0.02, 1, 0, 1, cold_usd=0.02), "a call"))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        agent.budget.set("session", begun.step.held_usd + 0.03)
-        async with asyncio.timeout(PATIENCE):
-            assert await waiting is None
-        agent.turns.interrupt()
-        await agent.turns.join()
-
-
-async def test_a_subagent_of_another_one_waits_for_what_that_one_holds_back(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (agent, _):
-        above = agent.budget.of_subagent("above", 1.0)
-        below = above.of_subagent("below", 1.0)
-        beside = Step("s", "subagent", "m", "p", "a", "m", most_usd=0.9, agent=SubagentRef("above", "general", "x"))
-        agent.conversation.steps.append(beside)
-        call = ExpectedCall(0.5, 1, 0, 1, cold_usd=0.5)
-        waiting = asyncio.create_task(below.room_for(call, "a call"))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        beside.status, beside.cost_usd = "complete", 0.6
-        below.gave_back()
-        async with asyncio.timeout(PATIENCE):
-            assert "agent.subagent_usd" in (await waiting or "")
-
-
-async def test_a_turn_does_not_wait_for_a_call_of_the_one_before(tmp_path: Path) -> None:
-    async with opened(tmp_path, turn_usd=0.4) as (agent, _):
-        agent.conversation.steps.append(Step("s", "subagent", "m", "p", "a", "m", most_usd=0.9))
-        agent.budget.begin_turn(anew=True)
-        call = ExpectedCall(0.5, 1, 0, 1, cold_usd=0.5)
-        async with asyncio.timeout(PATIENCE):
-            assert "budget.turn_usd" in (await agent.budget.room_for(call, "a call") or "")
-
-
 async def test_an_answer_without_end_gets_one_so_that_others_can_be_asked_for_beside_it(tmp_path: Path) -> None:
     call = ExpectedCall(0.02, 1, 0, 1, cold_usd=0.02, rate=0.001)
     async with opened(tmp_path) as (agent, _):
@@ -445,9 +395,9 @@ async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path)
         agent.turns.submit("hello")
         await seen.until(lambda: seen.of(StepStarted))
         (begun,) = seen.of(StepStarted)
-        assert begun.step.expected_usd is not None and 0 < begun.step.expected_usd < 0.02
+        assert begun.step.assumed_usd is not None and 0 < begun.step.assumed_usd < 0.02
         async with opened(tmp_path, day_usd=0.02) as (other, others):
-            other.budget.set("day", begun.step.expected_usd + 0.000001)
+            other.budget.set("day", begun.step.assumed_usd + 0.000001)
             assert (await say(other, others, "hello")).stop_reason == "budget"
             assert " pending)" in stops(others)[0]
         agent.turns.interrupt()
@@ -455,18 +405,32 @@ async def test_a_call_under_way_holds_its_money_back_from_others(tmp_path: Path)
         assert cost_fields(agent.context.usage().session.cost)["cost_usd"] is None
 
 
-async def test_a_call_of_a_killed_program_does_not_keep_the_day_from_others(tmp_path: Path) -> None:
-    async with opened(tmp_path, day_usd=0.05) as (agent, seen):
-        killed = Store.open(agent.store.database.path)
-        session = killed.sessions.create("/p", "m").id
-        killed.locks.take(session)
-        most = Step("a", "turn", "m", "p", "a", "m", created=time.time(), expected_usd=0.001, most_usd=1.0)
-        killed.steps.add(session, most)
-        assert (await say(agent, seen, "hello")).stop_reason == "budget"
-        killed.close()
-        assert (await say(agent, seen, "hello")).stop_reason == "end"
-        line = next(line for line in agent.budget.lines() if line.name == "day")
-        assert line.held == pytest.approx(0.001)
+async def test_an_interrupted_call_counts_with_what_it_was_expected_to_cost(tmp_path: Path) -> None:
+    async with opened(tmp_path, HANGS, session_usd=0.02) as (agent, seen):
+        agent.turns.submit("hello")
+        await seen.until(lambda: seen.of(StepStarted))
+        agent.turns.interrupt()
+        await agent.turns.join()
+        (call,) = agent.conversation.steps
+        line = next(line for line in agent.budget.lines() if line.name == "session")
+        assert call.assumed_usd is not None and line.held == call.assumed_usd > 0
+
+
+async def test_calls_at_once_are_measured_one_after_another(tmp_path: Path) -> None:
+    async with opened(tmp_path, session_usd=1.0) as (agent, _):
+        call = ExpectedCall(0.4, 1, 0, 1, cold_usd=0.4)
+
+        def planned() -> PlannedCall:
+            runtime = agent.runtime
+            made: PlannedCall = next_call(runtime, runtime.usage())
+            made.expected, made.most = call, None
+            return made
+
+        begun = await asyncio.gather(
+            *(open_call(agent.runtime, planned(), lambda event: None) for _ in range(4)), return_exceptions=True
+        )
+        refused = [str(one) for one in begun if isinstance(one, NoRoomError)]
+        assert len(refused) == 2 and "up to $0.80 pending" in refused[0]
 
 
 async def test_the_steps_say_what_they_were_expected_to_cost(tmp_path: Path) -> None:
@@ -475,4 +439,4 @@ async def test_the_steps_say_what_they_were_expected_to_cost(tmp_path: Path) -> 
         await asyncio.sleep(0)
         exported = json.loads(json.dumps(agent.store.export(agent.conversation.info.id)))
         (call,) = exported["steps"]
-        assert call["expected_usd"] >= call["cost_usd"] > 0
+        assert call["assumed_usd"] >= call["cost_usd"] > 0

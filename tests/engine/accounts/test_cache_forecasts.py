@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui.context.cache_misses import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine import cache_forecast as foresight
-from agent_tui.engine import calls as requests
+from agent_tui.engine import model_call as requests
 from agent_tui.engine import sent_log
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Notice
@@ -93,7 +93,8 @@ class SummedUp(ForeseenRun):
 
     async def _do(self, agent: Agent, what: str) -> Agent:
         self.clock.moved += 240.0
-        await agent.compaction.now()
+        with mock.patch.object(foresight, "WARM_SHARE", 0.01):
+            await agent.compaction.now()
         for call in (step for step in agent.conversation.steps if step.kind == "compaction"):
             call.created = self.clock.time()
         assert agent.conversation.records[-1].warm

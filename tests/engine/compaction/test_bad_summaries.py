@@ -10,7 +10,7 @@ from agent_tui.context.compaction.plan import CompactionReason
 from agent_tui.context.compaction.summary import MAX_PARTS
 from agent_tui.engine.compaction.summary_call import MAX_HALVINGS
 from agent_tui.models.requests import Delta, Finished, ModelRequest, Started, StreamItem, UsageReport
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import Cost, TokenUsage
 from tests.support.compaction_world import (
     TARGET,
     FakeModel,
@@ -77,7 +77,7 @@ async def test_a_bad_answer_is_asked_for_once_more_with_what_it_lacks(name: str)
     assert result.outcome == "done" and "GOOD" in sent_text(world.view())
     first, second = world.model.requests
     assert line in second.messages[0].message.text and line not in first.messages[0].message.text
-    assert len(result.steps) == 2 and result.records[0].cost_usd == sum(s.cost_usd or 0 for s in result.steps)
+    assert len(result.steps) == 2 and result.records[0].cost == Cost(sum(s.cost_usd or 0 for s in result.steps))
 
 
 @pytest.mark.parametrize("reason", one_of(["auto", "manual"]))
@@ -168,7 +168,7 @@ async def test_whatever_comes_it_ends_keeps_what_the_user_said_and_counts_every_
         assert world.usage().total == result.after
         assert (result.after or 0) < before
         assert_valid(world.view())
-        cost = sum(record.cost_known_usd or 0 for record in result.records if record.kind == "summary")
+        cost = sum(record.cost.known for record in result.records if record.cost is not None)
         assert not result.records[-1].summary_id or cost == pytest.approx(sum(s.cost.known for s in result.steps))
         world.undo()
     assert world.view() == view

@@ -47,6 +47,7 @@ from tests.support.compaction_world import (
     FakeModel,
     answer,
     assert_valid,
+    calls_of,
     failure,
     model_info,
     raw,
@@ -125,7 +126,7 @@ class Sequence:
         model = FakeModel([failure("overloaded") if fails else answer(sections(f"summary {len(self.began)}"))])
         view, usage, conversation = list(self.conversation.view()), self.usage(), self.conversation
         plan = plan_compaction(self.inputs(), usage, conversation.path, conversation.summaries, reason=reason)
-        result = asyncio.run(Compactor(model.stream, CharCounter()).run(plan))
+        result = asyncio.run(Compactor(calls_of(model, model_info()), CharCounter()).run(plan))
         if not result.done:
             assert self.conversation.view() == view
             return
@@ -147,7 +148,7 @@ class Sequence:
             plan = plan_fold(situation, first, last)
         except AgentError:
             return
-        result = asyncio.run(Compactor(model.stream, CharCounter()).run(plan))
+        result = asyncio.run(Compactor(calls_of(model, model_info()), CharCounter()).run(plan))
         if result.done:
             conversation.commit_compaction(result.records, result.summary, result.steps[-1])
             assert self.usage().total == result.after

@@ -10,7 +10,8 @@ from agent_tui.context.compaction.plan import message_tokens, undo_target
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.calls import fitting_output
 from agent_tui.engine.compaction.compactor import Compactor
-from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_HALVINGS, Payer
+from agent_tui.engine.compaction.summary_call import LEAST_SUMMARY_OUTPUT, MAX_HALVINGS
+from agent_tui.engine.model_call import ModelCall, PlannedCall
 from agent_tui.errors import WorkerError
 from agent_tui.models.events import CompactionStarted, Event
 from agent_tui.models.failure import Failure, Overflow
@@ -24,6 +25,7 @@ from tests.support.compaction_world import (
     World,
     answer,
     assert_valid,
+    calls_of,
     failure,
     long_sections,
     model_info,
@@ -92,7 +94,8 @@ async def test_the_summary_call() -> None:
     assert step.status == "complete"
     assert step.usage is not None
     assert step.cost_usd == pytest.approx(step.usage.input * 1e-6 + step.usage.output * 2e-6)
-    assert result.records[0].cost_usd == pytest.approx(sum(s.cost_usd or 0.0 for s in result.steps))
+    assert result.records[0].cost is not None
+    assert result.records[0].cost.whole == pytest.approx(sum(s.cost_usd or 0.0 for s in result.steps))
     assert result.records[0].step_id == result.steps[-1].id
     assert world.model.closed == len(world.model.requests)
 
@@ -176,7 +179,8 @@ async def test_a_summary_call_that_is_too_long_is_made_in_parts_of_half_the_size
     assert all("PART SO FAR" in text for text in parts[1:]) and "PART SO FAR" not in parts[0]
     for number in range(40):
         assert sum(f"Question {number}? " in text for text in parts) == 1, "nothing is left out"
-    assert result.records[0].cost_usd == pytest.approx(sum(step.cost_usd or 0 for step in result.steps))
+    assert result.records[0].cost is not None
+    assert result.records[0].cost.whole == pytest.approx(sum(step.cost_usd or 0 for step in result.steps))
 
     world = chat_world(model=FakeModel([overflow]))
     result = await world.compact()
@@ -204,7 +208,7 @@ class Stalled:
 
 async def test_cancelling_leaves_nothing_behind() -> None:
     world, stalled = chat_world(), Stalled()
-    compactor = Compactor(stalled.stream, CharCounter())
+    compactor = Compactor(calls_of(stalled, world.info), CharCounter())
     view, total = world.view(), world.usage().total
     task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
@@ -223,16 +227,21 @@ async def test_cancelling_leaves_nothing_behind() -> None:
 
 async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
-    ended: list[Step] = []
+    begun: list[Step] = []
+    begin = calls_of(stalled, world.info)
 
-    compactor = Compactor(stalled.stream, payer=Payer(ended=lambda step, came: ended.append(step)))
+    async def opened(planned: PlannedCall) -> ModelCall:
+        begun.append(planned.step)
+        return await begin(planned)
+
+    compactor = Compactor(opened)
     task = asyncio.create_task(compactor.run(world.plan()))
     await stalled.reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert stalled.closed
-    assert [s.status for s in ended] == ["stopped"]
+    assert [s.status for s in begun] == ["stopped"]
     assert not compactor.cancel()
 
 
@@ -281,7 +290,7 @@ async def test_without_a_tokenizer_the_character_rule_judges() -> None:
             raise WorkerError("gone")
 
     world = chat_world()
-    compactor = Compactor(world.model.stream, Broken(), world.clock)
+    compactor = Compactor(calls_of(world.model, world.info), Broken(), world.clock)
     result = await compactor.run(world.plan())
     assert result.outcome == "done"
     assert result.summary is not None

@@ -17,8 +17,8 @@ from agent_tui.engine.request_prefix import fitting_tools
 from agent_tui.models.events import CompactionEnded, Notice, TurnEnded
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock, ToolSchema
+from agent_tui.store.content import Content
 from agent_tui.store.export_data import export_session
-from agent_tui.store.salvage import Content
 from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.registry import builtin_tools
 from tests.support.agents import Recorder, TokenCounter, parts_for, running

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.engine.compaction.auto import MAX_FAILURES
+from tests.engine.compaction.liveness import SCRIPTS, Life
 from tests.support.forms import examples, one_of
-from tests.support.liveness import SCRIPTS, Life
 
 WINDOWS = (4_096, 8_192, 32_768, 200_000)
 SHARE = st.sampled_from([0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.97, 1.2])

@@ -29,7 +29,7 @@ from tests.support.compaction_bench import Make
 from tests.support.compaction_world import TARGET, model_info, raw, sections, sent_text, words
 from tests.support.every import every
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 @dataclass

@@ -12,17 +12,14 @@ from agent_tui.commands.context import toggle_pin
 from agent_tui.commands.info import Info
 from agent_tui.commands.registry import Text
 from agent_tui.context.compaction.notices import preview_of
-from agent_tui.context.compaction.rules import lasting_rule
 from agent_tui.context.tokens import family_of
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.models import calibration_key
 from agent_tui.errors import AgentError
-from agent_tui.models.events import Notice
 from agent_tui.models.messages import AttachmentPart, Message, SummaryPart, TextPart, recall_id
 from agent_tui.models.usage import Prices
-from tests.support.agents import Recorder, parts_for, running, say
+from tests.support.agents import parts_for, running, say
 from tests.support.compaction_world import World, assert_valid, model_info, sent_text, words
-from tests.support.every import every
 
 pytestmark = pytest.mark.quick
 
@@ -200,50 +197,6 @@ async def test_the_price_that_is_asked_is_that_of_the_row(tmp_path: Path) -> Non
         (pin,) = agent.pins.all()
         said = float(asked.partition("~")[2].partition("k")[0]) * 1_000
         assert abs(said - pin.tokens) < 0.01 * pin.tokens
-
-
-def proposed(seen: Recorder) -> list[str]:
-    return [notice.text for notice in seen.of(Notice) if notice.code == "pin_rule"]
-
-
-async def test_a_rule_that_was_typed_is_proposed_once_and_never_pinned(tmp_path: Path) -> None:
-    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, seen):
-        await say(agent, "Fix the tests. Never push to main! Always use tabs.")
-        (line,) = proposed(seen)
-        assert "Never push to main!" in line and agent.pins.all() == []
-        await say(agent, "fix the bug in app.py, but do not run it")
-        agent.turns.submit("look", (AttachmentPart("a.md", "text/plain", text="Never do that."),))
-        await agent.turns.join()
-        assert len(proposed(seen)) == 1
-    headless = parts_for(tmp_path / "home2", tmp_path / "p2", can_ask=False)
-    async with running(headless) as (agent, seen):
-        await say(agent, "Never push to main!")
-        assert proposed(seen) == []
-
-
-@every(
-    ("text", "rule"),
-    [
-        ("Hi. From now on answer in German.", "From now on answer in German."),
-        ("never touch vendor/", "never touch vendor/"),
-        ("永远不要推送到主分支", "永远不要推送到主分支"),
-        ("Why does it never work?", ""),
-        ("Never mind, go on", ""),
-        ("always", ""),
-        ("Every time I click, it hangs", ""),
-        ("Every time you change a file, run the tests", "Every time you change a file, run the tests"),
-        ("!echo never", ""),
-        ("read a.py and say what it does", ""),
-    ],
-)
-def test_only_what_holds_for_good_reads_as_a_lasting_rule(text: str, rule: str) -> None:
-    assert lasting_rule(Message("m", "user", [TextPart(text)])) == rule
-
-
-def test_what_was_pasted_is_nobodys_rule() -> None:
-    paste = "Never do this."
-    message = Message("m", "user", [TextPart(f"look: {paste}", pasted=[[6, 6 + len(paste)]])])
-    assert lasting_rule(message) == ""
 
 
 def pinned_world(*ids: str, window: int = 16_384) -> World:

@@ -11,11 +11,12 @@ from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.ledger import MATTER, OTHERS
 from agent_tui.context.compaction.notices import preview_of
 from agent_tui.context.compaction.summary import FACTS
-from agent_tui.engine.cache_forecast import WarmCall
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
-from agent_tui.engine.compaction.summary_call import AskWarm, MakeStep, Payer
+from agent_tui.engine.compaction.summary_call import AskWarm
+from agent_tui.engine.model_call import ModelCall, NoRoomError, PlannedCall
 from agent_tui.models.messages import Message, TextPart
-from agent_tui.models.requests import ModelInfo, ModelRequest, SentMessage, StreamItem
+from agent_tui.models.requests import ModelRequest, SentMessage, StreamItem
+from agent_tui.models.usage import Cost
 from tests.engine.compaction.test_bad_summaries import calls_a_tool
 from tests.support.compaction_world import (
     CharCounter,
@@ -23,6 +24,7 @@ from tests.support.compaction_world import (
     Script,
     World,
     answer,
+    calls_of,
     failure,
     model_info,
     raw,
@@ -102,7 +104,7 @@ async def test_what_cannot_be_added_is_asked_for_once_with_nothing_else() -> Non
     assert lost(result) <= before - len(facts)
     kept = sum(counts[0] for counts in result.records[-1].facts.values())
     assert expected is not None and kept >= int(expected[1]) and f"{kept} of" in result.text
-    assert len(result.steps) == 2 and result.records[0].cost_usd == sum(s.cost_usd or 0 for s in result.steps)
+    assert len(result.steps) == 2 and result.records[0].cost == Cost(sum(s.cost_usd or 0 for s in result.steps))
     assert result.after == world.usage().total < result.before
 
 
@@ -160,16 +162,14 @@ async def test_a_repair_can_neither_invent_files_unseen_nor_forge_what_the_user_
 
 async def test_a_budget_without_room_for_it_means_none() -> None:
     world = talk([answer(sections(FIRST)), puts_them_in(FIRST)])
-    begun: list[ModelInfo] = []
+    begin = calls_of(world.model, world.info)
 
-    async def begin(call: object, model: ModelInfo, most: int | None, make: MakeStep) -> str | None:
-        if begun:
-            return "the budget has no room"
-        begun.append(model)
-        make(most, False)
-        return None
+    async def opened(planned: PlannedCall) -> ModelCall:
+        if world.model.requests:
+            raise NoRoomError("the budget has no room")
+        return await begin(planned)
 
-    compactor = Compactor(world.model.stream, CharCounter(), world.clock, Payer(begin))
+    compactor = Compactor(opened, CharCounter(), world.clock)
     result = await compactor.run(world.plan())
     assert result.done and len(world.model.requests) == 1 == len(result.steps) and result.problem is None
 
@@ -178,13 +178,13 @@ def within(world: World, answers: list[tuple[str, int]]) -> AskWarm:
     """Asks within the conversation: all of it and one message; ``answers`` are the questions, with the tokens that
     their answers are expected to have."""
 
-    def ask(question: str, answer: int) -> WarmCall:
+    def ask(question: str, answer: int) -> PlannedCall:
         answers.append((question, answer))
         last = Message(f"q{len(answers)}", "user", [TextPart(question)])
         sent = [*world.view(), SentMessage(last, last.id)]
         size = sum(raw(message.message.text) for message in sent)
         request = ModelRequest(f"req{len(answers)}", world.info.spec, "s", [], sent, [], 4_096, "off")
-        return WarmCall(request, priced_call(world.info.prices, size // 10, 0, answer))
+        return PlannedCall.apart(request, world.info, priced_call(world.info.prices, size // 10, 0, answer))
 
     return ask
 

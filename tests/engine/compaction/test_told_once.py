@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionStarted
+from agent_tui.models.usage import Prices
 from tests.support.agents import Recorder
 from tests.support.compaction_talks import (
     BAD_SUMMARIES,
@@ -125,9 +127,10 @@ async def test_without_automatic_compaction_an_undo_says_nothing_of_it(tmp_path:
 async def test_a_budget_that_stops_the_summary_and_the_call_is_told_once(tmp_path: Path) -> None:
     async with opened(tmp_path) as (agent, seen):
         await fill(agent, seen)
-        agent.budget.set("tokens", 1)
+        agent.runtime.info = replace(agent.runtime.info, prices=Prices(3e-6, 15e-6))
+        agent.budget.set("session", 1e-10)
         seen.events.clear()
         ended = await turn(agent, seen, "why?")
         assert ended.stop_reason == "budget" and outcomes(seen) == ["failed"]
         (line,) = shown(seen)
-        assert "budget.session_tokens" in line
+        assert "budget.session_usd" in line

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from agent_tui.engine.compaction.auto import MAX_FAILURES
-from agent_tui.engine.compaction.summary_call import PaidCalls
+from agent_tui.engine.model_call import ModelCall, NoRoomError, PlannedCall, open_call
+from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import StoreError
 from agent_tui.models.events import CompactionEnded, TurnEnded
 from agent_tui.models.failure import Failure
@@ -100,12 +101,14 @@ async def test_a_summary_that_is_cut_off_in_the_middle_sends_nothing(bench: Make
 
 
 async def test_a_budget_without_room_for_it_sends_nothing(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    poor, begin = [True], PaidCalls._begin
+    poor = [True]
 
-    async def refuse(calls: PaidCalls, *call: Any) -> str | None:
-        return "The budget of $1 has no room for the summary call." if poor else await begin(calls, *call)
+    async def refuse(runtime: Runtime, planned: PlannedCall, *told: Any) -> ModelCall:
+        if poor:
+            raise NoRoomError("The budget of $1 has no room for the summary call.")
+        return await open_call(runtime, planned, *told)
 
-    monkeypatch.setattr(PaidCalls, "_begin", refuse)
+    monkeypatch.setattr("agent_tui.engine.compaction.service.open_call", refuse)
     world = await full(bench)
     told(await world.turn("Go on."), "budget of $1")
     untouched(world)

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from agent_tui.models.events import Notice
-from agent_tui.models.messages import AttachmentPart, Message, base64_size
+from agent_tui.models.image_headers import base64_size
+from agent_tui.models.messages import AttachmentPart, Message
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import images_of, resolve_target
 from tests.support.agents import parts_for, running

@@ -18,12 +18,12 @@ from agent_tui.models.events import Notice
 from agent_tui.models.messages import Message, user_message
 from agent_tui.models.session import FilesMoved
 from agent_tui.tools.files.snapshots import RestorePlan
+from tests.engine.session.branch_child import SCRIPT as BOTH
 from tests.support.agents import parts_for, running
-from tests.support.branch_child import SCRIPT as BOTH
 from tests.support.cli import REPOSITORY
 from tests.support.scripts import step
 
-CHILD = REPOSITORY / "tests" / "support" / "branch_child.py"
+CHILD = Path(__file__).with_name("branch_child.py")
 
 
 async def say(agent: Agent, text: str) -> None:
@@ -33,7 +33,7 @@ async def say(agent: Agent, text: str) -> None:
 
 
 def killed_child(folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": str(CHILD.parents[2]), "PATH": ""}
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": ""}
     return subprocess.run([sys.executable, str(CHILD), str(folder)], capture_output=True, text=True, env=environment)
 
 

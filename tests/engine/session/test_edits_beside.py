@@ -26,7 +26,7 @@ from tests.support.compaction_world import assert_valid
 from tests.support.contexts import assert_identities
 from tests.support.scripts import step
 
-CHILD = REPOSITORY / "tests" / "support" / "edit_child.py"
+CHILD = Path(__file__).with_name("edit_child.py")
 
 
 async def test_a_second_window_shows_what_was_sent_and_edits_nothing(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from agent_tui.engine.calls import next_call
 from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, Notice, SessionChanged, StepEnded
 from agent_tui.models.messages import SummaryPart, recall_id
+from agent_tui.models.usage import Prices
 from agent_tui.providers.request import build_call
 from agent_tui.providers.worker.client import WorkerClient
 from tests.engine.compaction.test_warm_summary import summaries, talked
@@ -105,7 +107,8 @@ async def test_what_cannot_be_folded_is_said_in_a_line(tmp_path: Path) -> None:
 async def test_a_budget_binds_a_fold_as_any_call(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
         await talk(agent, 2)
-        agent.budget.set("tokens", 1)
+        agent.runtime.info = replace(agent.runtime.info, prices=Prices(3e-6, 15e-6))
+        agent.budget.set("session", 1e-10)
         before, path = body(agent), agent.conversation.path
         line = await agent.edits.fold(path[0].id, path[-1].id)
         assert "failed" in line and body(agent) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -21,6 +22,7 @@ from agent_tui.models.events import Notice
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import Failed, ModelRequest, StreamItem
 from agent_tui.models.session import SessionInfo
+from agent_tui.models.usage import Prices
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.urls import hosts_in
 from tests.support.agents import Recorder, parts_for, running
@@ -195,7 +197,8 @@ async def test_what_cannot_be_handed_off_is_said(tmp_path: Path) -> None:
 async def test_a_budget_that_is_spent_leaves_the_facts(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "project", script=SCRIPT)) as (agent, recorder):
         await talk(agent, RULE)
-        agent.budget.set("tokens", 1)
+        agent.runtime.info = replace(agent.runtime.info, prices=Prices(3e-6, 15e-6))
+        agent.budget.set("session", 1e-10)
         brief = await agent.handoff.begin(GOAL)
         assert RULE in brief.text
         assert any("lists only facts" in line for line in notices(recorder))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +21,7 @@ from agent_tui.models.events import (
     TurnEnded,
 )
 from agent_tui.models.messages import AttachmentPart, user_message
+from agent_tui.store.backup import backups_of
 from agent_tui.store.store import Store
 from tests.support.agents import parts_for, running, waiting
 from tests.support.failing_store import failing
@@ -85,10 +85,9 @@ async def test_what_waits_to_be_stored_is_stored_together_or_not_at_all(tmp_path
             held.keep_waiting(user_message(text))
         with failing(stored, "add", StoreError(FULL), when=lambda _, message: message.text == "two"):
             held.save_if_possible()
-        assert held.unsaved and stored.all(held.info.id) == ([], 0)
+        assert held.unsaved and stored.all(held.info.id) == []
         held.save()
-        messages, _ = stored.all(held.info.id)
-        assert not held.unsaved and [message.text for message in messages] == ["one", "two"]
+        assert not held.unsaved and [message.text for message in stored.all(held.info.id)] == ["one", "two"]
 
 
 async def test_steering_that_cannot_be_stored_is_not_lost(tmp_path: Path) -> None:
@@ -274,23 +273,35 @@ async def test_what_is_lost_at_the_end_is_said(tmp_path: Path) -> None:
             await agent.close()
 
 
-async def test_a_damaged_session_opens_with_a_line_and_goes_on(tmp_path: Path) -> None:
+async def test_a_damaged_session_is_refused_with_a_line_and_the_chat_goes_on(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         agent.turns.submit("first")
         await agent.turns.join()
+        session, question = agent.conversation.info.id, agent.conversation.path[0].id
+        spoil = "UPDATE part SET data = '{' WHERE message = (SELECT n FROM message WHERE id = ?)"
+        agent.store.database.run(spoil, (question,))
+        await agent.sessions.clear()
+        with pytest.raises(StoreError, match="agent-tui sessions repair"):
+            await agent.sessions.resume(session)
+        assert agent.conversation.info.id != session
         agent.turns.submit("second")
         await agent.turns.join()
-        session, question = agent.conversation.info.id, agent.conversation.path[0].id
-        agent.store.database.run(
-            "UPDATE part SET data = '{' WHERE message = (SELECT n FROM message WHERE id = ?)", (question,)
-        )
-        await agent.sessions.clear()
-        told: list[Any] = []
-        agent.subscribe(told.append)
-        await agent.sessions.resume(session)
-        notice = next(event for event in told if getattr(event, "code", "") == "damaged")
-        assert question in notice.text
-        assert f"sessions repair {session}" in notice.text
-        agent.turns.submit("third")
-        await agent.turns.join()
-        assert [m.text for m in agent.conversation.path if m.role == "user"][-2:] == ["second", "third"]
+        assert [m.text for m in agent.conversation.path if m.role == "user"] == ["second"]
+        assert session in [info.id for info in agent.store.sessions.all()]
+
+
+async def test_the_backup_of_the_day_says_what_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_tui.engine.agent.BACKUP_AFTER", 0.0)
+    parts = parts_for(tmp_path / "home", tmp_path / "p")
+    async with running(parts) as (agent, _):
+        while not backups_of(parts.store.file):
+            await asyncio.sleep(0)
+            await agent.events.settled()
+        (made,) = backups_of(parts.store.file)
+    made.unlink()
+    monkeypatch.setattr("agent_tui.store.backup.file_problems", lambda path: ["page 7 is never used"])
+    async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, told):
+        while "page 7" not in str(told.events):
+            await asyncio.sleep(0)
+            await agent.events.settled()
+    assert backups_of(parts.store.file) == []

@@ -150,7 +150,7 @@ async def test_what_is_queued_when_the_agent_closes_is_not_begun_and_not_lost(tm
     assert seen.of(TurnEnded) == [TurnEnded("interrupted")]
     with Store.open(home / "data" / "sessions.db") as store:
         assert [m.text for m in store.messages.all(session).values() if m.role == "user"] == ["first"]
-        assert [m.text for m in store.waiting.all(session)[0]] == ["second"]
+        assert [m.text for m in store.waiting.all(session)] == ["second"]
 
 
 async def test_an_interrupt_ends_its_own_turn_and_not_the_one_after(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_tui.models.forms import MOST_CHOICES, MOST_FIELDS, BadForm, defaults, fields_of, form_schema, problem_of
+from agent_tui.models.forms import defaults, form_schema, problem_of
+from agent_tui.tools.mcp.forms import MOST_CHOICES, MOST_FIELDS, BadForm, fields_of
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick

@@ -1,4 +1,4 @@
-"""Questions of MCP servers in a session: asked, answered, declined where nobody is; and calls of the model for them."""
+"""Questions of MCP servers in a session: asked, answered, declined where nobody is."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from typing import Any
 
 import pytest
 
-from agent_tui.config import BudgetConfig, PermissionsConfig, Settings
+from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions
 from agent_tui.engine.servers import MOST_ASKED
-from agent_tui.errors import AgentError, ToolError
+from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, Notice, QuestionClosed, ServerAction, ServerAsked, TurnStarted
 from agent_tui.models.messages import INTERRUPTED_RESULT
-from agent_tui.models.steps import Step
-from agent_tui.tools.mcp.protocol import Elicit, Elicited, Image, Said, Sample, Sampled
+from agent_tui.tools.mcp.protocol import Elicit, Elicited
 from tests.support.agents import Recorder, parts_for, results, running, say
 from tests.support.mcp_servers import ASKING, stdio
-from tests.support.pixel import PIXEL_BASE64
 
 FORM = Elicit("trips", "Where \x1b[31mto?", {"properties": {"city": {"type": "string"}}, "required": ["city"]})
 PAGE = Elicit("trips", "Log in.", url="https://example.com/login?x=1")
-SAMPLE = Sample("trips", "Be short.", [Said("user", "What is Rome?")], 50)
-SAMPLED = '[[step]]\nkind = "sampling"\ntext = "A fine city."\n'
 
 
 @asynccontextmanager
@@ -87,10 +83,7 @@ async def test_without_anybody_to_answer_all_is_declined_and_said_once(tmp_path:
     async with open_agent(tmp_path, can_ask=False) as (agent, recorder):
         for _ in range(3):
             assert await agent.servers.reply(FORM) == Elicited("decline")
-            with pytest.raises(ToolError, match="declined"):
-                await agent.servers.reply(SAMPLE)
-        assert not recorder.of(ServerAsked) and len(notices(recorder)) == 2
-        assert not agent.conversation.steps, "nothing was called"
+        assert not recorder.of(ServerAsked) and len(notices(recorder)) == 1
 
 
 @pytest.mark.parametrize(
@@ -145,75 +138,6 @@ async def test_a_question_that_a_server_withdraws_is_closed_with_a_line(tmp_path
         await asyncio.wait([task])
         assert [e.request_id for e in recorder.of(QuestionClosed)] == [recorder.of(ServerAsked)[0].request_id]
         assert notices(recorder) == ["MCP server trips no longer waits for an answer."]
-
-
-def calls(agent: Agent) -> list[Step]:
-    return [step for step in agent.conversation.steps if step.kind == "sampling"]
-
-
-async def test_a_call_of_the_model_is_made_after_a_yes_and_is_a_cost_of_its_own_kind(tmp_path: Path) -> None:
-    async with open_agent(tmp_path, '[[step]]\ntext = "Hello."\n' + SAMPLED) as (agent, recorder):
-        await say(agent, "hi")
-        before = agent.context.usage()
-        asked = answering(agent, "accept")
-        said = await agent.servers.reply(SAMPLE)
-        assert isinstance(said, Sampled) and said.text == "A fine city."
-        assert asked[0].kind == "sampling" and "demo: ~" in asked[0].about and "at most 50 out" in asked[0].about
-        assert asked[0].text == "system: Be short.\n\nuser: What is Rome?"
-        (step,) = calls(agent)
-        assert step.status == "complete" and step.usage is not None and step.max_output == 50
-        after = agent.context.usage()
-        assert (after.total, after.anchor_step) == (before.total, before.anchor_step), "it never anchors"
-        assert after.session.by_kind["sampling"].calls == 1
-        assert after.session.steps == before.session.steps + 1
-        stored = agent.store.steps.all(agent.conversation.info.id)
-        assert [each.kind for each in stored] == ["turn", "sampling"]
-        assert notices(recorder) == ["MCP server trips got an answer of demo: $0."]
-
-
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_no_call_is_made_without_a_yes(tmp_path: Path, action: ServerAction) -> None:
-    async with open_agent(tmp_path, SAMPLED) as (agent, _):
-        answering(agent, action)
-        with pytest.raises(ToolError, match="the user declined"):
-            await agent.servers.reply(SAMPLE)
-        assert not calls(agent)
-
-
-async def test_a_budget_holds_for_the_calls_of_servers(tmp_path: Path) -> None:
-    settings = Settings(permissions=PermissionsConfig(mode="auto"), budget=BudgetConfig(session_tokens=40))
-    async with open_agent(tmp_path, SAMPLED, settings=settings) as (agent, recorder):
-        answering(agent, "accept")
-        with pytest.raises(ToolError, match="the model call failed"):
-            await agent.servers.reply(Sample("trips", "", [Said("user", "word " * 200)], 500))
-        assert not calls(agent)
-        (line,) = notices(recorder)
-        assert "budget.session_tokens" in line
-
-
-async def test_a_failed_call_is_a_line_and_an_error(tmp_path: Path) -> None:
-    script = '[[step]]\nkind = "sampling"\nerror = { kind = "invalid_request", message = "Broken." }\nrepeat = 0\n'
-    settings = Settings(permissions=PermissionsConfig(mode="auto"))
-    settings.agent.retries = 1
-    async with open_agent(tmp_path, script, settings=settings) as (agent, recorder):
-        answering(agent, "accept")
-        with pytest.raises(ToolError, match="the model call failed"):
-            await agent.servers.reply(SAMPLE)
-        assert calls(agent)[0].status == "failed"
-        assert notices(recorder) == ["The model call for MCP server trips failed: Broken."]
-
-
-async def test_what_the_model_does_not_take_is_not_sent(tmp_path: Path) -> None:
-    async with open_agent(tmp_path, "window = 1000\n" + SAMPLED) as (agent, recorder):
-        await agent.context.ready()
-        answering(agent, "accept")
-        with pytest.raises(ToolError, match="too long for the model"):
-            await agent.servers.reply(Sample("trips", "", [Said("user", "word " * 5_000)], 50))
-        with pytest.raises(ToolError, match="an image cannot be read"):
-            await agent.servers.reply(Sample("trips", "", [Said("user", "see", [Image("image/png", "????")])], 50))
-        assert not recorder.of(ServerAsked) and not calls(agent)
-        seen = Sample("trips", "", [Said("user", "see", [Image("image/png", PIXEL_BASE64)])], 50)
-        assert isinstance(await agent.servers.reply(seen), Sampled)
 
 
 async def test_a_question_outlives_another_turn_but_not_its_session(tmp_path: Path) -> None:

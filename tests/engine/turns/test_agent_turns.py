@@ -34,7 +34,7 @@ from agent_tui.store.store import Store
 from tests.support.agents import TokenCounter, parts_for, running, waiting
 from tests.support.scripts import step
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 
 def roles(messages: list[Message]) -> list[str]:

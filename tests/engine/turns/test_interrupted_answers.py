@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.config import BudgetConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.retries import NOT_RUN
+from agent_tui.engine.model_call import NOT_RUN
 from agent_tui.engine.turns.toolrunner import CUT_OFF
 from agent_tui.models.events import AnswerInterrupted, MessagesWithdrawn, Notice, PartDelta, RetryWaiting, TurnEnded
 from agent_tui.models.failure import Failure, FailureKind, Overflow

@@ -12,7 +12,7 @@ from agent_tui.models.events import QueueChanged, TurnEnded
 from tests.support.agents import parts_for, running, waiting
 from tests.support.failing_store import failing
 
-pytestmark = pytest.mark.quick
+pytestmark = [pytest.mark.quick, pytest.mark.versions]
 
 HANGING = """
 [[step]]

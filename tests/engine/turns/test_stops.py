@@ -56,7 +56,7 @@ def opened(
         },
         permissions=PermissionsConfig(mode="auto"),
         context=ContextConfig(auto_compact=False),
-        budget=BudgetConfig(**budget),  # type: ignore[arg-type]
+        budget=BudgetConfig(**budget),
     )
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "script.toml"

@@ -31,7 +31,7 @@ after = 4
 
 
 def stored(store: Store, session: str) -> list[str]:
-    return [message.text for message in store.waiting.all(session)[0]]
+    return [message.text for message in store.waiting.all(session)]
 
 
 def told(seen: Recorder) -> list[str]:
@@ -50,7 +50,7 @@ async def test_what_is_queued_is_stored_and_leaves_when_it_is_sent_or_taken_back
         assert stored(agent.store, agent.conversation.info.id) == ["second", "third", "fourth"]
         assert agent.turns.take_back() == ("fourth", [], [])
         assert stored(agent.store, agent.conversation.info.id) == ["second", "third"]
-        kept = agent.store.waiting.all(agent.conversation.info.id)[0][0]
+        kept = agent.store.waiting.all(agent.conversation.info.id)[0]
         assert [p for p in kept.parts if isinstance(p, AttachmentPart)] == [picture]
         agent.turns.interrupt()
         await agent.turns.join()
@@ -181,19 +181,6 @@ async def test_a_queue_that_cannot_be_stored_now_is_stored_later_or_said_to_be_l
             agent.turns.submit("third")
             await seen.until(lambda: any(n.code == "store" for n in seen.of(Notice)))
         assert waiting(agent, "queued") == ["second", "third"]
-
-
-def test_one_that_cannot_be_read_costs_only_itself(tmp_path: Path) -> None:
-    from agent_tui.models.messages import user_message
-
-    store = Store.open(tmp_path / "s.db")
-    session = store.sessions.create("/p", "m").id
-    for text in ("one", "two", "three"):
-        store.waiting.add(session, user_message(text))
-    store.database.run("UPDATE waiting SET data = ? WHERE n = 2", ('{"id": 7, "role": []}',))
-    found, lost = store.waiting.all(session)
-    assert ([m.text for m in found], lost) == (["one", "three"], 1)
-    store.close()
 
 
 @pytest.mark.slow

@@ -21,11 +21,11 @@ from agent_tui.providers.dialects.record import Dialect
 from agent_tui.providers.direct import Connections
 from agent_tui.providers.limits import describe
 from agent_tui.urls import is_loopback
+from tests.providers.dialects.named_providers import MAY_NAME, NAMES, comparisons
 from tests.support import recorded, wire
 from tests.support.every import every
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 from tests.support.model_calls import Answer, environment, make_request
-from tests.support.named_providers import MAY_NAME, NAMES, comparisons
 from tests.support.sources import matching
 
 RECORDS = ("providers/dialects/", "providers/catalog.py")

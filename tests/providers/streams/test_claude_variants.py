@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_tui.providers.dialects.anthropic import AnthropicStream
-from agent_tui.providers.dialects.parts import PartBuilder
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
-from tests.support.every import every
 from tests.support.loopback import Loopback, sse
 from tests.support.stream_answers import ask
 
@@ -117,28 +114,3 @@ async def test_an_overloaded_error_in_the_middle(worker: WorkerClient, server: L
     body = anthropic.answer(anthropic.text("hi"), end=False) + sse([error], named=True)
     got = await ask(worker, server, CLAUDE, body)
     assert (got.parts, got.end) == ([("text", "hi", None)], "overloaded")
-
-
-@every(
-    ("message", "compared"),
-    [
-        ({"id": "msg_1"}, (None, None)),
-        ({"id": "msg_1", "diagnostics": None}, ("msg_1", "")),
-        ({"id": "gen-1", "diagnostics": None}, (None, "")),
-        # Still being looked for.
-        ({"id": "msg_1", "diagnostics": {"cache_miss_reason": None}}, ("msg_1", None)),
-        (
-            {
-                "id": "msg_1",
-                "diagnostics": {"cache_miss_reason": {"type": "tools_changed", "cache_missed_input_tokens": 9}},
-            },
-            ("msg_1", "tools_changed"),
-        ),
-        ({"id": "msg_1", "diagnostics": "odd"}, ("msg_1", None)),
-        ({"id": 7, "diagnostics": {"cache_miss_reason": "odd"}}, (None, None)),
-    ],
-)
-async def test_what_claude_says_had_changed(message: dict[str, Any], compared: tuple[str | None, str | None]) -> None:
-    out = PartBuilder()
-    AnthropicStream(out).event({"type": "message_start", "message": {**message, "usage": {"input_tokens": 1}}})
-    assert out.compared == compared

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from agent_tui.models.messages import Message, ReasoningPart, TextPart, ToolCallPart
 from agent_tui.models.requests import Delta, Finished, Target, UsageReport
 from agent_tui.providers.accumulate import Accumulator
+from tests.providers.streams import gateways
+from tests.providers.streams.gateways import Called, Part, Said, Thought
 from tests.providers.streams.test_streams import frames
-from tests.support import gateways
-from tests.support.gateways import Called, Part, Said, Thought
 from tests.support.loopback import sse
 from tests.support.recorded import assemble
 

@@ -112,27 +112,6 @@ def _first_user(sent: dict[str, Any]) -> Any:
     return next(message for message in _history(sent) if message["role"] == "user")
 
 
-def test_a_request_is_compared_where_that_is_asked_for_and_nowhere_else() -> None:
-    model = replace(MODELS[0], cache_diagnostics=True)
-    assert body(model, [user("u1", "x")])["diagnostics"] == {"previous_message_id": None}
-    assert body(model, [user("u1", "x")], compared_with="msg_7")["diagnostics"] == {"previous_message_id": "msg_7"}
-    assert "diagnostics" not in body(model, [user("u1", "x")], kind="compaction")
-    assert "diagnostics" not in body(MODELS[0], [user("u1", "x")], compared_with="msg_7")
-    for one in MODELS[1:]:
-        assert "diagnostics" not in body(replace(one, cache_diagnostics=True), [user("u1", "x")])
-
-
-@pytest.mark.parametrize(
-    "model", [ModelConfig("openai/gpt-5.6"), ModelConfig("anthropic/claude-opus-5", via="litellm")]
-)
-def test_diagnostics_that_cannot_be_had_are_refused_in_one_line(model: ModelConfig) -> None:
-    settings = Settings(default_model="m", models={"m": replace(model, cache_diagnostics=True)})
-    with pytest.raises(
-        ConfigError, match=r"models\.m: cache_diagnostics works only with Anthropic's own API, called directly"
-    ):
-        ModelCatalogue(settings).default()
-
-
 def test_openai_gets_the_session_as_cache_key() -> None:
     assert body(MODELS[3], [user("u1", "x")])["prompt_cache_key"] == "ses_1"
     assert body(MODELS[4], [user("u1", "x")])["prompt_cache_key"] == "ses_1"

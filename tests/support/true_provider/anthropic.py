@@ -31,7 +31,7 @@ BINDING_BETA = "thinking-binding-controls-2026-08-01"
 INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
 _TOP = words_of(
     "model messages max_tokens system tools tool_choice thinking stream metadata stop_sequences "
-    "temperature top_k top_p output_config service_tier diagnostics"
+    "temperature top_k top_p output_config service_tier"
 )
 # What the API adds around the text it is given, in its tokens.
 ANY_TOOL, A_TOOL, A_CALL, FIRST_RESULT, NEXT_RESULT, A_MESSAGE = 470, 9, 31, 12, 50, 3
@@ -40,49 +40,6 @@ ANY_TOOL, A_TOOL, A_CALL, FIRST_RESULT, NEXT_RESULT, A_MESSAGE = 470, 9, 31, 12,
 def version(model: str) -> tuple[int, int]:
     match = re.search(r"-(\d+)-(\d+)", model)
     return (int(match[1]), int(match[2])) if match else (4, 0)
-
-
-class Comparison:
-    """What had changed since an earlier request (cache diagnostics): it knows the bodies of those that asked."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, dict[str, Any]] = {}
-        self._body: dict[str, Any] | None = None
-        self._answers = 0
-
-    def read(self, body: dict[str, Any]) -> None:
-        self._body = _unmarked(body) if "diagnostics" in body else None
-        before = body["diagnostics"].get("previous_message_id") if "diagnostics" in body else None
-        if before is not None and not str(before).startswith("msg_"):
-            raise Refused("diagnostics.previous_message_id: must be the `id` from a prior /v1/messages response")
-
-    def answered(self) -> dict[str, Any]:
-        """The id of an answer, and the finding."""
-        self._answers += 1
-        told: dict[str, Any] = {"id": f"msg_{self._answers}", "diagnostics": None}
-        if (body := self._body) is not None:
-            before = body["diagnostics"]["previous_message_id"]
-            self._known[told["id"]] = body
-            if before is not None and (reason := self._reason(self._known.get(before), body)):
-                told["diagnostics"] = {"cache_miss_reason": {"type": reason, "cache_missed_input_tokens": 1_000}}
-        return told
-
-    @staticmethod
-    def _reason(old: dict[str, Any] | None, new: dict[str, Any]) -> str:
-        if old is None:
-            return "previous_message_not_found"
-        for name in ("model", "tools", "system"):
-            if old.get(name) != new.get(name):
-                return f"{name}_changed"
-        if any(old.get(name) != new.get(name) for name in ("thinking", "tool_choice", "output_config")):
-            return "unavailable"
-        return "" if new["messages"][: len(old["messages"])] == old["messages"] else "messages_changed"
-
-
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _unmarked(one) for name, one in value.items() if name != "cache_control"}
-    return [_unmarked(one) for one in value] if isinstance(value, list) else value
 
 
 class Anthropic:
@@ -97,7 +54,7 @@ class Anthropic:
         self.keeps = self.version >= (4, 6)
         self.bound = self.version >= (5, 1)
         self._bound = ""
-        self._compared = Comparison()
+        self._answers = 0
 
     def read(self, body: dict[str, Any], headers: Mapping[str, str], path: str) -> Question:
         counting = path.endswith("count_tokens")
@@ -109,7 +66,6 @@ class Anthropic:
         limit = body.get("max_tokens")
         if not counting:
             self._check_limit(limit)
-            self._compared.read(body)
         thinking = self._thinking(body, headers, limit)
         messages = body.get("messages") or []
         check_messages(messages, bool(body.get("tools")), prefill=not self.keeps)
@@ -285,7 +241,8 @@ class Anthropic:
         }
         more = {"input_transformations": question.dropped} if question.dropped else {}
         message = {"type": "message", "role": "assistant", "model": self.model.name, "content": []}
-        message |= self._compared.answered()
+        self._answers += 1
+        message["id"] = f"msg_{self._answers}"
         events: list[Any] = [
             {"type": "message_start", "message": {**message, **more, "usage": {**start, "output_tokens": 1}}},
             {"type": "ping"},

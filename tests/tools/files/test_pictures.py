@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
-from agent_tui.models.messages import AttachmentPart, base64_size, pixel_size
+from agent_tui.models.image_headers import base64_size, pixel_size
+from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.catalog import DIALECTS
 from agent_tui.providers.dialects.claude import IMAGES as CLAUDE
 from agent_tui.providers.dialects.record import OWN_IMAGES, ImageLimits

@@ -1,4 +1,4 @@
-"""What servers ask, over stdio and HTTP: forms, addresses, calls of the model, roots; and those that mean ill."""
+"""What servers ask, over stdio and HTTP: forms, addresses, roots; and those that mean ill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_tui.tools.base import ToolOutcome
 from agent_tui.tools.mcp.config import ProjectServers
 from agent_tui.tools.mcp.manager import McpManager
 from agent_tui.tools.mcp.patience import Patience
-from agent_tui.tools.mcp.protocol import Elicit, Elicited, Question, Sample, Sampled
+from agent_tui.tools.mcp.protocol import Elicit, Elicited
 from tests.support import mcp_asking as asking
 from tests.support.mcp_managers import call, detail, running, serve_http, state, states
 from tests.support.mcp_servers import ASKING, HOSTILE, stdio
@@ -37,18 +37,17 @@ pytestmark = pytest.mark.usefixtures("forked_host", "forked_servers")
 class Answers:
     """Answers what servers ask, and keeps it."""
 
-    def __init__(self, form: Elicited | None = None, sampled: Sampled | None = None) -> None:
-        self.form, self.sampled = form, sampled
-        self.asked: list[Question] = []
+    def __init__(self, form: Elicited | None = None) -> None:
+        self.form = form
+        self.asked: list[Elicit] = []
         self.open = self.most = 0
         self.came = asyncio.Event()
         self.gone, self.go = asyncio.Event(), asyncio.Event()
 
-    async def __call__(self, question: Question) -> object:
+    async def __call__(self, question: Elicit) -> object:
         self.asked.append(question)
         self.came.set()
-        answer = self.form if isinstance(question, Elicit) else self.sampled
-        if answer is None:
+        if self.form is None:
             self.open += 1
             self.most = max(self.most, self.open)
             try:
@@ -59,12 +58,12 @@ class Answers:
                 raise
             finally:
                 self.open -= 1
-        return answer
+        return self.form
 
 
 @asynccontextmanager
 async def connected(
-    root: Path, answers: Callable[[Question], Any], script: str = ASKING, **fields: Any
+    root: Path, answers: Callable[[Elicit], Any], script: str = ASKING, **fields: Any
 ) -> AsyncIterator[McpManager]:
     server = stdio(script=script, **{"timeout": PATIENCE, **fields})
     async with running(root, {"asks": server}) as manager:
@@ -98,8 +97,8 @@ async def fields(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]
 
 
 async def test_a_server_gets_what_it_asks_for(tmp_path: Path, fields: dict[str, Any]) -> None:
-    answers = Answers(Elicited("accept", ROME), Sampled("a fine city", "some-model", cut_off=True))
-    async with connected(tmp_path, answers, sampling=True, **fields) as manager:
+    answers = Answers(Elicited("accept", ROME))
+    async with connected(tmp_path, answers, **fields) as manager:
         # The newer protocol's way first: by a result that asks.
         assert await used(manager, tmp_path, "plan_again") == f"accept {ROME}"
         form = answers.asked[-1]
@@ -108,10 +107,6 @@ async def test_a_server_gets_what_it_asks_for(tmp_path: Path, fields: dict[str, 
         assert "city='Rome' days=4 train=True seat='aisle'" in await used(manager, tmp_path, "plan")
         assert await used(manager, tmp_path, "pay") == "accept"
         assert answers.asked[-1] == Elicit("asks", "Pay there.", {}, asking.PAGE)
-        assert await used(manager, tmp_path, "think", text="What is Rome?") == "maxTokens: a fine city"
-        sample = answers.asked[-1]
-        assert isinstance(sample, Sample) and (sample.system, sample.most) == ("Be short.", 50)
-        assert [(said.role, said.text) for said in sample.messages] == [("user", "What is Rome?")]
         assert await used(manager, tmp_path, "where") == f'["{tmp_path.as_uri()}"]'
         answers.form = Elicited("cancel")
         assert await used(manager, tmp_path, "plan") == "cancel None"
@@ -139,8 +134,8 @@ async def test_a_request_that_is_answered_with_questions_alone_is_given_up(tmp_p
         assert states(manager) == {"asks": "connected"}
 
 
-async def test_sampling_is_off_unless_it_is_switched_on(tmp_path: Path) -> None:
-    answers = Answers(sampled=Sampled("no", "no"))
+async def test_a_server_that_asks_for_a_call_of_the_model_is_refused(tmp_path: Path) -> None:
+    answers = Answers()
     async with connected(tmp_path, answers) as manager:
         with pytest.raises(ToolError, match=r"does not support sampling|[Ss]ampling"):
             await used(manager, tmp_path, "think", text="hello")
@@ -237,12 +232,11 @@ async def test_a_server_without_resources_has_nothing_to_read(tmp_path: Path) ->
         assert "mcp_read" not in [tool.schema.name for tool in manager.tools()]
 
 
-@pytest.mark.parametrize("tool", ["ask_forever", "sample_forever"])
-async def test_a_server_that_asks_without_end_loses_its_connection(tmp_path: Path, tool: str) -> None:
-    answers = Answers(Elicited("decline"), Sampled("x", "m"))
-    async with connected(tmp_path, answers, HOSTILE, sampling=True) as manager:
+async def test_a_server_that_asks_without_end_loses_its_connection(tmp_path: Path) -> None:
+    answers = Answers(Elicited("decline"))
+    async with connected(tmp_path, answers, HOSTILE) as manager:
         with pytest.raises(ToolError, match="asked more than 200 questions"):
-            await used(manager, tmp_path, tool)
+            await used(manager, tmp_path, "ask_forever")
         assert len(answers.asked) == 200
         await state(manager, "asks", "connected")
         assert await used(manager, tmp_path, "twice") == "first"

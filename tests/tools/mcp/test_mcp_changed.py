@@ -17,9 +17,9 @@ from agent_tui.tools.mcp.protocol import ServerChange
 from tests.support.every import every
 from tests.support.forms import one_of
 from tests.support.mcp_servers import stdio
-from tests.support.renamed import rename
 from tests.support.starting import may_start
 from tests.support.waiting import PATIENCE
+from tests.tools.mcp.renamed import rename
 
 ROOM = Path(agent_tui.tools.mcp.__file__).parent
 

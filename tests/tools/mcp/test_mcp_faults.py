@@ -14,13 +14,13 @@ from agent_tui.config import McpServer
 from agent_tui.errors import ToolError
 from agent_tui.tools.mcp.connection import CallFailed, Connection
 from agent_tui.tools.mcp.protocol import ServerChange
-from tests.support.mcp_faulty import RESULTS
 from tests.support.mcp_managers import call, detail, running, states
 from tests.support.starting import may_start
 from tests.support.tool_context import make_context
 from tests.support.waiting import PATIENCE
+from tests.tools.mcp.mcp_faulty import RESULTS
 
-FAULTY = str(Path(__file__).parents[2] / "support" / "mcp_faulty.py")
+FAULTY = str(Path(__file__).with_name("mcp_faulty.py"))
 
 
 @pytest.fixture(params=["stdio", "http"])

@@ -407,12 +407,8 @@ async def test_nothing_that_a_server_says_repeats_its_token() -> None:
         left_out=[TOKEN],
     )
     host._report(protocol.ServerChange("docs", "connected", TOKEN, offer))
-    said = protocol.Said("assistant", TOKEN, [protocol.Image("image/png", "AAAA")])
     form = {"properties": {TOKEN: {"title": TOKEN}}}
-    questions = (
-        protocol.Elicit("docs", TOKEN, form, f"https://a.example/?{TOKEN}"),
-        protocol.Sample("docs", TOKEN, [said], 5),
-    )
+    questions = (protocol.Elicit("docs", TOKEN, form, f"https://a.example/?{TOKEN}"),)
     asking = [asyncio.create_task(host._put(question)) for question in questions]
     requests: tuple[protocol.Request, ...] = (
         protocol.CallTool("docs", "add", {}),
@@ -426,7 +422,7 @@ async def test_nothing_that_a_server_says_repeats_its_token() -> None:
         task.cancel()
     sent = [protocol.FROM_HOST.read(line.rstrip(b"\n"))[1] for line in lines]
     assert {type(message).__name__ for message in sent} == {
-        *("ServerChange", "Children", "Elicit", "Sample", "Progress", "ToolAnswer", "Contents", "Refused"),
+        *("ServerChange", "Children", "Elicit", "Progress", "ToolAnswer", "Contents", "Refused"),
     }
     assert b"x1x1" not in b"".join(lines)
     change = sent[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.vim import Answer, Case, answer_of_ours
+from tests.ui.vim.vim import Answer, Case, answer_of_ours
 
 pytestmark = pytest.mark.quick
 
