@@ -11,10 +11,10 @@ more than they have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from agent_tui.context.anchor import share_at, usage_problem
+from agent_tui.context.anchor import common_prefix, usage_problem
 from agent_tui.models.calibration import Content
 from agent_tui.models.costs import REASONING, NewItem, SentKeys, kept_keys
 from agent_tui.models.requests import Target
@@ -30,8 +30,23 @@ PREAMBLE_KEY = "tools:preamble"
 WAITING = "waiting"
 """Begins the key of a part that is sent with the user's next message."""
 
-Sent = list[tuple[str, float]]
-"""The items of a request: the key of each, and the share of it that is counted."""
+ItemShares = list[tuple[str, float]]
+"""The keys of items, and the share of each that is counted."""
+
+
+@dataclass(slots=True, frozen=True)
+class Sent:
+    """The items of a request, in the order in which they are sent: those of the prefix, those of the messages."""
+
+    parts: ItemShares
+    messages: ItemShares
+
+    def all(self) -> ItemShares:
+        return self.parts + self.messages
+
+    def same(self, other: Sent) -> int:
+        """How many leading items of the messages are those of another request, in the same share."""
+        return common_prefix(self.messages, other.messages)
 
 
 def tokens_of(cost: int, share: float) -> int:
@@ -55,8 +70,8 @@ class Costs:
         self.target = target
         self.tokens: dict[str, int] = {}
         self.revision = 0
-        self.last: Step | None = None
-        """The newest step that was settled."""
+        self.settled: list[Step] = []
+        """The steps whose reports are the size of what they sent, in their order."""
         self._groups: dict[str, Group] = {}
         self._thoughts: dict[str, Content | None] = {}
         self._estimates: dict[str, NewItem] = {}
@@ -79,8 +94,13 @@ class Costs:
             if made.thought:
                 self.tokens[step.message_id + REASONING] = made.thought
             self._thoughts[step.message_id] = made.unsure_thought
-        if is_settled(step):
-            self.last = step
+        if made.settled:
+            self.settled.append(step)
+
+    @property
+    def last(self) -> Step | None:
+        """The newest step that was settled."""
+        return self.settled[-1] if self.settled else None
 
     def sum(self, sent: Iterable[tuple[str, float]]) -> int:
         """What these items take, as far as that is known."""
@@ -134,7 +154,7 @@ def is_of(step: Step, target: Target) -> bool:
     return (step.model, step.provider, step.api) == (target.model, target.provider, target.api)
 
 
-def is_settled(step: Step) -> bool:
+def can_settle(step: Step) -> bool:
     """Returns whether a step's report is the size of what it sent, as far as it is believed."""
     ended = step.kind in ("turn", "count") and step.status == "complete" and step.settlement is not None
     return ended and step.sent_keys is not None and usage_problem(step.counted, step.window) is None
@@ -158,17 +178,31 @@ def costs_of(steps: Sequence[Step], target: Target) -> Costs:
     costs, lists = Costs(target), SentLists()
     for step in in_order(steps):
         if step.settlement is not None and is_of(step, target):
-            made = replace(step, settlement=replace(step.settlement, costs={}))
+            made = replace(step, settlement=replace(step.settlement, costs={}, settled=False))
             settle(made, costs, lists.sent(made, steps))
             costs.add(made)
     return costs
 
 
-def settle_again(steps: Sequence[Step], first: Step, lists: SentLists) -> list[Step]:
-    """Settles the step ``first`` and all behind it: its report has come, or something else is believed of it. Returns
-    those that changed."""
-    order, target, changed = in_order(steps), Target(first.provider, first.api, first.model, ""), list[Step]()
-    place = next(number for number in range(len(order) - 1, -1, -1) if order[number] is first)
+def set_added(steps: Iterable[Step], like: Step, tokens: int) -> list[Step]:
+    """Has what a server adds to each request estimated at so many tokens where it was new. Returns those steps."""
+    found = []
+    for step in steps:
+        same = (step.provider, step.api, step.model) == (like.provider, like.api, like.model)
+        for item in step.settlement.items if step.settlement is not None and same else ():
+            if item.key == SERVER:
+                item.tokens = tokens
+                found.append(step)
+    return found
+
+
+def settle_again(steps: Sequence[Step], again: Sequence[Step], lists: SentLists) -> list[Step]:
+    """Settles the first of these steps and all behind it: something else is believed of them. Returns those that
+    changed."""
+    order, changed = in_order(steps), list[Step]()
+    place = min(number for number, step in enumerate(order) if any(step is each for each in again))
+    first = order[place]
+    target = Target(first.provider, first.api, first.model, "")
     costs = Costs(target)
     for number, step in enumerate(order):
         if number >= place and step.settlement is not None and is_of(step, target):
@@ -183,17 +217,19 @@ def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
     """Stores with a step what its report makes of what it ``sent``; ``costs`` are those known before it."""
     made, usage = step.settlement, step.counted
     assert made is not None, "what was estimated of the request is stored with the step when it goes out"
-    made.costs = {}
-    if not is_settled(step) or sent is None or usage is None:
+    made.costs, made.settled = {}, False
+    if not can_settle(step) or sent is None or usage is None:
         return
-    shares, tokens = dict(sent), costs.tokens
+    every = sent.all()
+    shares, tokens = dict(every), costs.tokens
     own = {item.key: item for item in made.items}
-    new = [own.get(key) or costs.estimate(key) for key, _ in sent if key not in tokens]
+    new = [own.get(key) or costs.estimate(key) for key, _ in every if key not in tokens]
     items = [item for item in new if item is not None]
-    known = costs.sum(sent)
+    known = costs.sum(every)
     guessed = sum(tokens_of(item.tokens, shares[item.key]) for item in items)
     off = usage.input - known - guessed
-    made.costs = _shared(off, items, made.unsure, shares, tokens) or _by_size(off, items, shares, tokens, sent)
+    made.settled = True
+    made.costs = _shared(off, items, made.unsure, shares, tokens) or _by_size(off, items, shares, tokens, every)
 
 
 def _shared(
@@ -226,7 +262,8 @@ def _shared(
         return made if left == 0 else None
     if left < len(items):
         return None
-    costs = largest_remainder(left, [max(1.0, value) for value in wanted]) if sum(wanted) else []
+    least = [max(float(item.key != SERVER), value) for value, item in zip(wanted, items, strict=True)]
+    costs = largest_remainder(left, least)
     made.update({item.key: _whole(cost, shares[item.key]) for item, cost in zip(items, costs, strict=True)})
     return made
 
@@ -238,20 +275,25 @@ def _can_move(answer: str, shares: Mapping[str, float], tokens: Mapping[str, int
 
 
 def _by_size(
-    off: int, items: Sequence[NewItem], shares: Mapping[str, float], tokens: Mapping[str, int], sent: Sent
+    off: int, items: Sequence[NewItem], shares: Mapping[str, float], tokens: Mapping[str, int], sent: ItemShares
 ) -> dict[str, int]:
     """The costs where the new items share it by their size; else the prefix takes it, or everything alike."""
     sizes = [tokens_of(item.tokens, shares[item.key]) for item in items]
     if items and off + sum(sizes) >= len(items):
-        costs = largest_remainder(off + sum(sizes), [max(1.0, float(size)) for size in sizes])
+        costs = largest_remainder(
+            off + sum(sizes), [max(float(i.key != SERVER), float(n)) for i, n in zip(items, sizes, strict=True)]
+        )
         return {item.key: _whole(cost, shares[item.key]) for item, cost in zip(items, costs, strict=True)}
+    sent_tokens = {
+        **{key: tokens[key] for key, _ in sent if key in tokens},
+        **{item.key: item.tokens for item in items},
+    }
+    parts = [key for key in sent_tokens if ":" in key]
+    some = parts if sum(sent_tokens[key] for key in parts) + off >= len(parts) > 0 else list(sent_tokens)
+    old = [tokens_of(sent_tokens[key], shares[key]) for key in some]
     made = {item.key: item.tokens for item in items}
-    parts = [key for key, _ in sent if ":" in key and key in tokens]
-    some = parts if sum(tokens[key] for key in parts) + off >= len(parts) > 0 else [k for k, _ in sent if k in tokens]
-    old = [tokens_of(tokens[key], shares[key]) for key in some]
     for key, cost in zip(some, largest_remainder(max(0, sum(old) + off), list(map(float, old))), strict=True):
-        if shares[key]:
-            made[key] = _whole(cost, shares[key])
+        made[key] = _whole(cost, shares[key]) if shares[key] else sent_tokens[key]
     return made
 
 
@@ -261,7 +303,7 @@ def _whole(cost: int, share: float) -> int:
 
 
 class SentLists:
-    """The messages that steps sent, as lists of keys. The newest lists are kept, so that one costs what is new in it."""
+    """The messages that steps sent, as lists of keys. The newest are kept, so that one costs what is new in it."""
 
     MOST = 16
 
@@ -274,17 +316,13 @@ class SentLists:
         at: Step | None = step
         by_id: dict[str, Step] | None = None
         while at is not None and at.id not in self._known:
-            if at.sent_keys is None:
+            if (sent := at.sent_keys) is None:
                 return None
             way.append(at)
-            if not at.sent_keys.base:
-                at = None
-                break
             by_id = by_id or {each.id: each for each in steps}
-            base = by_id.get(at.sent_keys.base)
-            if base is None:
+            at = by_id.get(sent.base)
+            if at is None and sent.base:
                 return None
-            at = base
         keys = self._known[at.id] if at is not None else []
         for each in reversed(way):
             assert each.sent_keys is not None
@@ -324,7 +362,7 @@ def sent_items(fixed: Sequence[FixedPart], keys: Sequence[str], step: Step) -> S
     order = [parts[place] for place in wire_order(fixed)]
     tools = any(part.row == "tools" and is_sent(part) for part in fixed)
     whole = [SERVER, *([PREAMBLE_KEY] if tools else []), *(key for key in order if key is not None)]
-    return [*((key, 1.0) for key in whole), *_message_items(keys, step)]
+    return Sent([(key, 1.0) for key in whole], _message_items(keys, step))
 
 
 def wire_order(fixed: Sequence[FixedPart]) -> list[int]:
@@ -347,9 +385,35 @@ def is_sent(part: FixedPart) -> bool:
     return part.deferred_tokens is None and part.change != "waiting"
 
 
-def _message_items(keys: Sequence[str], step: Step) -> Iterator[tuple[str, float]]:
-    runs = step.sent_reasoning or ()
-    for index, key in enumerate(keys):
-        if runs and (share := share_at(runs, index)):
-            yield key + REASONING, share
-        yield key, 1.0
+def _message_items(keys: Sequence[str], step: Step) -> ItemShares:
+    runs = step.sent_reasoning or [(0, 0.0, 0)]
+    found: ItemShares = [(key, 1.0) for key in keys[: runs[0][0]]]
+    ends = [*(run[0] for run in runs[1:]), len(keys)]
+    for (start, share, _), end in zip(runs, ends, strict=True):
+        some = keys[start:end]
+        if share:
+            found += [each for key in some for each in ((key + REASONING, share), (key, 1.0))]
+        else:
+            found += [(key, 1.0) for key in some]
+    return found
+
+
+def why_no_report(steps: Sequence[Step], target: Target) -> str:
+    """Why all of the next input is an estimate, in words for people."""
+    turns = [step for step in steps if step.kind in ("turn", "count")]
+    if not turns:
+        return "no model call yet"
+    return f"the last call does not measure it, because {_report_problem(turns[-1], target)}"
+
+
+def _report_problem(step: Step, target: Target) -> str:
+    if step.status != "complete":
+        return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
+    if not is_of(step, target):
+        return "it used another model"
+    if step.usage is not None and step.usage.source != "provider":
+        return "the provider reported no usage"
+    problem = usage_problem(step.counted, step.window)
+    if problem is not None and step.believed is not None:
+        return "its usage report looks wrong"
+    return problem or "what it sent is not known"

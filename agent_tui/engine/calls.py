@@ -89,6 +89,8 @@ def _step_of_now(runtime: Runtime, kind: StepKind) -> Step:
     step.fixed, step.fixed_fingerprint = conversation.fixed_sets.one(prefix.fixed), prefix.fingerprint
     step.prune_ids = active_prune_ids(conversation.records)
     step.given = given_of(runtime.inputs(), conversation.info.head_id)
+    if kind in ("turn", "count"):
+        runtime.calculator.record(step, runtime.inputs())
     return step
 
 
@@ -144,6 +146,7 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     step.usage = TokenUsage(input=tokens, output=0)
     step.status, step.finished = "complete", time.time()
     after_step(step)
+    runtime.settle(step)
     if conversation.read_only:
         conversation.steps.append(step)
     else:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from agent_tui.context.accounting.inputs import ContextInputs, edited_view
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, fold_text
@@ -307,8 +307,7 @@ class Edits:
         records = [*inputs.records, record]
         path, summaries = conversation.path, conversation.summaries
         view = build_view(path, records, summaries)
-        edited = edited_view(view, path, records, summaries, inputs.steps)
-        return replace(inputs, records=records, view=view, edited=edited)
+        return replace(inputs, records=records, view=view)
 
     def _told_again(self, usage: ContextUsage, view: Sequence[SentMessage]) -> int:
         """Tokens of the note on the permission mode, where a view without what is dropped has none any more."""

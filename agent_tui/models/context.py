@@ -213,9 +213,6 @@ class ContextUsage:
     """The model's own limit on input, where it has one."""
     window_origin: str = ""
     """Where the window is known from, in words."""
-    misfit: int = 0
-    """Tokens by which what was measured contradicts itself: the rows had to be scaled, they add up but are not to be
-    trusted."""
     forecast: CacheForecast | None = None
     """What it will find in the cache if it is sent now; None while a turn runs, and where nothing is known of it."""
     growth: float | None = None

@@ -50,6 +50,7 @@ class Settlement:
     unsure: dict[str, float] = field(default_factory=dict)
     content: Content = field(default_factory=Content)
     costs: dict[str, int] = field(default_factory=dict)
+    settled: bool = False
     spoken: int | None = None
     """Tokens of the answer beside its reasoning (``thought``); None where nobody knows how long it was."""
     thought: int = 0

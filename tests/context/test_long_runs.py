@@ -25,7 +25,6 @@ def check_rows(session: Session) -> None:
     for number, outcome in enumerate(session.outcomes):
         usage = outcome.usage
         assert_identities(usage)
-        assert usage.misfit == 0, f"step {number}: rows are off by {usage.misfit}"
         rows = {r.id: r.tokens for r in usage.rows}
         shown = rows["system"] + rows["tools"]
         assert rows["system"] > 0 and rows["tools"] > 0 and rows["messages"] > 0

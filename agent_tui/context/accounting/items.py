@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from agent_tui.context.accounting.fixed import ADDED, PREAMBLE
 from agent_tui.context.accounting.inputs import ReasoningNow, reasoning_tokens
-from agent_tui.context.accounting.tally import SHARE_OFF, TAKEN_OVER
-from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, is_sent, part_keys, tokens_of
+from agent_tui.context.accounting.tally import AROUND_CALL, SHARE_OFF, TAKEN_OVER
+from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, ItemShares, Sent, is_sent, part_keys, tokens_of
 from agent_tui.context.tokens import ROUGH, Family, MessageEstimate, estimate_fixed, estimate_message, round_up
-from agent_tui.models.calibration import Calibration, Content
+from agent_tui.models.calibration import MESSAGES, Calibration, Content
 from agent_tui.models.costs import REASONING
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import SentMessage
+from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.search import searches_in
 from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
+
+PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)
+"""Stands for the instructions about tools that a provider adds by itself."""
+
+ADDED = FixedPart("system", "server", "added by the server", 0, "added by the server", 0)
+"""Stands for what a server, or a gateway before it, adds to each request by itself, as its reports have shown."""
 
 
 @dataclass(slots=True)
@@ -30,6 +36,8 @@ class Item:
     content: Content | None = None
     approximate: bool = False
     given: float = 0.0
+    instead: str = ""
+    """The part in whose place it stands: it was estimated by what that cost."""
 
 
 @dataclass(slots=True)
@@ -47,20 +55,54 @@ class MessageItems:
 
 
 @dataclass(slots=True)
-class Items:
-    """All items, in the order in which they are sent. ``parts``: each part of the prefix with its item, None where it
-    is not sent."""
+class MessageList:
+    """The items of messages, in the order in which they are sent. ``places``: how many items there are before each."""
 
-    parts: list[tuple[FixedPart, Item | None]] = field(default_factory=list)
     messages: list[MessageItems] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    shares: ItemShares = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
 
-    def all(self) -> list[Item]:
-        found = [item for _, item in self.parts if item is not None]
-        for each in self.messages:
-            if each.thought is not None:
-                found.append(each.thought)
-            found.append(each.spoken)
-        return found
+    def add(self, each: MessageItems) -> None:
+        self.messages.append(each)
+        self.places.append(len(self.items))
+        for item in (each.spoken,) if each.thought is None else (each.thought, each.spoken):
+            self.items.append(item)
+            self.shares.append((item.key, item.share))
+
+    def first(self, count: int) -> MessageList:
+        """The same of the first messages alone."""
+        end = self.places[count] if count < len(self.places) else len(self.items)
+        return MessageList(self.messages[:count], self.items[:end], self.shares[:end], self.places[:count])
+
+
+@dataclass(slots=True, frozen=True)
+class Items:
+    """All items of a request. ``parts``: each part of the prefix with its item, None where it is not sent. ``new``:
+    those without a cost, ``known`` leading messages having none of them."""
+
+    parts: list[tuple[FixedPart, Item | None]]
+    messages: MessageList
+    known: int = 0
+
+    @property
+    def prefix(self) -> list[Item]:
+        """The items of the parts, in the order in which they are sent."""
+        sent = [(part, item) for part, item in self.parts if item is not None]
+        return [item for _, item in sorted(sent, key=lambda pair: _place(pair[0]))]
+
+    @property
+    def sent(self) -> Sent:
+        return Sent([(item.key, item.share) for item in self.prefix], self.messages.shares)
+
+    @property
+    def total(self) -> int:
+        return sum(item.tokens for item in self.prefix) + sum(item.tokens for item in self.messages.items)
+
+    @property
+    def new(self) -> list[Item]:
+        start = self.messages.places[self.known] if self.known < len(self.messages.places) else len(self.messages.items)
+        return [item for item in (*self.prefix, *self.messages.items[start:]) if item.content is not None]
 
 
 class Estimator:
@@ -71,9 +113,10 @@ class Estimator:
         self._made: dict[str, tuple[object, MessageEstimate]] = {}
 
     def parts(
-        self, fixed: Sequence[FixedPart], costs: Costs, known: Calibration
+        self, fixed: Sequence[FixedPart], costs: Costs, known: Calibration, before: Sequence[FixedPart] = ()
     ) -> list[tuple[FixedPart, Item | None]]:
-        """The parts of the prefix, in their order. Definitions of tools are estimated as those that were settled."""
+        """The parts of the prefix, in their order. One that stands in the place of another of those ``before`` costs
+        what that did, and what it was edited by; tools are estimated as those that were settled."""
         family, keys = self.family, part_keys(fixed)
         server = Content(plain=known.added, rough=family.around**2)
         found: list[tuple[FixedPart, Item | None]] = [(ADDED, _item(SERVER, 1.0, server, costs, known))]
@@ -82,10 +125,35 @@ class Estimator:
             found.append((PREAMBLE, _item(PREAMBLE_KEY, 1.0, preamble, costs, known)))
         tools = _tools_scale(fixed, keys, costs, family, known)
         for part, key in zip(fixed, keys, strict=True):
+            if key is None:
+                found.append((part, None))
+                continue
             content, rough = estimate_fixed(part, family)
-            scale = tools if part.row == "tools" else 1.0
-            found.append((part, None if key is None else _item(key, 1.0, content, costs, known, rough, 0.0, scale)))
+            item = _item(key, 1.0, content, costs, known, rough, scale=tools if part.row == "tools" else 1.0)
+            if item.content is not None and not rough:
+                self._edit(item, part, fixed, costs, known, before)
+            found.append((part, item))
         return found
+
+    def _edit(
+        self, item: Item, part: FixedPart, fixed: Sequence[FixedPart], costs: Costs, known: Calibration,
+        before: Sequence[FixedPart],
+    ) -> None:  # fmt: skip
+        """Estimates a part by what the one cost in whose place it stands, if there is one."""
+        now, then = (
+            {key: each for each, key in zip(parts, part_keys(parts), strict=True) if key and _alike(each, part)}
+            for parts in (fixed, before)
+        )
+        gone = [key for key in then if key not in now and key in costs.tokens]
+        if len(gone) != 1 or len(now.keys() - then.keys()) != 1 or part.change == "waiting":
+            return
+        content, rough = estimate_fixed(then[gone[0]], self.family)
+        tokens = item.tokens + costs.tokens[gone[0]] - round_up(max(0.0, known.tokens(content)))
+        if rough or tokens < 1 or item.content is None:
+            return
+        difference = item.content.copy()
+        difference.add(content, -1.0)
+        item.tokens, item.content, item.instead = tokens, difference, gone[0]
 
     def message(
         self, view: Sequence[SentMessage], index: int, costs: Costs, known: Calibration, reasoning: ReasoningNow,
@@ -153,8 +221,6 @@ class Estimator:
 
     def spoken_tokens(self, message: Message, known: Calibration) -> float:
         """Estimate of an answer's text and calls, which is its output without the reasoning."""
-        from agent_tui.models.calibration import MESSAGES
-
         content = self.estimate(message, message.id, True).content
         return max(0.0, known.tokens(content) - known.factors[MESSAGES] * content.terms[MESSAGES])
 
@@ -170,6 +236,15 @@ def _item(
     return Item(key, share, tokens_of(tokens, share), content, rough, given)
 
 
+def _place(part: FixedPart) -> int:
+    """Where a part is sent; what a server adds comes first."""
+    return -1 if part is ADDED else FIXED_ROWS[part.row].sent
+
+
+def _alike(part: FixedPart, other: FixedPart) -> bool:
+    return (part.row, part.group) == (other.row, other.group)
+
+
 LOW, HIGH = 0.5, 2.0
 
 
@@ -182,3 +257,20 @@ def _tools_scale(
         if part.row == "tools" and key is not None and (tokens := costs.tokens.get(key)) is not None:
             cost, estimate = cost + tokens, estimate + known.tokens(estimate_fixed(part, family)[0])
     return min(HIGH, max(LOW, cost / estimate)) if estimate else 1.0
+
+
+def answer_costs(step: Step, message: Message, estimator: Estimator, known: Calibration) -> None:
+    """Stores with a step what its answer takes: what was reported of it, as far as anything was."""
+    usage, made = step.counted, step.settlement
+    if made is None or usage is None or step.usage is None or step.usage.source != "provider" or not usage.output:
+        return
+    if step.status != "complete" or step.message_id != message.id:
+        return
+    thought, reported = reasoning_tokens(message, step, lambda each: estimator.spoken_tokens(each, known))
+    made.spoken, made.thought, made.unsure_thought = usage.output - thought, thought, None
+    if thought and not reported:
+        text = estimator.estimate(message, message.id, True).content.copy()
+        text.terms[MESSAGES] = 0.0
+        unsure = Content(rough=(AROUND_CALL * max(1, len(message.tool_calls))) ** 2)
+        unsure.add(text, -1.0)
+        made.unsure_thought = unsure.rounded()

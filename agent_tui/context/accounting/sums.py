@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 
-from agent_tui.context.accounting.items import Items
+from agent_tui.context.accounting.items import Item, Items
 from agent_tui.context.costs import SERVER, Costs, Sent, tokens_of
 from agent_tui.context.tokens import ROUGH, Family
 from agent_tui.models.calibration import Calibration, Content
@@ -52,90 +52,92 @@ def next_input(
     items: Items, costs: Costs, known: Calibration, family: Family, last: Step | None, then: Sent | None
 ) -> NextInput:
     """The sum of the items, and the same as the difference to what the step ``last`` sent (``then``)."""
-    every = items.all()
-    total = sum(item.tokens for item in every)
-    new = [item for item in every if item.content is not None]
-    content, given, guessed = Content(), 0.0, sum(item.tokens for item in new)
+    total, new = items.total, items.new
+    content, text = Content(), Content()
     for item in new:
         assert item.content is not None
         content.add(item.content, item.share)
-        given += item.given
-    # A part that waits to be told is no text of this request's, and what the rest of it is, its counts do not say.
+        if not _is_part(item.key):
+            text.add(item.content, item.share)
+    guessed, given = sum(item.tokens for item in new), sum(item.given for item in new)
     pending = any(item.approximate for item in new)
-    shares = {item.key: item.share for item in every}
-    terms = _terms(shares, items, costs, last, then)
-    answered = Content()
+    terms = _terms(items, costs, last, then)
     usage = last.counted if last is not None else None
-    if usage is not None and last is not None and last.kind == "turn" and usage.output_source == "estimated":
-        answered.rough = (ROUGH * usage.output) ** 2
-    changes = [change for term in terms.values() for change in term.changes if change[0] in costs.tokens]
+    output = usage.output if usage is not None and last is not None and last.kind == "turn" else 0
+    answered = Content()
+    if usage is not None and usage.output_source == "estimated":
+        answered.rough = (ROUGH * output) ** 2
+    replaced = {item.instead for item in new}
+    changes = [
+        change
+        for term in terms.values()
+        for change in term.changes
+        if change[0] in costs.tokens and change[0] not in replaced
+    ]
     whole = content.copy()
     whole.add(costs.error(changes))
     whole.add(answered)
-    calculation = Calculation(None, None, 0, 0, 0, total)
-    others = 0
-    if last is not None and usage is not None:
-        output = usage.output if last.kind == "turn" else 0
+    calculation, others = Calculation(None, None, 0, 0, 0, total), 0
+    if usage is not None:
         removed, changed, dropped = terms["removed"], terms["changed"], terms["dropped"]
         added = total - usage.input - output + dropped.tokens + removed.tokens - changed.tokens
         calculation = Calculation(usage.input, output, dropped.tokens, removed.tokens, changed.tokens, added)
         calculation.output_estimated = usage.output_source == "estimated" and output > 0
         calculation.spreads = Spreads(
-            known.spread(answered),
-            *(known.spread(_error(terms[name], costs, shares, items)) for name in ("dropped", "removed", "changed")),
-            known.spread(_error(terms["new"], costs, shares, items)),
+            last_output=known.spread(answered),
+            dropped_reasoning=known.spread(_error(dropped, costs, new)),
+            removed=known.spread(_error(removed, costs, new)),
+            fixed_delta=known.spread(_error(changed, costs, new)),
+            new_messages=known.spread(_error(terms["new"], costs, new)),
         )
         unsure = known.variance(costs.error(dropped.changes)) > 0
         others = abs(removed.tokens) + abs(changed.tokens) + (abs(dropped.tokens) if unsure else 0)
         others += output if calculation.output_estimated else 0
     spread = known.spread(whole)
     estimated = max(guessed + others, spread) if new or changes or answered.rough else 0
+    if usage is None:
+        estimated = total
     if pending:
         spread = max(spread, math.ceil(PENDING_SPREAD * estimated))
-    if last is None:
+    if usage is None:
         calculation.spreads = Spreads(new_messages=spread)
-    calculation.new_estimated, calculation.new_given = round(family.beginning.tokens(content)), round(given)
+    calculation.new_estimated, calculation.new_given = round(family.beginning.tokens(text)), round(given)
     calculation.content, calculation.known = whole.rounded(), total - round(known.tokens(whole))
-    if last is not None and others <= OTHERS_SHARE * (guessed - given):
+    if usage is not None and others <= OTHERS_SHARE * (guessed - given):
         calculation.content, calculation.known = content.rounded(), total - guessed
-    if all(each.spoken.content is not None for each in items.messages):
-        calculation.all_messages = sum(each.spoken.tokens for each in items.messages)
-    calculation.settlement = _settlement(items, costs, known, whole, changes)
-    basis: Basis = "estimated" if last is None and not costs.tokens else "derived"
-    if (
-        last is not None
-        and usage is not None
-        and total == usage.input
-        and not estimated
-        and not calculation.last_output
-    ):
+    if not items.known and all(each.spoken.content is not None for each in items.messages.messages):
+        calculation.all_messages = sum(item.tokens for item in items.messages.items)
+    calculation.settlement = _settlement(new, costs, known, whole, changes)
+    basis: Basis = "estimated" if usage is None else "derived"
+    if usage is not None and total == usage.input and not estimated and not output:
         basis = "measured"
     return NextInput(total, calculation, basis, min(estimated, total), pending, spread)
 
 
-def _terms(
-    shares: Mapping[str, float], items: Items, costs: Costs, last: Step | None, then: Sent | None
-) -> dict[str, _Term]:
+def _terms(items: Items, costs: Costs, last: Step | None, then: Sent | None) -> dict[str, _Term]:
     """What came and went since the last step, by the terms of the formula."""
     terms = {name: _Term() for name in ("dropped", "removed", "changed", "new")}
     if last is None or then is None:
         return terms
-    before = dict(then)
+    sent = items.sent
+    kept = sent.same(then)
+    before = dict(then.parts + then.messages[kept:])
     if last.kind == "turn" and last.message_id is not None:
         before[last.message_id] = 1.0
         if last.message_id + REASONING in costs.tokens:
             before[last.message_id + REASONING] = 1.0
-    now = {item.key: item for item in items.all()}
+    now = {item.key: item for item in (*items.prefix, *items.messages.items[kept:])}
     sent_before = {_id(key) for key in before}
     for key, share in before.items():
-        less = share - shares.get(key, 0.0)
+        item = now.get(key)
+        less = share - (item.share if item is not None else 0.0)
         if not less or key not in costs.tokens:
             continue
-        gone = tokens_of(costs.tokens[key], share) - (now[key].tokens if key in now else 0)
+        gone = tokens_of(costs.tokens[key], share) - (item.tokens if item is not None else 0)
         answer = key.removesuffix(REASONING)
         if _is_part(key):
             terms["changed"].add(key, -less, -gone)
-        elif answer != key and answer in shares:
+        elif answer != key and answer in now:
             terms["dropped"].add(key, -less, gone)
         else:
             terms["removed"].add(key, -less, gone)
@@ -146,7 +148,7 @@ def _terms(
             terms["changed"].add(key, item.share, item.tokens)
         elif key.endswith(REASONING) and key.removesuffix(REASONING) in before:
             terms["dropped"].add(key, item.share, -item.tokens)
-        elif key != _id(key) and _id(key) in sent_before and not key.endswith(REASONING):
+        elif _id(key) in sent_before and not key.endswith(REASONING):
             # Another form of what was sent: what stands in its place.
             terms["removed"].add(key, item.share, -item.tokens)
         else:
@@ -162,22 +164,20 @@ def _id(key: str) -> str:
     return key.partition("#")[0]
 
 
-def _error(term: _Term, costs: Costs, shares: Mapping[str, float], items: Items) -> Content:
+def _error(term: _Term, costs: Costs, new: Sequence[Item]) -> Content:
     """What the error of one term consists of."""
-    error = costs.error([change for change in term.changes if change[0] in costs.tokens])
-    keys = {key for key, _ in term.changes if key not in costs.tokens}
-    for item in items.all() if keys else ():
+    keys, replaced = {key for key, _ in term.changes}, {item.instead for item in new}
+    error = costs.error([each for each in term.changes if each[0] in costs.tokens and each[0] not in replaced])
+    for item in new:
         if item.key in keys and item.content is not None:
             error.add(item.content, item.share)
     return error
 
 
 def _settlement(
-    items: Items, costs: Costs, known: Calibration, whole: Content, changes: Sequence[tuple[str, float]]
+    new: Sequence[Item], costs: Costs, known: Calibration, whole: Content, changes: Sequence[tuple[str, float]]
 ) -> Settlement:
     """What is not known of the request: the new items, and answers of whose reasoning another share is sent."""
-    # What is no item of the request cannot be settled by its report.
-    new = [item for item in items.all() if item.content is not None]
     moved: dict[str, float] = {}
     for key, share in changes:
         answer = key.removesuffix(REASONING)
@@ -202,7 +202,6 @@ def _settlement(
     return Settlement(made, unsure, whole.rounded())
 
 
-def _full(item: object) -> int:
+def _full(item: Item) -> int:
     """The tokens of the whole item."""
-    share, tokens = item.share, item.tokens  # type: ignore[attr-defined]
-    return tokens if share == 1.0 else round(tokens / share)
+    return item.tokens if item.share == 1.0 else round(item.tokens / item.share)

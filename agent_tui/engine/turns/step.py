@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 
+from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.accounting.reports import DOUBTS, after_step, before_step, outgrown_text, told_text
 from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
@@ -248,9 +249,10 @@ class ModelStep:
         step = result.step
         try:
             if step.status == "complete":
-                self._judge_usage(result)
+                verdict = self._judge_usage(result)
                 if (line := after_step(step)) is not None:
                     log.info("%s", line)
+                self._runtime.settle(step, result.message, verdict)
             self._judge_cache(step)
             self._runtime.learn_growth(step)
         finally:
@@ -295,7 +297,7 @@ class ModelStep:
         result.usage_before = counted
         self._call.count_anew(guessed, counted.total)
 
-    def _judge_usage(self, result: StepResult) -> None:
+    def _judge_usage(self, result: StepResult) -> Verdict:
         """Takes what cannot be true for what it is: a line in the log, and for the user where it is news."""
         runtime, step, before = self._runtime, result.step, self._runtime.info.limits
         verdict, news = runtime.judge(step, self._call.answer_tokens)
@@ -308,3 +310,4 @@ class ModelStep:
         if why is not None:
             said = problem or f"it says {plural(step.usage.input, 'token')} of input" if step.usage else ""
             log.warning("Usage of step %s is not built on: %s (%s)", step.id, why, said)
+        return verdict

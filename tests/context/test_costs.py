@@ -1,0 +1,111 @@
+"""Costs are facts: what is stored with the steps is what their reports give, made again from nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from agent_tui.context.accounting.believed import Verdict
+from agent_tui.context.accounting.usage import Calculator
+from agent_tui.context.costs import SentLists, costs_of, read_costs
+from agent_tui.models.messages import ReasoningPart
+from agent_tui.models.requests import Target
+from agent_tui.models.steps import CompactionRecord, Step
+from agent_tui.models.usage import TokenUsage, UsageSource
+from tests.support.context_operations import OPERATIONS, TARGETS, apply
+from tests.support.contexts import BOUND, CLAUDE, Conversation, assert_identities, fixed_part, leaves, weather
+from tests.support.forms import examples
+
+pytestmark = pytest.mark.quick
+
+GROWING = ["say", "turn", "loop", "loop", "parallel"]
+
+
+@settings(max_examples=examples(20, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.integers(0, 2**32 - 1))
+def test_stored_costs_are_those_of_the_reports(seed: int) -> None:
+    """A whole history is drawn from one number: turns, parallel calls, clears, summaries, folds, drops, undo, rewind,
+    other models, tools that come, reasoning that is kept or dropped, and reports that are read otherwise later."""
+    random = Random(seed)
+    conversation = Conversation(
+        target=random.choice([*TARGETS, BOUND]),
+        fixed=[fixed_part(raw=2_000), fixed_part("tools", 600, "read", "builtin")],
+    )
+    size, kept = 3_000, conversation.calculator
+    for _ in range(40):
+        name, added = random.choice([*OPERATIONS, *GROWING, *GROWING]), random.randint(0, 2_000)
+        size += 200 + added
+        usage = TokenUsage(
+            random.choice([size, random.randint(0, 9_000)]), random.randint(0, 900), source=_source(random)
+        )
+        apply(conversation, name, usage, added)
+        if random.random() < 0.1 and conversation.steps:
+            _read_otherwise(conversation, random)
+        _check(conversation)
+        inputs = conversation.inputs()
+        assert kept.usage(inputs) == Calculator().usage(inputs), "what is kept changes nothing"
+
+
+def _source(random: Random) -> UsageSource:
+    return "estimated" if random.random() < 0.15 else "provider"
+
+
+def _read_otherwise(conversation: Conversation, random: Random) -> None:
+    """Something else is believed of an earlier report."""
+    step = random.choice(conversation.steps[-6:])
+    if step.usage is None or step.settlement is None:
+        return
+    step.believed = replace(step.usage, input=max(1, step.usage.input + random.randint(-900, 900)))
+    newest = next(s for s in reversed(conversation.steps) if s.settlement is not None)
+    conversation.settle(newest, verdict=Verdict(None, {step.id: step.believed.input}))
+
+
+def _check(conversation: Conversation) -> None:
+    for target in {conversation.target, *TARGETS, BOUND}:
+        made, stored = costs_of(conversation.steps, target), read_costs(conversation.steps, target)
+        assert made.tokens == stored.tokens
+        assert [step.id for step in made.settled] == [step.id for step in stored.settled]
+    usage = conversation.usage()
+    assert_identities(usage)
+    lists = SentLists()
+    for step in conversation.steps:
+        if (
+            step.settlement is not None
+            and step.settlement.settled
+            and step is read_costs(conversation.steps, step_target(step)).last
+        ):
+            sent = lists.sent(step, conversation.steps)
+            assert sent is not None and step.counted is not None
+            assert read_costs(conversation.steps, step_target(step)).sum(sent.all()) == step.counted.input
+
+
+def step_target(step: Step) -> Target:
+    return replace(CLAUDE, provider=step.provider, api=step.api, model=step.model)
+
+
+def test_a_message_that_comes_back_costs_what_it_cost() -> None:
+    conversation = weather()
+    conversation.answer(TokenUsage(5_140, 30))
+    before = conversation.usage()
+    record = CompactionRecord("p", "op", "prune", [conversation.path[2].id])
+    conversation.records.append(record)
+    conversation.say(raw=10)
+    conversation.answer(TokenUsage(conversation.usage().total, 20))
+    record.active = False
+    tokens = {leaf.message_id: leaf.tokens for leaf in leaves(conversation.usage().rows)}
+    then = {leaf.message_id: leaf.tokens for leaf in leaves(before.rows)}
+    assert tokens[record.message_ids[0]] == then[record.message_ids[0]]
+
+
+def test_reasoning_that_nobody_counted_takes_what_a_report_is_off_by() -> None:
+    conversation = Conversation(target=CLAUDE, fixed=[fixed_part(raw=2_000)])
+    conversation.say(raw=5)
+    thought = ReasoningPart("so", {"type": "thinking", "signature": "s"}, "now")
+    conversation.answer(TokenUsage(3_000, 900), reasoning=thought, raw=400)
+    expected = conversation.usage()
+    assert expected.total == 3_900
+    assert_identities(expected)
