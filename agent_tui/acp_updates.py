@@ -13,6 +13,7 @@ from acp import RequestError, helpers, schema
 from agent_tui.commands import registry
 from agent_tui.commands.project import MODE_HELP
 from agent_tui.config import PERMISSION_MODES
+from agent_tui.context.cuts import let_go_words
 from agent_tui.control.control import ControlEvent, Option, Question
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
@@ -20,6 +21,7 @@ from agent_tui.headless.incoming import image_part
 from agent_tui.models.events import (
     AnswerInterrupted,
     CompactionEnded,
+    ContextEdited,
     MessageAdded,
     Notice,
     PartDelta,
@@ -351,6 +353,8 @@ def updates(event: ControlEvent, folder: Path) -> list[Any]:
             return [_result(message.tool_result, folder)]
         case Notice(level, text, code) if level != "info" or code == "untrusted":
             return [helpers.update_agent_thought_text(f"{text}\n")]
+        case ContextEdited(record) if record.by == "agent":
+            return [helpers.update_agent_thought_text(f"{let_go_words(record)}\n")]
         case CompactionEnded(_, text, _, False):
             return [helpers.update_agent_thought_text(f"{text}\n")]
         case RetryWaiting(seconds, attempt, attempts, failure):

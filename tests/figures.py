@@ -19,14 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 496,
-    "lines of the program": 120_475,
-    "protocols": 19,
+    "files of the program": 508,
+    "lines of the program": 118_801,
+    "protocols": 20,
     f"functions with more than {MANY_PARAMETERS} parameters": 5,
     "private names of Textual": 31,
-    "files entered from Agent.submit to the provider": 75,
+    "files entered from Agent.submit to the provider": 78,
     "files entered by one Anthropic call in the worker": 27,
-    "lines of tests/support": 16_429,
+    "lines of tests/support": 14_973,
 }
 
 

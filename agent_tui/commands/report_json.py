@@ -113,6 +113,7 @@ def compaction_json(record: CompactionRecord) -> dict[str, Any]:
         "operation": record.operation_id,
         "kind": record.kind,
         "reason": record.reason,
+        "by": record.by or None,
         "in_force": record.active,
         **_between("before", record.before_tokens, record.before_spread),
         **_between("after", record.after_tokens, record.after_spread),

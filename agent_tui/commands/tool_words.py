@@ -20,7 +20,7 @@ _OF_A_PATH = frozenset({"read", "edit", "write", "list"})
 """Tools that are about one file or folder: of it, the end says most."""
 _COMMANDS = frozenset({"bash", "jobs"})
 """Tools that show what a program said: its last lines say most."""
-_COUNTED = frozenset({"list", "glob", "grep", "fetch", "web_search", "recall", "tool_search"})
+_COUNTED = frozenset({"list", "glob", "grep", "fetch", "web_search", "recall", "context", "tool_search"})
 """Tools whose line says how much they found."""
 _TOLD = _COUNTED | {"read", "skill", "todo"}
 """Tools of whose output nothing is seen before it is opened: it is for the model."""

@@ -68,12 +68,15 @@ class ModelConfig(ModelSettings):
 
 @dataclass(slots=True)
 class ContextConfig:
-    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens."""
+    """The limits of the context. ``compact_at`` is a share of the window, ``max_output_reserve`` tokens;
+    ``tell_model``: the model is told how full its context is; ``agent_edits``: whether it may tend that."""
 
     auto_compact: bool = True
     compact_at: float | None = None
     max_output_reserve: int = 32_000
     exact_counting: Literal["auto", "off"] = "auto"
+    tell_model: bool = True
+    agent_edits: Literal["off", "ask", "auto"] = "auto"
     summary_model: str | None = None
 
 

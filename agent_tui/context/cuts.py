@@ -19,7 +19,7 @@ from agent_tui.models.messages import (
     recall_id,
 )
 from agent_tui.models.steps import CompactionRecord
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import plural, tokens
 
 CLIP_MIN_CHARS = 400
 """A clipped result keeps at least this much, its notes included, so that the model sees what it was."""
@@ -106,6 +106,13 @@ def parts_of(record: CompactionRecord) -> list[str]:
 def edited_words(record: CompactionRecord) -> str:
     """What a drop or restore is about: ``2 messages, 1 attachment``."""
     return parts_words(len(whole_ids(record)), sum(map(len, record.attachments.values())))
+
+
+def let_go_words(record: CompactionRecord) -> str:
+    """``The agent let go of 3 results · 31k tokens · /context undo``."""
+    freed = (record.before_tokens or 0) - (record.after_tokens or 0)
+    count = plural(len(record.message_ids), "result")
+    return f"The agent let go of {count} · {tokens(max(0, freed), True)} tokens · /context undo"
 
 
 def parts_words(messages: int, attachments: int) -> str:

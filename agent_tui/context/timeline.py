@@ -209,9 +209,11 @@ def _take_opposites(by_operation: dict[str, list[CompactionRecord]], turns: Sequ
 
 def _done(records: Sequence[CompactionRecord]) -> str:
     """What one operation did, in a word."""
-    if any(record.compacts for record in records):
-        return "folded" if records[0].reason == "edit" else "compacted"
-    return "dropped" if any(record.kind == "drop" for record in records) else "restored"
+    kinds, edit = {record.kind for record in records}, records[0].reason == "edit"
+    done = "restored" if kinds == {"restore"} else "dropped" if kinds & {"drop"} else "folded" if edit else "compacted"
+    if records[0].by != "agent":
+        return done
+    return f"{'let go' if edit and kinds == {'prune'} else done} by the agent"
 
 
 def stack_of(sizes: Mapping[str, int]) -> Stack:
@@ -285,7 +287,7 @@ def in_words(timeline: Timeline, now: int, path: Container[str]) -> str:
     if not totals:
         return ""
     peak = max(*totals, now)
-    held = sum(fold.what == "compacted" and not fold.undone for fold in timeline.folds())
+    held = sum(fold.what.startswith("compacted") and not fold.undone for fold in timeline.folds())
     times = {0: "", 1: ", compacted once", 2: ", compacted twice"}.get(held, f", compacted {held:,} times")
     over = f"over {plural(len(totals), 'step')}{times}"
     start, top, end = (tokens(size, False) for size in (totals[0], peak, now))

@@ -91,7 +91,7 @@ def without_dropped(
     gone = dropped_by(active) - but
     if not gone and not any(record.attachments for record in active):
         return list(path)
-    states, kept, calls_gone = cut_states([r for r in active if not r.compacts]), list[Message](), False
+    states, kept, calls_gone = cut_states([r for r in active if r.kind != "prune"]), list[Message](), False
     for message in path:
         if message.role == "assistant":
             calls_gone = message.id in gone

@@ -225,6 +225,12 @@ class Conversation:
         self._unsaved.setdefault(message.id, lambda: self.store.messages.write(self.info.id, message))
         self.changed()
 
+    def amend(self, message: Message) -> None:
+        """Puts another form of the newest message in its place, which was not sent yet; ``save`` stores it."""
+        self.messages[message.id] = self.path[-1] = message
+        self._unsaved[f"amended {message.id}"] = lambda: self.store.messages.write(self.info.id, message)
+        self.changed()
+
     def keep_waiting(self, message: Message) -> None:
         """Keeps a message that waits to be sent; ``save`` stores it. Appending it ends that."""
         self.require_writable()

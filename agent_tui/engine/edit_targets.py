@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent_tui.context.cuts import CLEARED_SUFFIX, DROPPED_SUFFIX, dropped_attachments, dropped_ids
 from agent_tui.context.tidy import units_of
-from agent_tui.engine.state import AgentState
+from agent_tui.engine.conversation import Conversation
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import TOLD, Message, attachments_of, recall_id
 from agent_tui.text.clean import one_line
@@ -16,20 +16,22 @@ SHOWN = 60
 
 
 class EditTargets:
-    """The messages of the conversation in force, and their attachments, by the ids that people write."""
+    """The messages of the conversation in force, and their attachments, by the ids that people write; ``in_turn`` says
+    whether the model is at work on it."""
 
-    def __init__(self, state: AgentState) -> None:
-        self._state = state
+    def __init__(self, conversation: Callable[[], Conversation], in_turn: Callable[[], bool]) -> None:
+        self._conversation = conversation
+        self._in_turn = in_turn
 
     def range(self, first: str, last: str) -> list[str]:
         """The ids of all messages from one to another, both included. Raises AgentError."""
-        path = self._state.conversation.path
+        path = self._conversation().path
         places = sorted(path.index(self.named(each)) for each in (first, last))
         return [message.id for message in path[places[0] : places[1] + 1]]
 
     def ends_of_fold(self, first: str, last: str) -> tuple[str, str]:
         """The messages with these ids, short or long, or of what is left between them. Raises AgentError."""
-        conversation = self._state.conversation
+        conversation = self._conversation()
         named = {i: each for each in conversation.summaries for i in (each, recall_id(each))}
         ends = named.get(first) or self.named(first).id, named.get(last) or self.named(last).id
         gone = dropped_ids(conversation.records)
@@ -44,14 +46,14 @@ class EditTargets:
 
     def message_ids(self, ids: Sequence[str]) -> set[str]:
         """The whole ids of messages, or of those whose parts are named. Raises AgentError for what there is not."""
-        whole = {message.id for message in self._state.conversation.path}
+        whole = {message.id for message in self._conversation().path}
         heads = (id.partition("#")[0] for id in ids)
         return {head if head in whole else self.named(head).id for head in heads}
 
     def named(self, id: str) -> Message:
         """The message of the conversation with an id, short or long. Raises AgentError."""
-        conversation, id = self._state.conversation, id.partition("#")[0]
-        found = [m for m in conversation.path if id in (m.id, recall_id(m.id))]
+        conversation, id = self._conversation(), id.partition("#")[0]
+        found = [m for m in conversation.path if id in (m.id, recall_id(m.id)) or _is_result_of(m, id)]
         if len(found) == 1:
             return found[0]
         shown = one_line(id, SHOWN)
@@ -65,7 +67,7 @@ class EditTargets:
 
     def _parts_named(self, ids: Sequence[str]) -> tuple[set[str], dict[str, set[int]]]:
         """The messages that these ids name, and the attachments of messages (``ID#2``) by number. Raises AgentError."""
-        by_id = {message.id: message for message in self._state.conversation.path}
+        by_id = {message.id: message for message in self._conversation().path}
         named, attachments = set[str](), dict[str, set[int]]()
         for each in ids:
             message = by_id.get(each) or self.named(each)
@@ -83,7 +85,7 @@ class EditTargets:
     def droppable(self, ids: Sequence[str]) -> list[str]:
         """The ids of all that goes with these messages and attachments, in their order. A result goes alone, and the
         last one that is left with its call. Raises AgentError where one cannot go, or nothing is left to go."""
-        conversation, in_turn = self._state.conversation, self._state.run.in_turn
+        conversation, in_turn = self._conversation(), self._in_turn()
         path, pinned = conversation.path, conversation.info.state.pinned_messages
         named, attachments = self._parts_named(ids)
         gone = dropped_ids(conversation.records)
@@ -124,7 +126,7 @@ class EditTargets:
         has = attachments_of(message)
         if any(has[number - 1].name in TOLD for number in numbers):
             raise AgentError("Notes to the model can only be dropped with their message.")
-        gone = dropped_attachments(r for r in self._state.conversation.records if r.active).get(message.id, [])
+        gone = dropped_attachments(r for r in self._conversation().records if r.active).get(message.id, [])
         return [f"{message.id}#{number}" for number in sorted(numbers.difference(gone))]
 
     def restorable(self, ids: Sequence[str]) -> list[str]:
@@ -132,7 +134,7 @@ class EditTargets:
         call. Raises AgentError where nothing does."""
         named, attachments = self._parts_named(ids)
         dropped, back = self.dropped(), set[str]()
-        for unit in units_of(self._state.conversation.path):
+        for unit in units_of(self._conversation().path):
             ids_of, first = {message.id for message in unit}, unit[0].id
             if first in named:
                 back |= ids_of
@@ -148,10 +150,10 @@ class EditTargets:
 
     def dropped(self) -> list[str]:
         """What is dropped of the conversation and what waits for that, in its order; attachments as ``msg_1#2``."""
-        conversation = self._state.conversation
+        conversation = self._conversation()
         active = [record for record in conversation.records if record.active]
         gone, parts = dropped_ids(active), dropped_attachments(active)
-        waiting = set(self.waiting())
+        waiting = set(marks_of(conversation))
         found: list[str] = []
         for message in conversation.path:
             numbers = range(1, len(attachments_of(message)) + 1) if message.role != "assistant" else ()
@@ -161,12 +163,17 @@ class EditTargets:
                 found += [each] if number in parts.get(message.id, ()) or each in waiting else []
         return found
 
-    def waiting(self) -> dict[str, float]:
-        """What of the conversation is dropped once the cache is cold, with the time at which that was asked for."""
-        conversation = self._state.conversation
-        waiting = conversation.info.state.drops_waiting if self._state.opened else {}
-        there = {message.id for message in conversation.path} if waiting else set[str]()
-        return {each: asked for each, asked in waiting.items() if each.partition("#")[0] in there}
+
+def marks_of(conversation: Conversation) -> dict[str, float]:
+    """What of the conversation is dropped once that is cheap, with the time at which that was asked for."""
+    waiting = conversation.info.state.drops_waiting
+    there = {message.id for message in conversation.path} if waiting else set[str]()
+    return {each: asked for each, asked in waiting.items() if each.partition("#")[0] in there}
+
+
+def _is_result_of(message: Message, call_id: str) -> bool:
+    result = message.tool_result
+    return result is not None and result.call_id == call_id
 
 
 def label(message: Message) -> str:

@@ -17,6 +17,7 @@ from agent_tui.context.brought import TrustItem
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, environment_text, git_facts
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
 from agent_tui.context.trust import FolderTrust, Shown, counted
+from agent_tui.engine.notes import newest_note
 from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
 from agent_tui.models.context import ContextRow
@@ -383,7 +384,7 @@ class Workspace:
     def environment_update(self, view: Sequence[SentMessage]) -> AttachmentPart | None:
         """Returns what is different now from what the session was told at its start and in the messages that are sent;
         None when the model knows."""
-        told = _newest_update(view)
+        told = newest_note(view, UPDATE)
         text = update_text(self.environment, self._now())
         if not text and told is not None:
             text = "The environment is again as at the start of the session."
@@ -393,7 +394,7 @@ class Workspace:
         """Returns the working directory that the model was told of last; None where it was told of none yet."""
         if self._kept is None:
             return None
-        facts = [*_facts(_newest_update(view) or ""), *_facts(self._kept)]
+        facts = [*_facts(newest_note(view, UPDATE) or ""), *_facts(self._kept)]
         return next((fact.removeprefix(_FOLDER) for fact in facts if fact.startswith(_FOLDER)), None)
 
     def _now(self) -> str:
@@ -446,12 +447,6 @@ class Workspace:
 
 
 _FOLDER = "- working directory: "
-
-
-def _newest_update(view: Sequence[SentMessage]) -> str | None:
-    """The last text that told the model what had changed around it; None where there is none."""
-    parts = (part for sent in reversed(view) for part in sent.message.parts)
-    return next((part.text for part in parts if isinstance(part, AttachmentPart) and part.name == UPDATE), None)
 
 
 def update_text(then: str, now: str) -> str:

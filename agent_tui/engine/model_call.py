@@ -125,7 +125,7 @@ class Interrupted:
 
 
 CallItem: TypeAlias = StreamItem | Interrupted
-Ended: TypeAlias = Literal["complete", "stopped", "failed"]
+CallStatus: TypeAlias = Literal["complete", "stopped", "failed"]
 
 
 async def open_call(runtime: Runtime, planned: PlannedCall, emit: Emit, what: str = "the next call") -> ModelCall:
@@ -164,9 +164,9 @@ class ModelCall:
         self.finish_words = ""
         """How the provider calls that."""
         self.usage_problem: str | None = None
-        self._came: float | None = None
+        self._attempt_tokens: float | None = None
         """Tokens of an answer that came in this attempt, by the character rule."""
-        self._seen = 0.0
+        self._shown_tokens = 0.0
         """Those of the answer that stands."""
         self._recorded = False
         self._factor = family_of(planned.info.target).char_factor
@@ -175,7 +175,7 @@ class ModelCall:
     @property
     def answer_tokens(self) -> int:
         """About how many tokens of the answer were seen."""
-        return round_up(self._seen * self._factor)
+        return round_up(self._shown_tokens * self._factor)
 
     async def items(self) -> AsyncGenerator[CallItem, None]:
         """What comes of the call, but for its failure. One that may be tried again is waited for, told as
@@ -184,7 +184,7 @@ class ModelCall:
         wait."""
         attempts = self._runtime.settings.agent.retries
         for attempt in range(1, max(1, attempts) + 1):
-            self.failure = self.finish = self.usage_problem = self._came = None
+            self.failure = self.finish = self.usage_problem = self._attempt_tokens = None
             calls = False
             async with aclosing(self._runtime.provider.stream(self.request)) as items:
                 async for item in items:
@@ -204,7 +204,7 @@ class ModelCall:
             if last or not self.may_repeat():
                 return
             log.info("Attempt %d of %d failed (%s), again in %.1f s", attempt, attempts, failure.kind, seconds)
-            if self._came is not None:
+            if self._attempt_tokens is not None:
                 yield Interrupted(failure)
                 failure = without_ways(failure)
             self._emit(RetryWaiting(seconds, attempt, attempts, failure))
@@ -218,10 +218,10 @@ class ModelCall:
                 step.provider, step.api, step.model = target.provider, target.api, target.model
                 self._record()
             case Delta(text=text):
-                if self._came is None:
-                    self._came = self._seen = 0.0
-                self._came += char_tokens(text)
-                self._seen = self._came
+                if self._attempt_tokens is None:
+                    self._attempt_tokens = self._shown_tokens = 0.0
+                self._attempt_tokens += char_tokens(text)
+                self._shown_tokens = self._attempt_tokens
             case UsageReport(usage, cost, problem, believed, model):
                 self.usage_problem, step.answered_by = problem, model or None
                 step.usage = _with_input(usage, step)
@@ -246,7 +246,7 @@ class ModelCall:
         """Returns whether it may be made again after a failure, or an empty answer. An attempt that may have been
         billed is stored as a step of its own, which costs, too."""
         step, failure, runtime = self.step, self.failure, self._runtime
-        if step.usage is None and self._came is None and failure is not None and failure.kind in NOT_BILLED:
+        if step.usage is None and self._attempt_tokens is None and failure is not None and failure.kind in NOT_BILLED:
             return True
         broken = self._attempt()
         more = (step.assumed_usd or 0.0) + _spent_by(broken) - _spent_by(step)
@@ -278,7 +278,7 @@ class ModelCall:
             settlement=None,
             given=None,
         )
-        self._assume(tried, self._came or 0.0)
+        self._assume(tried, self._attempt_tokens or 0.0)
         return tried
 
     def _assume(self, step: Step, came: float) -> None:
@@ -297,7 +297,7 @@ class ModelCall:
             else:
                 step.believed = made
 
-    def settle(self, status: Ended, judge: Callable[[], None] = lambda: None) -> None:
+    def settle(self, status: CallStatus, judge: Callable[[], None] = lambda: None) -> None:
         """Ends it: the step has what became of the call, and budgets count no more for it. ``judge`` looks at the ended
         step before it is stored."""
         step = self.step
@@ -308,7 +308,7 @@ class ModelCall:
         try:
             judge()
         finally:
-            self._assume(step, self._seen)
+            self._assume(step, self._shown_tokens)
             self._save()
 
     def _save(self) -> None:

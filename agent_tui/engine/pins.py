@@ -15,7 +15,7 @@ from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, WorkerError
 from agent_tui.models.calibration import raw_total
-from agent_tui.models.messages import AttachmentPart, Message, TextPart, recall_id
+from agent_tui.models.messages import AttachmentPart, Message, TextPart, pinned_words, recall_id
 from agent_tui.paths import in_project
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
@@ -68,7 +68,7 @@ class Pins:
         for message in conversation.path:
             if message.id in conversation.info.state.pinned_messages:
                 where: Literal["sent", "carried", "next"] = (
-                    "sent" if message.id in whole else "carried" if _words(message) in carried else "next"
+                    "sent" if message.id in whole else "carried" if pinned_words(message) in carried else "next"
                 )
                 found.append(Pinned(message.id, _label(message), self._tokens(message), where))
         return found
@@ -79,7 +79,7 @@ class Pins:
         return "".join(part.text for part in parts if part.type == "summary" and part.pinned)
 
     def _tokens(self, message: Message) -> int:
-        alone = replace(message, parts=[TextPart(_words(message))])
+        alone = replace(message, parts=[TextPart(pinned_words(message))])
         if len(alone.parts) != len(message.parts):
             alone = replace(alone, raw_tokens=None, counts=None)
         return self._state.runtime.size_of(alone)
@@ -88,14 +88,14 @@ class Pins:
         """The message of this conversation with an id, short or long; without one the newest of the user."""
         path = self._state.conversation.path
         if not id:
-            return next((m for m in reversed(path) if m.role == "user" and _words(m)), None)
+            return next((m for m in reversed(path) if m.role == "user" and pinned_words(m)), None)
         return next((m for m in reversed(path) if id in (m.id, recall_id(m.id))), None)
 
     def pin_message(self, message: Message) -> str:
         """Pins its words; returns a line that says what that adds. Raises AgentError where it cannot be."""
         conversation = self._state.conversation
         conversation.require_writable()
-        if message.role == "tool" or not _words(message):
+        if not pinned_words(message):
             raise AgentError("Only your messages and answers can be pinned, not tool results.")
         state = conversation.info.state
         if message.id in state.pinned_messages:
@@ -191,9 +191,5 @@ class Pins:
         return self._state.conversation.info.state.pinned_messages
 
 
-def _words(message: Message) -> str:
-    return message.text.strip()
-
-
 def _label(message: Message) -> str:
-    return f"“{one_line(_words(message), SHOWN)}”"
+    return f"“{one_line(pinned_words(message), SHOWN)}”"

@@ -368,6 +368,7 @@ PRIORITY = (
     "apply_patch",
     "write",
     "recall",
+    "context",
     "grep",
     "glob",
     "list",

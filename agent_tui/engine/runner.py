@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,10 @@ from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.calls import WORTH_TOKENS
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import store_failure
+from agent_tui.engine.notes import ToldMode
 from agent_tui.engine.questions import PermissionDesk
 from agent_tui.engine.state import STILL_OPENING, AgentState, RunState
-from agent_tui.engine.toolbox import Background, ToldMode, Toolbox, mode_told
+from agent_tui.engine.toolbox import Background, Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner, mask_attachments
 from agent_tui.engine.waiting import AGAIN, Next, Waiting, wordless
@@ -35,6 +36,7 @@ from agent_tui.models.messages import (
     user_message,
     written_in,
 )
+from agent_tui.models.requests import SentMessage
 from agent_tui.tools.aliases import parsed, understood
 
 log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ class TurnRelay:
         """What the next message of the user's would bring of what the model does not know yet."""
         view, message = self._state.conversation.view(), Message("", "user")
         update = self._workspace.environment_update(view)
-        self._told_mode.tell(message, mode_told(view))
+        self._told_mode.teller(view)(message)
         told = [part for part in message.parts if isinstance(part, AttachmentPart)]
         return told if update is None else [*told, update]
 
@@ -94,7 +96,7 @@ class TurnRelay:
         if message is not None:
             self._tell_environment(message)
             self._background.attach(message, view)
-            self._told_mode.tell(message, mode_told(view))
+            self._told_mode.teller(view)(message)
         self._context.prefix.refresh(message)
         if late := self._toolbox.late():
             line = f"MCP server {', '.join(late)} is still starting; its tools join when it is ready."
@@ -102,8 +104,17 @@ class TurnRelay:
         self._context.foretell()
         hooks = self._state.hooks
         runner = ToolRunner(self._toolbox.registry, self._toolbox.context, self._desk.judge, hooks)
-        steering, told = self._take_steering, self._told_mode
-        return TurnExecutor(binding.runtime, runner, binding.compaction, steering, told, self._remark, hooks)
+        return TurnExecutor(binding.runtime, runner, binding.compaction, self._take_steering, self._teller, hooks)
+
+    def _teller(self, view: Sequence[SentMessage]) -> Callable[[Message], None]:
+        """What adds to each result that follows ``view`` what the model does not know yet."""
+        tell_mode = self._told_mode.teller(view)
+
+        def tell(message: Message) -> None:
+            tell_mode(message)
+            self._remark(message)
+
+        return tell
 
     def _remark(self, message: Message) -> None:
         """Adds to a tool's result what the commands in the background say, and the memory files of the folder that it
@@ -197,7 +208,7 @@ class TurnRelay:
             view = self._state.conversation.view()
             self._context.prefix.refresh_documents(taken[0])
             self._background.attach(taken[0], view)
-            self._told_mode.tell(taken[0], mode_told(view))
+            self._told_mode.teller(view)(taken[0])
         return taken
 
     def _tell_environment(self, message: Message) -> None:

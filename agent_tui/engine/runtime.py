@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from agent_tui.config import Settings
+from agent_tui.config import Settings, ToolsConfig
 from agent_tui.context.accounting.believed import Verdict, believe
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.reports import after_step
@@ -102,6 +102,13 @@ class CountService:
 
 
 Emit: TypeAlias = Callable[[Event], None]
+
+RESULT_CHARS = 3
+"""Characters of a result that are reckoned as a token: those of code and logs are no longer."""
+LEAST_RESULT = 10
+"""One part in this many of the limit is left to a result, however full the context is."""
+MIN_OUTPUT = 1_000
+"""Characters of a result that are sent in any case."""
 
 
 @dataclass(slots=True)
@@ -280,6 +287,10 @@ class Runtime:
                 conversation.save_step(other)
         conversation.changed()
 
+    def calculate_anew(self) -> None:
+        """What was calculated before does not hold any more: something of it was not as it seemed, or is another."""
+        self.calculator = Calculator()
+
     def policy(self) -> CompactionSettings:
         """When to compact, from the configuration and the session's own state (paused, off)."""
         context, state = self.settings.context, self.conversation.info.state
@@ -342,6 +353,15 @@ class Runtime:
             return usage
         read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
         return replace(usage, expected_read=read)
+
+    def tools_config(self) -> ToolsConfig:
+        """The tools' settings for a call made now: what a result may take is no more than what is left of the context,
+        or, so that something can still be looked at before a compaction, a tenth of the limit."""
+        config, usage = self.settings.tools, self.usage()
+        if not usage.limit:
+            return config
+        room = max(usage.limit - usage.total, usage.limit // LEAST_RESULT) * RESULT_CHARS
+        return replace(config, output_limit=max(MIN_OUTPUT, min(config.output_limit, room)))
 
     def show_numbers(self, emit: Emit) -> None:
         """Tells what the next request costs now, with what is streaming, where somebody follows that."""

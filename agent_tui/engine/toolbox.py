@@ -1,14 +1,12 @@
-"""The tools of the running session, what they may use, the files they changed, and what the model is told of
-its mode."""
+"""The tools of the running session, what they may use, and the files they changed."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 
+from agent_tui.engine.agent_edits import AgentEdits
 from agent_tui.engine.state import AgentState, Hub
 from agent_tui.models.events import (
     CompactionEnded,
@@ -21,13 +19,11 @@ from agent_tui.models.events import (
     SessionChanged,
 )
 from agent_tui.models.messages import (
+    CONTEXT_TOOL,
     NEWS,
-    PLAN_TOOL,
     SEARCH_TOOL,
-    TOLD_MODE,
     AttachmentPart,
     Message,
-    Metadata,
     ToolResultPart,
 )
 from agent_tui.models.requests import ModelInfo, OfferedTool, SentMessage, ToolSchema
@@ -35,18 +31,14 @@ from agent_tui.models.session import FilesMoved
 from agent_tui.paths import private_dir
 from agent_tui.providers.catalog import patches_files, web_search
 from agent_tui.text.clean import clean_line
-from agent_tui.text.frames import NOTE, attribute, framed
 from agent_tui.tools.base import Subagent, ToolContext, ToolMemory, User
 from agent_tui.tools.children.job import Work
 from agent_tui.tools.children.jobs import STARTED, Jobs
 from agent_tui.tools.files.snapshots import FileHistory, ProjectKeeping, RestorePlan, Snapshotter, apply_restore
 from agent_tui.tools.files.text import remember_attached
-from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.registry import ToolRegistry, builtin_tools
 from agent_tui.tools.rules.standing import Which
-from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Domain, domain_for
-from agent_tui.tools.sandbox.words import place_words
+from agent_tui.tools.sandbox.policy import Domain
 
 EDIT, PATCH = "edit", "apply_patch"
 _HOLDING: tuple[Which, ...] = ("deny", "ask")
@@ -72,7 +64,7 @@ class Toolbox:
         self.registry = ToolRegistry(
             builtin_tools(parts.settings.tools, types),
             lambda: extra.tools() if extra is not None else [],
-            parts.settings.tools.disabled,
+            [*parts.settings.tools.disabled, *((CONTEXT_TOOL,) if parts.settings.context.agent_edits == "off" else ())],
             lambda name: extra.coming(name) if extra is not None else "",
         )
 
@@ -126,7 +118,7 @@ class Toolbox:
             cwd=parts.cwd,
             root=parts.root,
             session_id=session,
-            config=parts.settings.tools,
+            config=self._state.runtime.tools_config(),
             spill_dir=private_dir(parts.paths.cache / "output" / session),
             added_dirs=parts.added_dirs,
             before_change=self._snapshots.before_change,
@@ -142,6 +134,7 @@ class Toolbox:
             keeping=self._keeping,
             user=self._user,
             past=self._state.conversation.past,
+            own=AgentEdits(self._state.runtime, self._state.binding.compaction),
         )
 
     def _save(self, message_id: str, path: str, content: bytes | None, mode: int | None) -> None:
@@ -174,90 +167,6 @@ class Toolbox:
         problems = await asyncio.to_thread(apply_restore, plan)
         failed = {line.partition(": ")[0] for line in problems}
         return FilesMoved([r.path for r in plan.restores if str(r.path) not in failed], problems)
-
-
-MEANINGS: Mapping[str, str] = MappingProxyType(
-    {
-        "ask": "You may look around; for each edit, and for what a command wants beyond looking, the user is asked.",
-        "accept-edits": "Edits in the project, and commands that its sandbox holds, run unasked; the user is asked "
-        "before the rest.",
-        "plan": "Read only: whatever changes something is refused. Explore, settle what is unclear with ask, then hand "
-        f"in a plan with {PLAN_TOOL} (which files, what changes, how it is checked). Begin nothing before the user "
-        "has approved it.",
-        "auto": "You are trusted to work unasked; the user is asked only about what is dangerous or out of the way.",
-        "bypass": "Everything runs unasked and without a sandbox.",
-    }
-)
-"""By mode, what the model has to know of it."""
-
-NOBODY = (
-    "Nobody can answer: what would need a question is refused. Decide yourself, say what you assumed, and finish: "
-    "what runs in the background ends with the run."
-)
-NOBODY_PLANS = f"Nobody can answer: {PLAN_TOOL} ends the run, and the plan is your answer."
-SUBAGENT = (
-    "Nobody can answer you, and a plan is not yours to present: your last message is all that the caller gets. "
-    "Put into it what was asked for, with paths and lines, and what you could not do."
-)
-
-
-class ToldMode:
-    """Puts the mode into messages that go out while the model does not know it: what is sent says what it knows, so
-    that a compaction, a rewind or a restart needs no rule of its own."""
-
-    def __init__(self, permissions: Permissions, subagent: bool = False, jail: Jail | None = None) -> None:
-        self._permissions = permissions
-        self._subagent = subagent
-        self._jail = jail
-
-    @property
-    def text(self) -> str:
-        """The text on the mode that the model has to know now."""
-        mode, domain = self._permissions.mode, domain_for(self._permissions.mode)
-        meaning = MEANINGS.get(mode, "")
-        if self._subagent and mode == "plan":
-            meaning = "Read only: whatever changes something is refused."
-        if self._jail is not None and domain != "free" and self._jail.expects(domain):
-            ports = self._jail.sandbox is None or self._jail.has_ports()
-            loopback = self._jail.config.loopback if ports else "deny"
-            meaning += " " + place_words(domain, self._permissions.network, loopback, builds=mode == "ask")
-        if self._subagent:
-            meaning += f" {SUBAGENT}"
-        elif not self._permissions.can_ask:
-            meaning += f" {NOBODY_PLANS if mode == 'plan' else NOBODY}"
-        return f"Permission mode: {mode}. {meaning}"
-
-    def tell(self, message: Message, known: str | None) -> str:
-        """Adds it to ``message``, of the user or of a tool, where it is not what the messages before say (``known``).
-        Returns what is said then."""
-        text = self.text
-        if known != text and message.tool_result is None:
-            message.parts.insert(0, AttachmentPart(TOLD_MODE, "text/plain", text=text))
-        elif known != text:
-            # Not every provider takes anything but text between a call and the next answer.
-            add_to_result(message, framed(NOTE, text, attribute("name", TOLD_MODE)), {TOLD_MODE: text})
-        return text
-
-
-def add_to_result(message: Message, line: str, shown: Metadata | None = None) -> None:
-    """Adds a line of ours to what a tool said."""
-    result = message.tool_result
-    assert result is not None, "the message of a tool has one"
-    display = {**(result.display or {}), **(shown or {})} or None
-    message.parts[message.parts.index(result)] = replace(result, text=f"{result.text}\n\n{line}", display=display)
-
-
-def mode_told(view: Sequence[SentMessage]) -> str | None:
-    """Returns what the messages that are sent say last of the mode; None when they do not."""
-    for sent in reversed(view):
-        for part in sent.message.parts:
-            if isinstance(part, AttachmentPart) and part.name == TOLD_MODE and part.text:
-                return part.text
-            if isinstance(part, ToolResultPart) and part.display and TOLD_MODE in part.display:
-                text = str(part.display[TOLD_MODE])
-                if text in part.text:
-                    return text
-    return None
 
 
 _STARTED = re.compile(rf"{STARTED}([ab]\d{{1,6}});")

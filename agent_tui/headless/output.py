@@ -13,6 +13,7 @@ from agent_tui import __version__, terminal_output
 from agent_tui.commands.report_json import by_kind_json, compaction_json
 from agent_tui.commands.tool_words import call_label, facts_in_words
 from agent_tui.context.accounting.spending import session_totals, turn_figure
+from agent_tui.context.cuts import let_go_words
 from agent_tui.control.control import Answer, Question, Request
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import OPEN_ELSEWHERE
@@ -166,8 +167,12 @@ class Printer:
                 if self._two_way:
                     self._line({"type": "tool_output", "call_id": call_id, "text": text})
             case ContextEdited(record):
-                if self._two_way:
-                    self._line({"type": "context_edit", "edit": record.kind, "messages": record.message_ids})
+                if record.by == "agent":
+                    self._narrate(text := let_go_words(record))
+                    self._notices.append({"level": "info", "text": text, "code": "agent_edit"})
+                if self._two_way or record.by == "agent":
+                    by = {"by": record.by} if record.by else {}
+                    self._line({"type": "context_edit", "edit": record.kind, "messages": record.message_ids, **by})
             case MessageAdded(message):
                 if (result := message.tool_result) is not None:
                     entry = {"call_id": result.call_id, "name": result.name, "is_error": result.is_error}

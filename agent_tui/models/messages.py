@@ -45,7 +45,9 @@ HOOK_NAMES = frozenset(f"{event} hook" for event in HOOK_EVENTS)
 """Of those with what the user's hooks say."""
 NESTED = "instructions from "
 """Begins the name of one with a memory file of a folder in which a tool has touched a file."""
-TOLD = frozenset({TOLD_MODE, UPDATE, CHANGE, NEWS, MALFORMED, *HOOK_NAMES})
+CONTEXT_NOTE = "context use"
+"""Of the one that tells how full the context is."""
+TOLD = frozenset({TOLD_MODE, CONTEXT_NOTE, UPDATE, CHANGE, NEWS, MALFORMED, *HOOK_NAMES})
 """Names of the attachments with which the program tells the model something: none of them is the user's."""
 PLAN_TOOL = "present_plan"
 APPROVED = "approved"
@@ -58,6 +60,10 @@ NO_OUTPUT = "[no output]"
 CLEARED_RESULT = "[Old tool result content cleared]"
 RECALL_TOOL = "recall"
 """The tool that brings back what is no longer sent."""
+CONTEXT_TOOL = "context"
+KEPT_NOTE = "kept note"
+"""The tool with which a model tends its own context, and what stands in its result's ``display`` of a note that every
+compaction keeps."""
 SEARCH_TOOL = "web_search"
 """The tool that searches the web, the program's own or the provider's."""
 
@@ -288,12 +294,20 @@ def texts_below(message: Message | None) -> list[str]:
 PINNED_INTRODUCTION = "[The user pinned these words: they go word for word through every compaction. Oldest first.]\n\n"
 
 
+def pinned_words(message: Message) -> str:
+    """The words of a message that a pin keeps: its text, of a result the note that the model wanted kept."""
+    if message.role != "tool":
+        return message.text.strip()
+    result = message.tool_result
+    return "" if result is None else str((result.display or {}).get(KEPT_NOTE, ""))
+
+
 def pinned_text(messages: Iterable[Message]) -> str:
     """The words of pinned messages as a summary carries them; empty where they have none."""
     words = [
-        framed("pinned" if message.role == "user" else "pinned_answer", message.text.strip())
+        framed("pinned" if message.role == "user" else "pinned_answer", said)
         for message in messages
-        if message.text.strip()
+        if (said := pinned_words(message))
     ]
     return PINNED_INTRODUCTION + "\n\n".join(words) if words else ""
 

@@ -30,7 +30,9 @@ class SessionState:
     """Ids of the messages whose words every compaction carries, those of other branches too."""
     drops_waiting: Mapping[str, float] = field(default_factory=dict, hash=False)
     """What is dropped once the provider's cache is cold, on other branches too: ids of messages, and of attachments as
-    ``msg_1#2``, with the time at which the user asked for it (seconds since the epoch)."""
+    ``msg_1#2``, with the time at which that was asked for (seconds since the epoch)."""
+    agent_drops: tuple[str, ...] = ()
+    """Those of them that the model let go of by itself."""
     compaction_failures: int = 0
     """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False

@@ -377,7 +377,9 @@ class CompactionRecord:
     active: bool = True
     created: float = 0.0
     reason: Literal["auto", "manual", "overflow", "switch", "edit"] = "auto"
-    """``edit``: the user chose the messages, of any place."""
+    """``edit``: the user or the agent chose the messages, of any place."""
+    by: Literal["", "agent"] = ""
+    """Who asked for it: ``agent``, the model itself, with its tool ``context``; empty: the user, or the limit."""
     summary_id: str | None = None
     clips: dict[str, int] = field(default_factory=dict)
     """Those of a ``prune`` that are sent cut to that many characters instead."""
@@ -421,8 +423,9 @@ class CompactionRecord:
 
     @property
     def compacts(self) -> bool:
-        """True of a compaction, or a range that the user folded; False where messages were dropped or restored."""
-        return self.kind in ("prune", "summary")
+        """True of a compaction, or a range that was folded; False where messages were dropped or restored, and where
+        the agent let go of results."""
+        return self.kind == "summary" or (self.kind == "prune" and self.reason != "edit")
 
     @property
     def cleared(self) -> int:

@@ -17,6 +17,7 @@ from agent_tui.commands.tool_words import (
 )
 from agent_tui.commands.turn_words import ASKED, LONG_TURN, Told, endings_without_words
 from agent_tui.context.accounting.spending import turn_figure, without_ways
+from agent_tui.context.cuts import let_go_words
 from agent_tui.models.events import (
     LOADING,
     OWN_COMMAND,
@@ -53,6 +54,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.failure import BEGINS_AGAIN
 from agent_tui.models.messages import (
+    CONTEXT_NOTE,
     INTERRUPTED_RESULT,
     OWN_OUTPUT,
     TOLD_MODE,
@@ -139,7 +141,7 @@ def earlier(messages: Sequence[Message], exchanges: int | None) -> int:
 
 def tell_attached(writer: LineWriter, message: Message) -> None:
     """Says a line for each attachment that the user knows of."""
-    known = (TOLD_MODE,) if own_output(message) is None else (TOLD_MODE, OWN_OUTPUT)
+    known = (TOLD_MODE, CONTEXT_NOTE, *(() if own_output(message) is None else (OWN_OUTPUT,)))
     for part in message.parts:
         if isinstance(part, AttachmentPart) and part.name not in known:
             writer.quote(f"attached: {spelled(part.name, line=True)}", "Note")
@@ -317,6 +319,8 @@ class EventPrinter:
                 self._queue.changed(event)
                 if (paused := self._queue.paused_words()) and not told:
                     writer.remark(paused, "Note")
+            case ContextEdited(record) if record.by == "agent":
+                writer.say(f"{let_go_words(record)}.", "Note")
             case SessionChanged() | JobsChanged() | MessagesWithdrawn() | ContextEdited():
                 pass  # their notices and the queue tell it
             case TurnEnded():

@@ -196,6 +196,7 @@ class Store:
                     handed_from=None,
                     handed_to=(),
                     drops_waiting={},
+                    agent_drops=(),
                     back=source.state.back if source.state.back in kept else None,
                 ),
             )

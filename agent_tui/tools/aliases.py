@@ -41,6 +41,7 @@ _NAMES: Mapping[str, str] = {
     "ask": "askuserquestion askuser question requestuserinput askfollowupquestion",
     "present_plan": "exitplanmode planexit",
     "recall": "conversationsearch searchconversation searchhistory",
+    "context": "",
     "skill": "activateskill",
 }
 """What our tools are called elsewhere, in small letters without signs: `TodoWrite` and `todo-write` are one."""
@@ -86,6 +87,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, str]] = {
     "ask": {"question": "", "choices": "options", "several": "multiselect multiple"},
     "present_plan": {"plan": ""},
     "recall": {"query": "text pattern search", "id": "messageid callid toolcallid", "offset": "start from"},
+    "context": {"action": "", "names": "ids name", "text": "note summary", "focus": "instructions"},
     "skill": {"name": "skill skillname"},
 }
 """By tool, every argument of ours, and what it is called elsewhere."""

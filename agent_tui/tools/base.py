@@ -22,6 +22,11 @@ from agent_tui.tools.sandbox.words import Stopped
 if TYPE_CHECKING:
     from agent_tui.tools.children.jobs import Jobs
 
+ContextAction = Literal["status", "drop", "fold", "keep", "compact"]
+WhenAsked = Literal["", "where it would change something", "always"]
+"""When the user is asked about what a model does to its own context: never, where the permission mode asks before
+something changes, or in every mode."""
+
 IntentKind = Literal["read", "edit", "command", "network", "mcp", "internal", "question"]
 
 
@@ -56,6 +61,8 @@ class Intent:
     outside: bool = False
     goes_on: bool = False
     server: ServerTool | None = None
+    asks: WhenAsked = ""
+    """When the user is asked about what changes nothing but the model's own context."""
     hook: Literal["", "allow", "ask"] = ""
     """What the user's hooks say of it: nothing, that it needs no question, or that it needs one, and why."""
     hook_reason: str = ""
@@ -91,6 +98,16 @@ class User(Protocol):
 
     async def choose(self, question: str, choices: tuple[str, ...], several: bool) -> QuestionAnswer:
         """Asks the user and returns the answer. Raises ToolError when nobody is there."""
+        ...
+
+
+class OwnContext(Protocol):
+    """The context of who calls a tool: the session's, or a subagent's."""
+
+    def asks(self, action: ContextAction) -> WhenAsked: ...
+
+    async def tend(self, action: ContextAction, names: Sequence[str], text: str, focus: str) -> ToolOutcome:
+        """Does an action and says what it frees. Raises ToolError where it cannot be."""
         ...
 
 
@@ -194,6 +211,8 @@ class ToolContext:
     """Who can be asked; None for a subagent's call."""
     past: Callable[[], Past] = Past
     """What ``recall`` looks through: this session's own."""
+    own: OwnContext | None = None
+    """The context of the conversation that the call is from; None where there is none."""
     jobs: Jobs | None = None
     """The commands in the background; None where nothing can run there."""
     keeping: Keeping | None = None

@@ -60,6 +60,7 @@ def builtin_tools(config: ToolsConfig | None = None, types: Callable[[], Mapping
     is trained on); ``config`` holds the limits they speak of, ``types`` are those of subagents with their
     descriptions."""
     from agent_tui.tools.builtin.bash import BashTool, JobsTool
+    from agent_tui.tools.builtin.context import ContextTool
     from agent_tui.tools.builtin.conversation import AskTool, PresentPlanTool, SubagentTool, TodoTool
     from agent_tui.tools.builtin.edit import ApplyPatchTool, EditTool, WriteTool
     from agent_tui.tools.builtin.fetch import FetchTool
@@ -85,6 +86,7 @@ def builtin_tools(config: ToolsConfig | None = None, types: Callable[[], Mapping
         AskTool(),
         PresentPlanTool(),
         RecallTool(),
+        ContextTool(),
     ]
 
 

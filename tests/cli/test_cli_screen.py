@@ -41,7 +41,12 @@ def on_a_terminal(cli: Cli, *arguments: str) -> tuple[int, str]:
     ("config", "arguments", "code", "words"),
     one_of(
         [
-            ("[context]\nauto_compat = true\n", (), 2, "unknown key context.auto_compat; allowed here: auto_compact"),
+            (
+                "[context]\nauto_compat = true\n",
+                (),
+                2,
+                "unknown key context.auto_compat; allowed here: agent_edits, auto_compact",
+            ),
             ("[ui\n", (), 2, "not valid TOML"),
             ("", ("--resume", "ses_gone"), 2, "no such session: 'ses_gone'"),
             ("", ("-m", "gone"), 2, "Unknown model 'gone'"),

@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, SandboxConfig
 from agent_tui.context.prompt import SYSTEM_PROMPT
-from agent_tui.engine.toolbox import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT, ToldMode
+from agent_tui.engine.notes import MEANINGS, NOBODY, NOBODY_PLANS, SUBAGENT, ToldMode
 from agent_tui.tools.sandbox.backends import Landlock
 from agent_tui.tools.sandbox.box import Sandbox
 from agent_tui.tools.sandbox.jail import Jail

@@ -18,6 +18,7 @@ FULL = SessionState(
     pinned=("/p/notes.md", "/p/\ud800"),
     pinned_messages=("msg_1", "msg_2"),
     drops_waiting={"msg_3": 3.5, "msg_4#1": 4.0},
+    agent_drops=("msg_3",),
     compaction_failures=3,
     compaction_paused=True,
     compaction_off=True,
@@ -35,6 +36,7 @@ FULL = SessionState(
 WRONG: dict[str, list[JSON]] = {
     "pinned": [None, 1, True, ["/p", 1]],
     "drops_waiting": [None, "msg_1", 1, {"msg_1": "now"}],
+    "agent_drops": [None, 1, True, ["msg_1", 1]],
     "compaction_failures": [None, 1.5, "3", []],
     "compaction_off": [None, 1, "", {}],
     "thinking": ["most", 1, True, ["high"]],

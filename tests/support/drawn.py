@@ -39,13 +39,11 @@ class Drawn:
                 calm = 0 if self._busy() else calm + 1
 
     def _busy(self) -> bool:
-        app, screens = self.run.app, self.run.app.screen_stack  # what lies behind a dialog is drawn, too
-        nodes = (node for screen in screens for node in screen.walk_children(with_self=True))
-        widgets = [node for node in nodes if isinstance(node, Widget)]
+        app, screen = self.run.app, self.run.app.screen
+        widgets = [node for node in screen.walk_children(with_self=True) if isinstance(node, Widget)]
         if any(node._repaint_required or node._layout_required or node._scroll_required for node in widgets):
             return True
-        waits = any(screen._dirty_widgets for screen in screens)
-        return bool(waits or app.transcript._dirty or app.transcript._frame_pending)
+        return bool(screen._dirty_widgets or app.transcript._dirty or app.transcript._frame_pending)
 
     def expected(self) -> list[list[Cell]]:
         """The cells that the compositor holds."""

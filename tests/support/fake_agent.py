@@ -24,7 +24,8 @@ from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.context.trust import Shown, State
 from agent_tui.engine.about import REMEMBERED
-from agent_tui.engine.edits import Dropped, EditPlan, Edits
+from agent_tui.engine.edit_plan import EditPlan
+from agent_tui.engine.edits import Dropped, Edits
 from agent_tui.engine.model_control import MissingKey
 from agent_tui.engine.model_list import ModelList
 from agent_tui.engine.models import EffortChoice

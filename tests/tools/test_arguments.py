@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from agent_tui.errors import ToolError
 from agent_tui.tools.arguments import parse_arguments, unknown_arguments, validate
+from agent_tui.tools.base import OwnContext, ToolContext
 from agent_tui.tools.builtin.edit import EditTool
 from agent_tui.tools.registry import builtin_tools
 from tests.support.every import every
@@ -81,15 +83,21 @@ CALLS: dict[str, dict[str, Any]] = {
     "grep": {"pattern": "x"}, "bash": {"command": "true"}, "fetch": {"url": "https://example.org/"},
     "todo": {"items": []}, "subagent": {"description": "d", "prompt": "p"}, "jobs": {},
     "ask": {"question": "which?", "choices": ["a", "b"]}, "present_plan": {"plan": "1. do it"},
-    "recall": {"query": "port"},
+    "recall": {"query": "port"}, "context": {"action": "status"},
 }  # fmt: skip
 """A call of every tool, with what it needs alone."""
 
 
+def in_a_conversation(folder: Path) -> ToolContext:
+    """The context of a call in a project with a file ``a``."""
+    context = make_context(folder / "project")
+    (context.root / "a").write_text("x\n")
+    return replace(context, own=cast(OwnContext, SimpleNamespace(asks=lambda action: "")))
+
+
 @every("tool", builtin_tools())
 def test_every_argument_that_may_be_left_out_may_be_null(tool: Any, tmp_path: Path) -> None:
-    context = make_context(tmp_path / "project")
-    (context.root / "a").write_text("x\n")
+    context = in_a_conversation(tmp_path)
     needed = CALLS[tool.schema.name]
     optional = set(tool.schema.parameters["properties"]) - set(tool.schema.parameters.get("required", []))
     with_nulls: dict[str, Any] = {**dict.fromkeys(optional), **needed}
@@ -108,8 +116,7 @@ NONE: list[dict[str, Any]] = [{}, {"edits": None}, {"edits": []}]
 
 @every("tool", builtin_tools())
 def test_whatever_is_sent_as_an_argument_is_judged_or_refused_in_words(tool: Any, tmp_path: Path) -> None:
-    context = make_context(tmp_path / "project")
-    (context.root / "a").write_text("x\n")
+    context = in_a_conversation(tmp_path)
     for name in tool.schema.parameters["properties"]:
         for value in HARD:
             with contextlib.suppress(ToolError):
@@ -117,8 +124,7 @@ def test_whatever_is_sent_as_an_argument_is_judged_or_refused_in_words(tool: Any
 
 
 def test_an_edit_written_flat_beside_an_empty_list_is_taken(tmp_path: Path) -> None:
-    context = make_context(tmp_path / "project")
-    (context.root / "a").write_text("x\n")
+    context = in_a_conversation(tmp_path)
     flat = {"path": "a", "old_string": "x", "new_string": "y"}
     for more in NONE:
         assert EditTool().intent({**flat, **more}, context) == EditTool().intent(flat, context)

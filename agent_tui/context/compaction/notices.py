@@ -58,10 +58,10 @@ def done_text(
 ) -> str:
     """``171.2k → 24.1k ± 0.9k · kept 6 messages and 38 of 41 facts · 8 s · $0.02 · /compact undo``; what does not apply
     is left out."""
-    fold = record.reason == "edit"
-    parts = (
-        [f"Folded {plural(len(record.message_ids), 'message')}", sizes_text(record)] if fold else [sizes_text(record)]
-    )
+    fold, agent = record.reason == "edit", record.by == "agent"
+    who, count = "The agent folded" if agent else "Folded", plural(len(record.message_ids), "message")
+    parts = [f"{who} {count}"] if fold else ["The agent compacted"] if agent else []
+    parts.append(sizes_text(record))
     if problem is not None:
         parts.append(f"{problem}; summarised without the model")
     if left_out:
@@ -81,7 +81,7 @@ def done_text(
     whole, cached = read
     if whole and cached:
         parts.append(f"read {whole_percent(cached, whole)} from the cache")
-    parts.append(UNDO_EDIT if fold else UNDO)
+    parts.append(UNDO_EDIT if fold or agent else UNDO)
     return " · ".join(parts)
 
 

@@ -304,6 +304,7 @@ class CompactionPlan:
     summaries: Mapping[str, Message]
     whole: Sequence[Message]
     focus: str = ""
+    by: Literal["", "agent"] = ""
     fits: bool = True
     needed: bool = False
     stuck: bool = False
@@ -397,6 +398,7 @@ def records_of(
                 ids,
                 created=created,
                 reason=plan.reason,
+                by=plan.by,
                 clips=clips,
                 recall=plan.inputs.recall,
             )
@@ -410,6 +412,7 @@ def records_of(
                 list(plan.summary.message_ids),
                 created=created,
                 reason=plan.reason,
+                by=plan.by,
                 summary_id=summary.id,
                 kept_messages=None if plan.summary.fold else len(plan.summary.kept_ids),
                 focus=plan.focus or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 
 from agent_tui.context.accounting.spending import ExpectedCall, priced_call
@@ -63,6 +64,18 @@ class PlanPrice:
     anew: float | None
     saved: float | None
     behind: int
+
+    @property
+    def pays_after(self) -> int | None:
+        """Requests after which what is read anew is saved again, 0 where nothing is paid; None where that is not known,
+        or never."""
+        if not self.behind:
+            return 0
+        if self.anew is None or self.saved is None:
+            return None
+        if self.anew <= 0:
+            return 0
+        return math.ceil(self.anew / self.saved) if self.saved > 0 else None
 
     def line(self) -> str:
         """``~$0.02 for the summary · ~30.2k behind it are read anew, $0.01 more · each later step $0.003 less``; what

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from agent_tui.context.tokens import char_tokens
 from agent_tui.models.messages import (
+    CONTEXT_NOTE,
     RECALL_TOOL,
     TOLD_MODE,
     AttachmentPart,
@@ -377,7 +378,7 @@ def render_message(message: Message, scale: float = 1.0) -> str:
             case ToolResultPart():
                 failed = " (error)" if part.is_error else ""
                 lines.append(f"[result of {part.name}{failed}] {clip(part.text, int(RESULT_CHARS * scale))}")
-            case AttachmentPart() if part.name == TOLD_MODE:
+            case AttachmentPart() if part.name in (TOLD_MODE, CONTEXT_NOTE):
                 continue  # it is told anew, as it is then
             case AttachmentPart():
                 text = f" {clip(part.text, int(RESULT_CHARS * scale))}" if part.text else ""

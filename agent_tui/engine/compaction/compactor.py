@@ -14,7 +14,7 @@ from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction import notices
-from agent_tui.context.compaction.answers import joined, with_unknown_paths
+from agent_tui.context.compaction.answers import DONE, joined, read_answer, with_unknown_paths
 from agent_tui.context.compaction.facts import FactReader
 from agent_tui.context.compaction.judge import ASKED_AGAIN, SummaryProblem, check_size
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, records_of
@@ -160,13 +160,13 @@ class Planning:
 
 
 class Compactor:
-    """Runs one compaction at a time. ``opened`` begins its calls; ``counter`` counts the summary exactly,
+    """Runs one compaction at a time. ``open_call`` begins its calls; ``counter`` counts the summary exactly,
     without one the character rule judges its size."""
 
     def __init__(
-        self, opened: OpenCall, counter: Counter | None = None, clock: Callable[[], float] = time.time
+        self, open_call: OpenCall, counter: Counter | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        self._calls = TextCalls(opened)
+        self._calls = TextCalls(open_call)
         self._counter = counter
         self._clock = clock
         self._started = 0.0
@@ -224,6 +224,16 @@ class Compactor:
             text = notices.cancelled_text(plan.before, plan.before_estimated, plan.reason)
             return self._result(plan, "cancelled", text, "it was cancelled")
         return work.result()
+
+    async def written(self, plan: CompactionPlan, text: str) -> CompactionResult:
+        """Carries out a plan whose summary the model has written already: no call is made."""
+        self._calls.begin()
+        self._warm, self._started = False, self._clock()
+        made = await self._made(plan, read_answer(text) or {DONE: text})
+        if made.problem is not None:
+            why = made.problem.text
+            return self._result(plan, "failed", notices.failed_text(why, plan.reason), why)
+        return self._done(plan, made.records, made.summary, made.after)
 
     async def of_now(self, plan: CompactionPlan, prepared: CompactionResult) -> CompactionResult | None:
         """What was ``prepared``, made for the conversation of now, which ``plan`` has (``plan_of_now``): only what the

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import first_broken, priced_call
@@ -18,6 +18,8 @@ from agent_tui.context.compaction.price import PlanPrice, plan_price, summary_ca
 from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, Planning, plan_of_now
+from agent_tui.engine.compaction.context_notes import ContextNotes
+from agent_tui.engine.compaction.drop_marks import DropMarks
 from agent_tui.engine.compaction.preparing import Preparing
 from agent_tui.engine.compaction.summary_call import AskWarm
 from agent_tui.engine.conversation import patiently
@@ -29,6 +31,7 @@ from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
+from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.ledger import Ledger
@@ -43,6 +46,17 @@ def _unheard(event: Event) -> None:
 def _result_of(task: asyncio.Task[CompactionResult | None]) -> CompactionResult | None:
     """What a task that has ended made; None where it failed or was ended."""
     return None if task.cancelled() or task.exception() is not None else task.result()
+
+
+@dataclass(slots=True, frozen=True)
+class AskedCompaction:
+    """A compaction, or the fold of a range, that the model asked for. ``text`` stands for the messages of a fold, as
+    the model wrote it in its call: no other call is made for it."""
+
+    reason: Literal["manual", "edit"]
+    focus: str = ""
+    fold: tuple[str, str] | None = None
+    text: str = ""
 
 
 class StepQueue:
@@ -105,6 +119,7 @@ class CompactionService:
         self._waited_for = self._refused = False
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
+        self._notes = ContextNotes(runtime)
         self.after_step = StepQueue()
 
     async def _open(self, emit: Emit, planned: PlannedCall) -> ModelCall:
@@ -127,6 +142,7 @@ class CompactionService:
         self._line = None
         await self.after_step.run()
         while True:
+            self._drop_marked()
             usage = self._runtime.usage()
             decision = self.auto.before_step(usage)
             self._save_state()
@@ -156,6 +172,35 @@ class CompactionService:
         """Folds a range in the midst of a turn; returns the line for the user. Raises AgentError."""
         return (await self.compact("edit", self._emit, focus, fold=fold)).text
 
+    async def by_agent(self, asked: AskedCompaction) -> str:
+        """Does what the model asked for in the midst of a turn; where that comes to nothing it is told. Returns the
+        line for the user."""
+        try:
+            result = await self.compact(asked.reason, self._emit, asked.focus, fold=asked.fold, asked=asked)
+            why = "" if result.done else result.why
+        except AgentError as error:
+            why = str(error).rstrip(".")
+        if why:
+            line = f"The {'fold' if asked.fold is not None else 'compaction'} was not made: {why}."
+            self._notes.add(line)
+            self._emit(Notice("warning", line, "agent_edit"))
+        return why
+
+    async def tell_context(self) -> None:
+        """Right before a request: lets its newest message tell the model how full the context is, when that
+        matters."""
+        if await self._notes.tell():
+            self._runtime.show_numbers(self._emit)
+
+    def _drop_marked(self, *, compacting: bool = False, in_turn: bool = True) -> None:
+        """Has what is marked go where that is cheap now, or a compaction would pay for it anyway."""
+        marks = DropMarks(self._runtime, in_turn)
+        try:
+            if compacting or marks.due():
+                marks.carry_out(self._emit)
+        except AgentError as error:
+            log.warning("Dropped later: %s", error)
+
     async def after_overflow(self, said: str) -> str | None:
         """The provider said the request was too long (``said``): one compaction a step, then None when a retry makes
         sense. Else what the user is told: that, why nothing helped, and what else there is."""
@@ -181,13 +226,16 @@ class CompactionService:
         target: ModelInfo | None = None,
         without_model: bool = False,
         fold: tuple[str, str] | None = None,
+        asked: AskedCompaction | None = None,
     ) -> CompactionResult:
         """One compaction, committed in one transaction when it succeeded. ``target`` plans for another model;
-        ``without_model`` allows only what needs no call; ``fold`` is the range that is folded. Raises AgentError where
-        that cannot be."""
+        ``without_model`` allows only what needs no call; ``fold`` is the range that is folded; ``asked``: the
+        model wants it, and what it wrote for it. Raises AgentError where that cannot be."""
         runtime, conversation = self._runtime, self._runtime.conversation
         conversation.require_writable()
         self._emit = emit
+        if fold is None:
+            self._drop_marked(compacting=True, in_turn=asked is not None or reason in ("auto", "overflow"))
         summary_model = summary_model or await self._configured_model(emit)
         inputs = runtime.inputs(target)
         usage = runtime.usage() if target is None else calculate_context_usage(inputs)
@@ -197,7 +245,11 @@ class CompactionService:
             text = blocked or cancelled_text(usage.total, usage.approximate, reason)
             why = BLOCKED if blocked else "it was cancelled"
             return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
+        if asked is not None:
+            plan = replace(plan, by="agent")
         try:
+            if asked is not None and asked.text:
+                return await self._told(await self._compactor.written(plan, asked.text), emit)
             writer = summary_model or runtime.info
             prepared = (
                 await self._prepared(plan, writer, emit) if target is None and not focus and fold is None else None
@@ -398,10 +450,11 @@ class CompactionService:
         text, recall = "".join(map(assembled_text, sent)), self._runtime.inputs().recall
         return await asyncio.to_thread(lambda: standing(self._planning.facts.read(left), text, sent, recall))
 
-    def undo(self, emit: Emit) -> bool:
-        """Takes the newest compaction in force back; False when there is none."""
+    def undo(self, emit: Emit, operation: str | None = None) -> bool:
+        """Takes a compaction back, by default the newest in force; False when there is none."""
         conversation = self._runtime.conversation
-        if (operation := undo_target(conversation.records, conversation.path)) is None:
+        operation = operation or undo_target(conversation.records, conversation.path)
+        if operation is None:
             emit(CompactionEnded("nothing", "Nothing to undo."))
             return False
         before, inputs = self._runtime.usage(), self._runtime.inputs().as_now()

@@ -37,7 +37,7 @@ from agent_tui.context.compaction.summary import (
 )
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.calls import fitting_output
-from agent_tui.engine.model_call import Ended, Interrupted, ModelCall, NoRoomError, PlannedCall
+from agent_tui.engine.model_call import CallStatus, Interrupted, ModelCall, NoRoomError, PlannedCall
 from agent_tui.models.failure import Failure, without_text_kept
 from agent_tui.models.messages import Message, new_id, user_message
 from agent_tui.models.requests import Delta, FinishReason, ModelInfo, ModelRequest, SentMessage, SystemBlock
@@ -110,8 +110,8 @@ class TextCalls:
     """Makes the calls of one piece of work whose answer is a text; ``steps`` are all of them, oldest first. Whatever is
     wrong with an answer, a model is asked once, and in all of the work once more with what is wrong."""
 
-    def __init__(self, opened: OpenCall) -> None:
-        self._open = opened
+    def __init__(self, open_call: OpenCall) -> None:
+        self._open = open_call
         self._again = False
         self._prepared = ""
         self.steps: list[Step] = []
@@ -146,7 +146,7 @@ class TextCalls:
             return SummaryAnswer(failure=Failure("budget", str(error)))
         self.steps.append(call.step)
         answer = SummaryAnswer()
-        status: Ended = "stopped"
+        status: CallStatus = "stopped"
         pieces: dict[int, list[str]] = {}
         try:
             async with aclosing(call.items()) as items:

@@ -9,12 +9,13 @@ import time
 from collections.abc import AsyncGenerator, Callable
 
 from agent_tui.context.accounting.spending import session_totals
+from agent_tui.engine.agent_edits import keep_note
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import patiently, store_failure
 from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.model_call import NoRoomError
+from agent_tui.engine.notes import Teller, add_to_result
 from agent_tui.engine.runtime import Runtime
-from agent_tui.engine.toolbox import ToldMode, add_to_result, mode_told
 from agent_tui.engine.turns.ends import TurnEnd, end_of, notices_of, same_calls, step_limit
 from agent_tui.engine.turns.recover import Recovery
 from agent_tui.engine.turns.refused import leave_out_exchange
@@ -68,10 +69,9 @@ class ChangedNumbers:
 class TurnExecutor:
     """Runs one turn at a time on a runtime.
 
-    ``steering`` hands over messages the user wants in before the next step; ``remark`` may add to a tool's result
-    before it is stored. ``cancel`` ends the turn at any moment; what is stored afterwards is valid to send.
-    ``told_mode`` tells a model that goes on what has become of the permission mode. ``hooks`` may keep a message from
-    being sent, and a turn from ending.
+    ``steering`` hands over messages the user wants in before the next step; ``teller`` adds to tools'
+    results what the model does not know yet, before they are stored. ``cancel`` ends the turn at any moment; what is
+    stored afterwards is valid to send. ``hooks`` may keep a message from being sent, and a turn from ending.
     """
 
     def __init__(
@@ -80,16 +80,14 @@ class TurnExecutor:
         tools: ToolRunner,
         compaction: CompactionService,
         steering: Callable[[], list[Message]] = list,
-        told_mode: ToldMode | None = None,
-        remark: Callable[[Message], None] = lambda message: None,
+        teller: Teller = lambda view: lambda message: None,
         hooks: Hooks | None = None,
     ) -> None:
         self._runtime = runtime
         self._tools = tools
         self._compaction = compaction
         self._steering = steering
-        self._told_mode = told_mode
-        self._remark = remark
+        self._teller = teller
         self._hooks = hooks if hooks is not None and hooks.events else None
         self._stops = 0
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -231,6 +229,7 @@ class TurnExecutor:
         blocked = await self._compaction.before_step()
         if blocked is not None:
             return TurnEnd("error", Failure("context_overflow", blocked))
+        await self._compaction.tell_context()
         self._recovery.begin_step()
         result: StepResult | None = None
         try:
@@ -295,16 +294,14 @@ class TurnExecutor:
         conversation = self._runtime.conversation
 
         results: list[Message] = []
-        known = mode_told(conversation.view())
+        tell = self._teller(conversation.view())
 
         def finished(message: Message) -> None:
-            nonlocal known
             results.append(message)
-            if self._told_mode is not None:
-                known = self._told_mode.tell(message, known)
             if more and len(results) == len(calls):
                 add_to_result(message, MORE_CALLS)
-            self._remark(message)
+            tell(message)
+            keep_note(conversation, message)
             # What a tool did has happened, whether its result can be stored now or only later.
             conversation.keep(message)
             conversation.save_if_possible()

@@ -15,7 +15,7 @@ from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
 from agent_tui.engine.calls import next_call
 from agent_tui.engine.conversation import patiently, store_failure
-from agent_tui.engine.model_call import Ended, Interrupted, ModelCall, open_call
+from agent_tui.engine.model_call import CallStatus, Interrupted, ModelCall, open_call
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.turns.repetition import RepetitionWatch
 from agent_tui.engine.turns.stream import FLUSH_SECONDS, StoredDraft, StreamProcessor
@@ -222,7 +222,7 @@ class ModelStep:
             self._last_meter = now
             runtime.show_numbers(self._emit)
 
-    def _settle(self, result: StepResult, status: Ended) -> None:
+    def _settle(self, result: StepResult, status: CallStatus) -> None:
         """Ends the draft and the call, in memory: this never fails. Storing them is the caller's next step."""
         self._draft.close()
         self._runtime.streaming(0)

@@ -13,14 +13,16 @@ from functools import partial
 
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.context.agents import AgentType
+from agent_tui.engine.agent_edits import AgentEdits
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.models import facts_of, recalled_calibration, recalled_rule, refused_before
+from agent_tui.engine.notes import ToldMode
 from agent_tui.engine.questions import Verdict
 from agent_tui.engine.request_prefix import build_request_prefix, fitting_tools, refused
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.state import AgentState
-from agent_tui.engine.toolbox import ToldMode, Toolbox, mode_told
+from agent_tui.engine.toolbox import Toolbox
 from agent_tui.engine.turns.executor import TurnExecutor
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import READ_ONLY, AgentError, ToolError
@@ -249,16 +251,18 @@ class Subagent:
             return replace(
                 self._toolbox.context(),
                 session_id=child.info.id,
+                config=own.tools_config(),
                 subagent=start,
                 user=None,
                 memory=memory,
                 past=child.past,
+                own=AgentEdits(own, compaction),
             )
 
         runner = ToolRunner(ToolRegistry(self._tools()), context, self._judged, hooks)
-        executor = TurnExecutor(own, runner, compaction, told_mode=told_mode, hooks=hooks)
+        executor = TurnExecutor(own, runner, compaction, teller=told_mode.teller, hooks=hooks)
         message = user_message(self.task.prompt)
-        told_mode.tell(message, mode_told(child.view()))
+        told_mode.teller(child.view())(message)
         ended, stopped = TurnEnded("error"), ""
         with child.store.locks.take(child.info.id):
             try:

@@ -167,8 +167,15 @@ class Permissions(Standing):
         if rule := self.rules.for_every_call("deny", tool):
             return denied_by(rule)
         if intent.kind in ("internal", "question"):
-            return ALLOWED
+            return self._own_context(tool, intent)
         return self._server(tool, intent.server or ServerTool(tool, tool))
+
+    def _own_context(self, tool: str, intent: Intent) -> Decision:
+        """What a model does to its own context is asked about by the user's setting; all else changes nothing."""
+        asked = intent.asks == "always" or (bool(intent.asks) and self.mode in ("ask", "plan"))
+        if not asked or self.mode == "bypass" or self.rules.for_every_call("allow", tool):
+            return ALLOWED
+        return Decision("ask", "it changes what the model is sent of the conversation", patterns=[tool])
 
     def _server(self, tool: str, called: ServerTool) -> Decision:
         rules = self.rules

@@ -209,7 +209,7 @@ PATTERNED = PATH_TOOLS | word_set("bash outside fetch network mcp")
 hosts that commands in it may reach: a name, or ``registries`` for where packages come from; ``mcp`` the tools of MCP
 servers: ``mcp(server)``, ``mcp(server.tool)``, ``mcp(server.*)``."""
 
-BUILTIN = PATH_TOOLS | word_set("bash fetch todo subagent skill jobs ask present_plan recall web_search")
+BUILTIN = PATH_TOOLS | word_set("bash fetch todo subagent skill jobs ask present_plan recall context web_search")
 """The tools that a session has without MCP servers."""
 
 KNOWN = PATTERNED | BUILTIN | word_set("tool_search mcp_call mcp_read")

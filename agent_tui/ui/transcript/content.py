@@ -406,10 +406,13 @@ def _shown(record: CompactionRecord) -> bool:
 
 def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: str = "") -> Entry:
     from agent_tui.context.compaction.summary import facts_text, sizes_text
-    from agent_tui.context.cuts import edited_words
+    from agent_tui.context.cuts import edited_words, let_go_words
 
     size = f"{sizes_text(record, full=True)} tokens" if record.after_tokens is not None else ""
-    if not record.compacts:
+    if record.kind == "prune" and not record.compacts:
+        title, _, what = let_go_words(record).partition(" · ")
+        body, size = "", ""
+    elif not record.compacts:
         title, body = "Dropped" if record.kind == "drop" else "Restored", ""
         what = edited_words(record)
     elif record.kind == "prune":
@@ -419,6 +422,9 @@ def _record(record: CompactionRecord, summaries: Mapping[str, Message], told: st
         what = ", ".join(w if i == 0 else f"clipped {w}" for i, (w, _) in enumerate(found))
     else:
         title = "Folded" if record.reason == "edit" else "Compacted"
+        if record.by == "agent":
+            title = f"The agent {title.lower()}"
+            told = told.removeprefix(title).strip(" ·")
         what = f"{plural(len(record.message_ids), 'message')} summarised"
         if record.left_out:
             title, what = "Left out", f"{plural(record.left_out, 'old message')}, no summary"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
+    CONTEXT_NOTE,
     NO_OUTPUT,
     OWN_OUTPUT,
     TOLD,
@@ -291,8 +292,9 @@ def add_images(block: ToolBlock, tools: Tools) -> None:
 def _user(message: Message, tools: Tools) -> list[Block]:
     if summary := summary_text(message):
         return [FoldBlock("summary", "Summary", summary, markdown=True, is_open=False, record="")]
-    # The mode stands on the status line; that the model knows it is no news.
-    attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name != TOLD_MODE]
+    # The mode and the numbers stand on the status line; that the model knows them is no news.
+    quiet = (TOLD_MODE, CONTEXT_NOTE)
+    attached = [part for part in message.parts if isinstance(part, AttachmentPart) and part.name not in quiet]
     output = own_output(message)
     if output is None:
         blocks: list[Block] = [UserBlock(message.text, _all_named(attached, tools), written_in(message).pasted)]

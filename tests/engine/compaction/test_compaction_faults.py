@@ -220,17 +220,19 @@ async def test_an_unknown_window_never_compacts_by_itself(tmp_path: Path) -> Non
         assert outcomes(seen) == ["done"]
 
 
-async def test_a_result_larger_than_the_limit_is_sent_clipped_and_kept_whole(tmp_path: Path) -> None:
+async def test_results_that_are_together_larger_than_the_limit_are_sent_clipped_and_kept_whole(tmp_path: Path) -> None:
     script = (
         WINDOW
-        + '[[step]]\nmatch = "big"\ntool_calls = [{ name = "read", arguments = { path = "big.txt" } }]\n'
+        + '[[step]]\nmatch = "big"\ntool_calls = ['
+        + ",".join(f'{{ name = "read", arguments = {{ path = "big.txt", limit = {990 + n} }} }}' for n in range(3))
+        + "]\n"
         + '[[step]]\nmatch = "big"\ntext = "read it"\n'
     )
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "big.txt").write_text("\n".join(f"line {n} of a large file" for n in range(1_000)))
     async with opened(tmp_path, script) as (agent, seen):
         assert (await turn(agent, seen, "look at the big one")).stop_reason == "end"
-        assert outcomes(seen) == ["done"] and "clipped 1 large tool result" in seen.of(CompactionEnded)[0].text
+        assert outcomes(seen) == ["done"] and "large tool result" in seen.of(CompactionEnded)[0].text
         sent = next(s.message.tool_result for s in agent.conversation.view() if s.message.role == "tool")
         kept = next(m.tool_result for m in agent.conversation.path if m.role == "tool")
         assert sent is not None and kept is not None

@@ -12,7 +12,7 @@ from agent_tui.context.prompt import GitFacts
 from agent_tui.engine import extensions as workspace_module
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Workspace, update_text
-from agent_tui.models.messages import TOLD_MODE, AttachmentPart
+from agent_tui.models.messages import CONTEXT_NOTE, TOLD_MODE, AttachmentPart
 from agent_tui.models.requests import SystemBlock
 from agent_tui.models.rows import FIXED_ROWS, RowId
 from agent_tui.tools.files.access import FileAccess
@@ -37,7 +37,10 @@ def sent_blocks(agent: Agent) -> tuple[str, list[SystemBlock]]:
 
 def updates(agent: Agent) -> list[str]:
     parts = [
-        p for m in agent.conversation.path for p in m.parts if isinstance(p, AttachmentPart) and p.name != TOLD_MODE
+        p
+        for m in agent.conversation.path
+        for p in m.parts
+        if isinstance(p, AttachmentPart) and p.name not in (TOLD_MODE, CONTEXT_NOTE)
     ]
     assert all(p.name == "environment update" for p in parts)
     return [p.text or "" for p in parts]

@@ -10,8 +10,8 @@ import pytest
 
 from agent_tui.config import PERMISSION_MODES, PermissionMode, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.notes import MEANINGS
 from agent_tui.engine.state import AgentParts
-from agent_tui.engine.toolbox import MEANINGS
 from agent_tui.errors import AgentError
 from agent_tui.models.events import (
     Event,

@@ -20,7 +20,7 @@ from agent_tui.engine import cache_forecast as foresight
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
-from agent_tui.models.events import CompactionEnded, Event, Notice, ToolStarted
+from agent_tui.models.events import Event, Notice, ToolStarted
 from agent_tui.models.messages import CLEARED_RESULT, TOLD, AttachmentPart, attachments_of, recall_id
 from agent_tui.tools.builtin.recall import said
 from tests.support.agents import parts_for, running, say
@@ -272,7 +272,7 @@ async def test_what_is_dropped_later_goes_once_the_cache_is_cold(tmp_path: Path)
         with mock.patch.object(foresight, "time", mock.Mock(time=lambda: time.time() + 1e7)):
             agent.context.tell()
         if [d.waiting for d in agent.edits.dropped()] == [True]:  # a cache of which nobody knows how long it lives
-            agent.events.publish(CompactionEnded("done", ""))
+            await agent.compaction.now()
         assert [d.waiting for d in agent.edits.dropped()] == [False]
         assert first.id not in sent(agent) and not agent.conversation.info.state.drops_waiting
         assert any(notice.code == "dropped" for notice in recorder.of(Notice))

@@ -6,12 +6,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent_tui.context.accounting import tally
-from agent_tui.engine import toolbox
-from agent_tui.engine.turns import executor, step
+from agent_tui.context.accounting import rows
+from agent_tui.engine import notes
+from agent_tui.engine.turns import step
 from agent_tui.engine.turns.executor import MORE_CALLS, ChangedNumbers
 from agent_tui.models.events import Notice
 from agent_tui.models.requests import Counter, Delta, Finished, ModelRequest, Started, StreamItem
@@ -70,26 +71,26 @@ async def test_no_more_than_so_many_calls_are_run_and_both_are_told(
 @pytest.mark.parametrize("calls", [40, 80])
 async def test_each_result_costs_the_same(calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked, read = 0, 0
-    search, told = tally._calls_before, toolbox.mode_told
+    search, told = rows.calls_before, notes.newest_note
 
-    def counted(*given: object) -> object:
+    def counted(*given: Any) -> object:
         nonlocal looked
         looked += 1
-        return search(*given)  # type: ignore[arg-type]
+        return search(*given)
 
-    def read_mode(*given: object) -> object:
+    def read_mode(*given: Any) -> object:
         nonlocal read
         read += 1
-        return told(*given)  # type: ignore[arg-type]
+        return told(*given)
 
-    monkeypatch.setattr(tally, "_calls_before", counted)
-    monkeypatch.setattr(executor, "mode_told", read_mode)
+    monkeypatch.setattr(rows, "calls_before", counted)
+    monkeypatch.setattr(notes, "newest_note", read_mode)
     parts = parts_for(tmp_path / "home", tmp_path / "p", provider=lambda counter: ManyCalls(counter, calls))
     async with running(parts) as (agent, _):
         agent.turns.submit("go")
         await agent.turns.join()
         assert len([m for m in agent.conversation.path if m.tool_result is not None]) == calls
-    assert read == 1, "the conversation was read for each result"
+    assert read == 2, "the conversation was read for more than the message and all results"
     # Once for each calculation, of which there may be one for a result, and not once for each result of each.
     assert looked <= 2 * calls + 20
 

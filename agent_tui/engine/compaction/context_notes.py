@@ -1,0 +1,146 @@
+"""Tells the model how full its context is, when that matters: a line that joins the newest message before it is sent.
+Its numbers are those that ``/context`` has with the line in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agent_tui.context.cuts import CLEARED_SUFFIX
+from agent_tui.context.tokens import char_tokens
+from agent_tui.engine.compaction.own_results import fill_words, own_results
+from agent_tui.engine.compaction.preparing import growth
+from agent_tui.engine.notes import note_in, put_note
+from agent_tui.engine.runtime import Runtime
+from agent_tui.models.context import ContextUsage
+from agent_tui.models.messages import CONTEXT_NOTE, CONTEXT_TOOL, Message
+from agent_tui.models.steps import Step
+from agent_tui.records import dataclass
+from agent_tui.text.numbers import tokens
+
+THRESHOLDS = (0.50, 0.75, 0.90)
+"""Shares of the limit at which it is told."""
+LARGE_SHARE = 0.10
+"""Of the window: a result that takes more is told of."""
+ALL_SHARE = 0.01
+"""Of the window: what all lines that are sent may take together."""
+FRAME = 16
+"""Tokens that stand around a line, at most."""
+NAMED = 2
+TRIES = 4
+"""Of making the numbers those of a request with the line in it."""
+
+
+@dataclass(slots=True, frozen=True)
+class _Moment:
+    """Why there is something to tell, in the words of the line."""
+
+    compacted: str = ""
+    near: bool = False
+    names: bool = True
+
+
+class ContextNotes:
+    """The lines of one runtime's conversation. What was told is seen from what is sent and from the step before, so
+    that a restart, a rewind and a compaction need no rule of their own."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._news: list[str] = []
+
+    def add(self, line: str) -> None:
+        """Has the model told what came of something it asked for."""
+        self._news.append(line)
+
+    async def tell(self) -> bool:
+        """Adds the line to the message that is sent next, where there is one to tell; True where that was done. To be
+        called when everything is counted."""
+        runtime, conversation = self._runtime, self._runtime.conversation
+        newest = next((step for step in reversed(conversation.steps) if step.kind == "turn"), None)
+        message = conversation.path[-1] if conversation.path else None
+        if not runtime.settings.context.tell_model or message is None or not _is_unsent(message, newest):
+            return False
+        usage = runtime.usage()
+        news = " ".join(self._news)
+        moment = self._fitting(usage, self._moment(usage, newest), news)
+        line = self._text(usage, moment, news)
+        for _ in range(TRIES if line else 0):
+            amended = replace(message, parts=list(message.parts), raw_tokens=None, counts=None)
+            put_note(amended, CONTEXT_NOTE, line)
+            conversation.amend(amended)
+            runtime.calculate_anew()
+            await runtime.counts.ensure(conversation, runtime.request_prefix)
+            if line == (line := self._text(runtime.usage(), moment, news)):
+                break
+        if line:
+            self._news.clear()
+            conversation.save_if_possible()
+        return bool(line)
+
+    def _moment(self, usage: ContextUsage, newest: Step | None) -> _Moment | None:
+        """Returns why something is to be told of the next request, ``newest`` being the last one; None where nothing
+        is."""
+        limit = usage.limit
+        if not limit or not usage.window:
+            return None
+        before, grows = _size_of(newest), growth(self._runtime.conversation.steps)
+
+        def crossed(line: float) -> bool:
+            return before < line <= usage.total
+
+        near = not usage.held and grows > 0 and crossed(limit - grows)
+        since = newest.created if newest is not None else 0.0
+        made = [r for r in self._runtime.conversation.records if r.active and r.compacts and r.created > since]
+        compacted = tokens(max((r.before_tokens or 0 for r in made), default=0), True) if made else ""
+        offered = any(part.row == "tools" and part.label == CONTEXT_TOOL for part in self._runtime.request_prefix.fixed)
+        large = own_results(self._runtime, int(usage.window * LARGE_SHARE), unseen=True)
+        if compacted or near or large or any(crossed(limit * share) for share in THRESHOLDS):
+            return _Moment(compacted, near, offered)
+        return None
+
+    def _fitting(self, usage: ContextUsage, moment: _Moment | None, news: str) -> _Moment | None:
+        """As much of it as there is room for; None where there is none."""
+        limit = usage.limit or 0
+        if moment is None:
+            return None
+        # What comes early leaves half of the room to what must not be missed.
+        urgent = moment.near or bool(moment.compacted) or usage.total >= limit * THRESHOLDS[-1]
+        room = (usage.window or 0) * ALL_SHARE * (1 if urgent else 0.5) - self._told()
+        for each in (moment, replace(moment, names=False)):
+            size = FRAME + round(char_tokens(self._text(usage, each, news)))
+            fits = usage.total + size <= limit or usage.total > limit
+            if fits and size <= room:
+                return each
+        return None
+
+    def _text(self, usage: ContextUsage, moment: _Moment | None, news: str) -> str:
+        if moment is None:
+            return news
+        said = [fill_words(usage)]
+        said += [f"compacted from {moment.compacted}"] if moment.compacted else []
+        said += ["the next step may compact"] if moment.near else []
+        if moment.names:
+            results = sorted(
+                own_results(self._runtime) + own_results(self._runtime, unseen=True), key=lambda each: -each.tokens
+            )
+            named = [f"{each.what} {tokens(each.tokens, True)} [{each.name}]" for each in results[:NAMED]]
+            said += [f"largest: {', '.join(named)}"] if named else []
+        return " ".join(filter(None, [news, f"{'; '.join(said)}."]))
+
+    def _told(self) -> int:
+        """Tokens of the lines that are sent by now, roughly."""
+        view = self._runtime.conversation.view()
+        lines = (note_in(sent.message, CONTEXT_NOTE) for sent in view if CLEARED_SUFFIX not in sent.key)
+        return sum(FRAME + round(char_tokens(line)) for line in lines if line)
+
+
+def _is_unsent(message: Message, newest: Step | None) -> bool:
+    """Returns whether a message of the user or a tool is sent with the next request for the first time."""
+    head = newest.given.head if newest is not None and newest.given is not None else None
+    return message.role != "assistant" and message.id != head
+
+
+def _size_of(step: Step | None) -> int:
+    """Tokens that a request had, as it was expected."""
+    if step is None:
+        return 0
+    return step.estimated_input or (step.counted.input if step.counted is not None else 0)

@@ -1,0 +1,170 @@
+"""The model is told how full its context is: at the moments that matter, in the numbers of ``/context``, briefly."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.context.compaction.plan import message_tokens
+from agent_tui.engine.agent import Agent
+from agent_tui.engine.compaction.context_notes import ALL_SHARE
+from agent_tui.engine.notes import note_in
+from agent_tui.models.events import CompactionEnded, Event, StepStarted
+from agent_tui.models.messages import CONTEXT_NOTE, recall_id
+from agent_tui.text.numbers import tokens
+from tests.benchmarks.tool_tokens import encoding
+from tests.support.acting import Act, acting, call
+from tests.support.agents import TokenCounter, parts_for, running, say
+from tests.support.dialect_bodies import check_bodies
+
+pytestmark = pytest.mark.asyncio
+
+LINE = re.compile(r"Context: (~?[\d.]+k?) of ([\d.]+k) used before compaction")
+NAMED = re.compile(r"(~?[\d.]+k?) \[(\d{6})\]")
+
+
+def world(folder: Path, resume: str | None = None, **context: object):  # type: ignore[no-untyped-def]
+    (folder / "p").mkdir(exist_ok=True)
+    for size in (20, 90, 300, 900):
+        (folder / "p" / f"f{size}.txt").write_text("".join(f"{n}: a note about {n * 47}\n" for n in range(size)))
+    settings = Settings(permissions=PermissionsConfig(mode="auto"), context=ContextConfig(**context))  # type: ignore[arg-type]
+    parts = parts_for(
+        folder / "home", folder / "p", resume=resume, settings=settings, counter=TokenCounter(), can_ask=False
+    )
+    return running(parts)
+
+
+def read(size: int, limit: int = 0) -> Act:
+    return call("read", path=f"f{size}.txt", **({"limit": limit} if limit else {}))
+
+
+def notes(agent: Agent) -> list[str]:
+    return [note for message in agent.conversation.path if (note := note_in(message, CONTEXT_NOTE))]
+
+
+def watch(agent: Agent) -> list[str]:
+    """Compares each line with the numbers right before its request; returns the lines."""
+    told: list[str] = []
+    seen: set[str] = set()
+
+    def look(event: Event) -> None:
+        if not isinstance(event, StepStarted):
+            return
+        newest = [m for m in agent.conversation.path if m.status != "streaming"][-1]
+        note = note_in(newest, CONTEXT_NOTE)
+        if note is None or newest.id in seen:
+            return
+        seen.add(newest.id)
+        told.append(note)
+        usage = agent.context.usage()
+        assert usage.total == agent.conversation.steps[-1].estimated_input
+        said = LINE.search(note)
+        if said is None:
+            return  # only what failed
+        assert said.groups() == (tokens(usage.total, usage.approximate), tokens(usage.limit, False))
+        sizes = {recall_id(i): tokens(size, True) for i, size in message_tokens(usage).items()}
+        assert all(sizes[name] == size for size, name in NAMED.findall(note))
+
+    agent.subscribe(look, numbers=False)
+    return told
+
+
+async def test_a_threshold_is_told_once_with_what_is_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = acting(monkeypatch, [read(90), read(300), read(300, 299), read(20), read(20, 19)])
+    async with world(tmp_path) as (agent, _):
+        told = watch(agent)
+        await say(agent, "look")
+        assert told == notes(agent) and 1 <= len(told) <= 4
+        assert any("largest: read f300.txt" in line for line in told)
+        counter = encoding()
+        window = agent.context.usage().window or 0
+        assert counter is None or all(len(counter.encode(line)) <= 60 for line in told)
+        assert sum(len(line) // 3 for line in told) <= window * ALL_SHARE * 1.5
+        for before, after in pairwise(sent):
+            assert after.messages[: len(before.messages)] == before.messages, "what was sent stays the same"
+
+
+async def test_a_compaction_is_told_before_and_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = [read(90, 90 - n) for n in range(18)]
+    acting(monkeypatch, reads)
+    async with world(tmp_path) as (agent, seen):
+        told = watch(agent)
+        await say(agent, "look")
+        assert [event.outcome for event in seen.of(CompactionEnded)].count("done")
+        assert any("the next step may compact" in line for line in told)
+        assert any("compacted from" in line for line in told)
+
+
+async def test_off_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, [read(900), read(900, 899), read(90)])
+    async with world(tmp_path, tell_model=False) as (agent, _):
+        await say(agent, "look")
+        assert not notes(agent)
+
+
+async def test_what_failed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, [read(20), read(20, 19)])
+    async with world(tmp_path) as (agent, _):
+        agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
+        await say(agent, "look")
+        assert notes(agent) == ["The fold was not made: it is too long."]
+
+
+async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    rng = random.Random(seed)
+    acts: list[Act] = []
+
+    def drop(names: list[str]) -> tuple[str, dict[str, object]]:
+        return "context", {"action": "drop", "names": rng.sample(names, min(2, len(names)))}
+
+    for _ in range(rng.randrange(4, 14)):
+        match rng.randrange(8):
+            case 0:
+                acts.append(lambda names: f"Done {rng.random()}.")
+            case 1:
+                acts.append(
+                    lambda names: ("context", {"action": "drop", "names": rng.sample(names, min(2, len(names)))})
+                )
+            case 2:
+                acts.append(lambda names: ("context", {"action": "fold", "names": names[:3], "text": "Read them."}))
+            case 3:
+                acts.append(call("context", action=rng.choice(("status", "compact"))))
+            case _:
+                size = rng.choice((20, 90, 300, 900))
+                acts.append(read(size, rng.randrange(10, size)))
+    requests = acting(monkeypatch, acts)
+    async with world(folder, compact_at=rng.choice((None, 6_000, 9_000))) as (agent, _):
+        told = watch(agent)
+        for turn in range(3):
+            await say(agent, f"look {turn} " + "at all of it " * rng.choice((1, 1, 200)))
+            if rng.random() < 0.2:
+                await agent.compaction.now()
+        assert told == notes(agent)
+        for request in requests[-3:]:
+            check_bodies(request.messages)
+        window = agent.context.usage().window or 0
+        sent = [note_in(item.message, CONTEXT_NOTE) for item in agent.conversation.view()]
+        assert sum(len(line) / 4 for line in sent if line) <= window * ALL_SHARE
+        return len(told)
+
+
+async def test_the_numbers_are_those_of_the_context_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = 0
+    for seed in range(8):
+        (tmp_path / str(seed)).mkdir()
+        told += await _random_session(seed, tmp_path / str(seed), monkeypatch)
+    assert told >= 8
+
+
+@pytest.mark.slow
+async def test_the_numbers_are_those_of_the_context_screen_in_500_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in range(500):
+        (tmp_path / str(seed)).mkdir()
+        await _random_session(seed, tmp_path / str(seed), monkeypatch)
