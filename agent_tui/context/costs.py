@@ -11,15 +11,16 @@ more than they have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from agent_tui.context.anchor import common_prefix, usage_problem
+from agent_tui.context.anchor import common_prefix, differences, usage_problem
 from agent_tui.models.calibration import Content
 from agent_tui.models.costs import REASONING, NewItem, SentKeys, kept_keys
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import FIXED_ROWS
-from agent_tui.models.steps import FixedPart, Step
+from agent_tui.models.steps import FixedPart, SentRun, Step
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import largest_remainder
 
@@ -75,6 +76,11 @@ class Costs:
         self._groups: dict[str, Group] = {}
         self._thoughts: dict[str, Content | None] = {}
         self._estimates: dict[str, NewItem] = {}
+        self._leading: ItemShares = []
+        self._sums: list[int] = [0]
+        """What was summed last: the items, and what those before each of them take."""
+        self._summed = 0
+        """The revision that this holds for."""
 
     def add(self, step: Step) -> None:
         """Takes in what was settled of a step."""
@@ -90,6 +96,7 @@ class Costs:
         self.revision += any(key in self.tokens for key in made.costs)
         self.tokens.update(made.costs)
         if made.spoken is not None and step.message_id is not None:
+            self.revision += step.message_id in self.tokens
             self.tokens[step.message_id] = made.spoken
             if made.thought:
                 self.tokens[step.message_id + REASONING] = made.thought
@@ -105,6 +112,25 @@ class Costs:
     def sum(self, sent: Iterable[tuple[str, float]]) -> int:
         """What these items take, as far as that is known."""
         return sum(tokens_of(self.tokens[key], share) for key, share in sent if key in self.tokens)
+
+    def leading(self, messages: ItemShares) -> tuple[int, int]:
+        """How many leading items have a cost, and what they take together. A beginning that was summed before is not
+        summed again."""
+        kept = common_prefix(self._leading, messages) if self._summed == self.revision else 0
+        self._summed = self.revision
+        del self._leading[kept:], self._sums[kept + 1 :]
+        for each in messages[kept:]:
+            cost = self.tokens.get(each[0])
+            if cost is None:
+                break
+            self._leading.append(each)
+            self._sums.append(self._sums[-1] + tokens_of(cost, each[1]))
+        return len(self._leading), self._sums[-1]
+
+    def total(self, sent: Sent) -> int:
+        """What all items of a request take, as far as that is known."""
+        count, known = self.leading(sent.messages)
+        return known + self.sum(sent.parts) + self.sum(sent.messages[count:])
 
     def is_alone(self, key: str) -> bool:
         """Returns whether a report measured the item alone, of provider numbers only."""
@@ -220,16 +246,17 @@ def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
     made.costs, made.settled = {}, False
     if not can_settle(step) or sent is None or usage is None:
         return
-    every = sent.all()
-    shares, tokens = dict(every), costs.tokens
+    count, known = costs.leading(sent.messages)
+    rest, tokens = sent.parts + sent.messages[count:], costs.tokens
     own = {item.key: item for item in made.items}
-    new = [own.get(key) or costs.estimate(key) for key, _ in every if key not in tokens]
+    new = [own.get(key) or costs.estimate(key) for key, _ in rest if key not in tokens]
     items = [item for item in new if item is not None]
-    known = costs.sum(every)
+    known += costs.sum(rest)
+    shares = dict(sent.all() if made.unsure else rest)
     guessed = sum(tokens_of(item.tokens, shares[item.key]) for item in items)
     off = usage.input - known - guessed
     made.settled = True
-    made.costs = _shared(off, items, made.unsure, shares, tokens) or _by_size(off, items, shares, tokens, every)
+    made.costs = _shared(off, items, made.unsure, shares, tokens) or _by_size(off, items, tokens, sent.all())
 
 
 def _shared(
@@ -274,10 +301,9 @@ def _can_move(answer: str, shares: Mapping[str, float], tokens: Mapping[str, int
     return answer in shares and answer in tokens and reasoning in tokens and shares.get(reasoning, 0.0) < 1.0
 
 
-def _by_size(
-    off: int, items: Sequence[NewItem], shares: Mapping[str, float], tokens: Mapping[str, int], sent: ItemShares
-) -> dict[str, int]:
+def _by_size(off: int, items: Sequence[NewItem], tokens: Mapping[str, int], sent: ItemShares) -> dict[str, int]:
     """The costs where the new items share it by their size; else the prefix takes it, or everything alike."""
+    shares = dict(sent)
     sizes = [tokens_of(item.tokens, shares[item.key]) for item in items]
     if items and off + sum(sizes) >= len(items):
         costs = largest_remainder(
@@ -309,18 +335,22 @@ class SentLists:
 
     def __init__(self) -> None:
         self._known: dict[str, list[str]] = {}
+        self._last: tuple[list[str], list[SentRun], ItemShares] = ([], [], [])
 
     def keys(self, step: Step, steps: Sequence[Step]) -> list[str] | None:
         """The keys of a step of these; None where that is not known."""
         way: list[Step] = []
         at: Step | None = step
-        by_id: dict[str, Step] | None = None
+        earlier = reversed(steps)
         while at is not None and at.id not in self._known:
             if (sent := at.sent_keys) is None:
                 return None
             way.append(at)
-            by_id = by_id or {each.id: each for each in steps}
-            at = by_id.get(sent.base)
+            # A base stands before what was sent after it, but for steps that came from another session.
+            at = next((each for each in earlier if each.id == sent.base), None) if sent.base else None
+            if at is None and sent.base:
+                earlier = reversed(steps)
+                at = next((each for each in earlier if each.id == sent.base), None)
             if at is None and sent.base:
                 return None
         keys = self._known[at.id] if at is not None else []
@@ -348,7 +378,15 @@ class SentLists:
     def sent(self, step: Step, steps: Sequence[Step]) -> Sent | None:
         """The items of a step, in the order in which they were sent."""
         keys = self.keys(step, steps)
-        return None if keys is None else sent_items(step.fixed, keys, step)
+        if keys is None:
+            return None
+        # What begins as the last one that was asked for is not made again.
+        runs, (before, known, items) = step.sent_reasoning or [], self._last
+        kept = kept_keys(before, keys)
+        kept = next((start for start, _, _ in differences(known, runs, kept)), kept)
+        messages = items[: _count_items(runs, kept)] + _message_items(keys, runs, kept)
+        self._last = keys, runs, messages
+        return Sent(_part_items(step.fixed), messages)
 
     def _keep(self, step_id: str, keys: list[str]) -> None:
         self._known[step_id] = keys
@@ -356,13 +394,13 @@ class SentLists:
             del self._known[next(iter(self._known))]
 
 
-def sent_items(fixed: Sequence[FixedPart], keys: Sequence[str], step: Step) -> Sent:
-    """The items of a request with these parts and messages, reasoning with the share that was counted."""
+def _part_items(fixed: Sequence[FixedPart]) -> ItemShares:
+    """The items of the parts of a request, in the order in which they are sent."""
     parts = part_keys(fixed)
     order = [parts[place] for place in wire_order(fixed)]
     tools = any(part.row == "tools" and is_sent(part) for part in fixed)
     whole = [SERVER, *([PREAMBLE_KEY] if tools else []), *(key for key in order if key is not None)]
-    return Sent([(key, 1.0) for key in whole], _message_items(keys, step))
+    return [(key, 1.0) for key in whole]
 
 
 def wire_order(fixed: Sequence[FixedPart]) -> list[int]:
@@ -385,17 +423,29 @@ def is_sent(part: FixedPart) -> bool:
     return part.deferred_tokens is None and part.change != "waiting"
 
 
-def _message_items(keys: Sequence[str], step: Step) -> ItemShares:
-    runs = step.sent_reasoning or [(0, 0.0, 0)]
-    found: ItemShares = [(key, 1.0) for key in keys[: runs[0][0]]]
-    ends = [*(run[0] for run in runs[1:]), len(keys)]
-    for (start, share, _), end in zip(runs, ends, strict=True):
-        some = keys[start:end]
+def _stretches(runs: Sequence[SentRun], start: int, end: int) -> Iterator[tuple[int, int, float]]:
+    """Stretches of messages whose reasoning was counted alike, with the share of it that was."""
+    places = [(0, 0.0), *((place, share) for place, share, _ in runs), (end, 0.0)]
+    for (first, share), (after, _) in itertools.pairwise(places):
+        if max(first, start) < min(after, end):
+            yield max(first, start), min(after, end), share
+
+
+def _message_items(keys: Sequence[str], runs: Sequence[SentRun], start: int) -> ItemShares:
+    """The items of the messages from one on, reasoning with the share that was counted."""
+    found: ItemShares = []
+    for first, end, share in _stretches(runs, start, len(keys)):
+        some = keys[first:end]
         if share:
             found += [each for key in some for each in ((key + REASONING, share), (key, 1.0))]
         else:
             found += [(key, 1.0) for key in some]
     return found
+
+
+def _count_items(runs: Sequence[SentRun], count: int) -> int:
+    """How many items so many leading messages have."""
+    return sum((end - first) * (2 if share else 1) for first, end, share in _stretches(runs, 0, count))
 
 
 def why_no_report(steps: Sequence[Step], target: Target) -> str:

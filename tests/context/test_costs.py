@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
+from dataclasses import field, replace
 from random import Random
+from types import FrameType
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -12,10 +14,12 @@ from hypothesis import strategies as st
 from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.costs import SentLists, costs_of, read_costs
+from agent_tui.context.view import ViewBuilder
 from agent_tui.models.messages import ReasoningPart
-from agent_tui.models.requests import Target
+from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage, UsageSource
+from agent_tui.records import dataclass
 from tests.support.context_operations import OPERATIONS, TARGETS, apply
 from tests.support.contexts import BOUND, CLAUDE, Conversation, assert_identities, fixed_part, leaves, weather
 from tests.support.forms import examples
@@ -109,3 +113,55 @@ def test_reasoning_that_nobody_counted_takes_what_a_report_is_off_by() -> None:
     expected = conversation.usage()
     assert expected.total == 3_900
     assert_identities(expected)
+
+
+@dataclass
+class KeptView(Conversation):
+    """Keeps the messages that are sent, as a session does."""
+
+    builder: ViewBuilder = field(default_factory=ViewBuilder)
+
+    def view(self) -> list[SentMessage]:
+        return self.builder.build(self.path, self.records, self.summaries)
+
+
+class CalledFunctions:
+    """Counts the functions that are called inside, a generator's items among them."""
+
+    count = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        self.count += event in ("call", "c_call")
+
+    def __enter__(self) -> CalledFunctions:
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(None)
+
+
+def _functions_of_a_step(messages: int) -> int:
+    """How many functions a step behind so many messages calls: its numbers, what it sends, and its report."""
+    conversation, size = KeptView(fixed=[fixed_part(raw=2_000)]), 3_000
+    conversation.say(raw=10)
+    while len(conversation.path) < messages:
+        conversation.answer(TokenUsage(size, 90), calls=(f"c{size}",), raw=40)
+        conversation.result(f"c{size}", raw=200)
+        conversation.answer(TokenUsage(size + 300, 90), raw=40)
+        conversation.say(raw=10)
+        size += 600
+    step = conversation.answer(TokenUsage(size, 90), raw=40, settles=False)
+    conversation.say(raw=10)
+    inputs, calculator = conversation.inputs(), conversation.calculator
+    step.finished = float(len(conversation.steps))
+    with CalledFunctions() as called:
+        calculator.settle(step, conversation.path[-2], inputs)
+        calculator.usage(inputs)
+        calculator.record(replace(step, id="next"), inputs)
+    return called.count
+
+
+def test_a_step_works_on_what_is_new_alone() -> None:
+    few, many = _functions_of_a_step(60), _functions_of_a_step(360)
+    assert many < few + 30, f"{few} functions behind 60 messages, {many} behind 360"

@@ -56,24 +56,42 @@ class MessageItems:
 
 @dataclass(slots=True)
 class MessageList:
-    """The items of messages, in the order in which they are sent. ``places``: how many items there are before each."""
+    """The items of messages, in the order in which they are sent. ``places``: how many items there are before each;
+    ``keys``: the key of each message; ``sums``: the tokens of each and of all before it."""
 
     messages: list[MessageItems] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     shares: ItemShares = field(default_factory=list)
     places: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    sums: list[int] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return self.sums[-1] if self.sums else 0
 
     def add(self, each: MessageItems) -> None:
         self.messages.append(each)
         self.places.append(len(self.items))
+        self.keys.append(each.spoken.key)
+        total = self.total
         for item in (each.spoken,) if each.thought is None else (each.thought, each.spoken):
             self.items.append(item)
             self.shares.append((item.key, item.share))
+            total += item.tokens
+        self.sums.append(total)
 
     def first(self, count: int) -> MessageList:
         """The same of the first messages alone."""
         end = self.places[count] if count < len(self.places) else len(self.items)
-        return MessageList(self.messages[:count], self.items[:end], self.shares[:end], self.places[:count])
+        return MessageList(
+            self.messages[:count],
+            self.items[:end],
+            self.shares[:end],
+            self.places[:count],
+            self.keys[:count],
+            self.sums[:count],
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -97,7 +115,7 @@ class Items:
 
     @property
     def total(self) -> int:
-        return sum(item.tokens for item in self.prefix) + sum(item.tokens for item in self.messages.items)
+        return sum(item.tokens for item in self.prefix) + self.messages.total
 
     @property
     def new(self) -> list[Item]:

@@ -107,7 +107,8 @@ class Calculator:
         self._errors: Followed[Errors] | None = None
         self._target: Target | None = None
         self._answered: dict[str, Step] = {}
-        self._answered_of: Step | None = None
+        self._looked: list[Step] = []
+        """The leading steps that have ended, whose answers are in ``_answered``."""
         self._made = MessageList()
         self._made_of: tuple[Estimator, Costs, int] | None = None
         self._view: list[SentMessage] = []
@@ -147,8 +148,11 @@ class Calculator:
     def keys(self, inputs: ContextInputs) -> list[str]:
         """The keys under which the costs of these messages are kept."""
         self._family(inputs)
-        assert self._estimator is not None
-        return [self._estimator.key(item) for item in inputs.view]
+        estimator, view = self._estimator, list(inputs.view)
+        assert estimator is not None
+        same = self._made_of is not None and self._made_of[0] is estimator
+        kept = common_prefix(self._view, view) if same else 0
+        return [*self._made.keys[:kept], *(estimator.key(item) for item in view[kept:])]
 
     def record(self, step: Step, inputs: ContextInputs) -> None:
         """Stores with a step which messages it sends."""
@@ -248,7 +252,7 @@ class Calculator:
         then = self._sent(found, inputs.steps)
         input = found.counted.input if found.counted is not None else None
         # A formula that begins with its input has no term for what later reports corrected of it.
-        if found is not newest and then is not None and costs.sum(then.all()) == input:
+        if found is not newest and then is not None and costs.total(then) == input:
             return found, then
         then = self._sent(newest, inputs.steps)
         return (newest, then) if then is not None else (None, None)
@@ -259,11 +263,17 @@ class Calculator:
         return self._then[1]
 
     def _by_answer(self, steps: Sequence[Step]) -> Mapping[str, Step]:
-        newest = steps[-1] if steps else None
-        if newest is None or newest is not self._answered_of or newest.message_id not in self._answered:
-            self._answered = {step.message_id: step for step in steps if step.message_id is not None}
-            self._answered_of = newest
-        return self._answered
+        count = len(self._looked)
+        if len(steps) < count or (count and steps[count - 1] is not self._looked[-1]):
+            self._answered, self._looked = {}, []
+        for step in steps[len(self._looked) :]:
+            if step.status == "running":
+                break
+            self._looked.append(step)
+            if step.message_id is not None:
+                self._answered[step.message_id] = step
+        late = {step.message_id: step for step in steps[len(self._looked) :] if step.message_id is not None}
+        return {**self._answered, **late} if late else self._answered
 
     def _answer(
         self, inputs: ContextInputs, size: NextInput, rows: list[ContextRow], last: Step | None, growth: float | None,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agent_tui.context.accounting import rows
+from agent_tui.context.accounting.tally import calls_before
 from agent_tui.engine import notes
 from agent_tui.engine.turns import step
 from agent_tui.engine.turns.executor import MORE_CALLS, ChangedNumbers
@@ -71,7 +72,7 @@ async def test_no_more_than_so_many_calls_are_run_and_both_are_told(
 @pytest.mark.parametrize("calls", [40, 80])
 async def test_each_result_costs_the_same(calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked, read = 0, 0
-    search, told = rows.calls_before, notes.newest_note
+    search, told = calls_before, notes.newest_note
 
     def counted(*given: Any) -> object:
         nonlocal looked
