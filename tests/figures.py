@@ -20,7 +20,7 @@ MANY_PARAMETERS = 8
 
 CEILINGS = {
     "files of the program": 508,
-    "lines of the program": 118_801,
+    "lines of the program": 118_862,
     "protocols": 20,
     f"functions with more than {MANY_PARAMETERS} parameters": 5,
     "private names of Textual": 31,

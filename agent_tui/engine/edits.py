@@ -188,6 +188,8 @@ class Edits:
             "prune": "Results that the agent let go of restored",
         }
         said = what.get(newest.kind, "Folded messages restored")
+        if newest.reason != "edit":
+            said = "The agent's compaction undone"
         more = "more" if change >= 0 else "less"
         return f"{said}: {tokens(abs(change), True)} tokens {more} per request."
 
@@ -247,7 +249,11 @@ class Edits:
         made = [record for record in edits if not path.isdisjoint(record.message_ids)]
         if not made and not marks_of(conversation) and self._newest_note() is None:
             raise AgentError("Nothing to undo.")
-        return max(made, key=lambda record: record.created, default=CompactionRecord("", "", "drop", []))
+        return max(
+            made,
+            key=lambda record: (record.created, record.kind == "summary"),
+            default=CompactionRecord("", "", "drop", []),
+        )
 
     def _newest_note(self) -> Message | None:
         """The newest note that the model keeps in this conversation."""

@@ -27,7 +27,7 @@ from agent_tui.engine.session_control import SessionControl
 from agent_tui.engine.state import AgentState
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
-from agent_tui.models.messages import content_fingerprint, user_message
+from agent_tui.models.messages import content_fingerprint, pinned_words, user_message
 from agent_tui.models.usage import NO_COST
 from agent_tui.providers.secrets import redact
 from agent_tui.records import dataclass
@@ -221,7 +221,8 @@ class Handoff:
         known = "\n".join(map(message_text_for_count, path))
         body = pictured(redact(with_unknown_paths({"": said}, known)[""]))
         pinned = [m.text.strip() for m in path if m.id in conversation.info.state.pinned_messages and m.text.strip()]
-        own = user_message("\n\n".join([goal, *pinned]))
+        notes = [pinned_words(m) for m in path if m.role == "tool" and m.id in conversation.info.state.pinned_messages]
+        own = user_message("\n\n".join([goal, *pinned, *notes]))
         facts = [fact for fact in facts if fact.kind != "path"]  # The files say more.
         lines = appended(standing(facts, body, [own]), most[0])
         files, root = file_lines(within(collect_files(path), most[1])), self._state.parts.cwd
@@ -232,6 +233,9 @@ class Handoff:
             body,
             "\n".join(["Pinned by me, word for word:", *(pictured(redact(words)) for words in pinned)])
             if pinned
+            else "",
+            "\n".join(["Notes that the agent kept, word for word:", *(pictured(redact(words)) for words in notes)])
+            if notes
             else "",
             "\n".join("My rules, still valid:" if line == RULES else line for line in lines),
             "\n".join(["Files used there:", *(line.replace(f"- {root}/", "- ", 1) for line in files)]) if files else "",

@@ -17,7 +17,7 @@ from agent_tui.models.messages import (
     ToolResultPart,
 )
 from agent_tui.models.requests import SentMessage
-from agent_tui.text.frames import NOTE, attribute, framed
+from agent_tui.text.frames import NOTE, attribute, framed, without_tags
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import domain_for
@@ -36,6 +36,19 @@ def put_note(message: Message, name: str, text: str) -> None:
         add_to_result(message, framed(NOTE, text, attribute("name", name)), {name: text})
 
 
+def take_note_out(message: Message, name: str) -> None:
+    """Takes a note out of a message that was not sent with it."""
+    text, result = note_in(message, name), message.tool_result
+    if text is None:
+        return
+    if result is None:
+        message.parts = [part for part in message.parts if not (isinstance(part, AttachmentPart) and part.name == name)]
+        return
+    said = result.text.replace(f"\n\n{framed(NOTE, text, attribute('name', name))}", "")
+    display = {key: value for key, value in (result.display or {}).items() if key != name} or None
+    message.parts[message.parts.index(result)] = replace(result, text=said, display=display)
+
+
 def add_to_result(message: Message, line: str, shown: Metadata | None = None) -> None:
     """Adds a line of ours to what a tool said."""
     result = message.tool_result
@@ -51,7 +64,7 @@ def note_in(message: Message, name: str) -> str | None:
             return part.text
         if isinstance(part, ToolResultPart) and part.display and name in part.display:
             text = str(part.display[name])
-            if text in part.text:
+            if without_tags(text) in part.text:  # as ``framed`` writes it
                 return text
     return None
 

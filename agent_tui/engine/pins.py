@@ -114,9 +114,9 @@ class Pins:
         unit = next((unit for unit in units_of(conversation.path) if any(m.id == message.id for m in unit)), ())
         stays = {m.id for m in unit}
         waiting = {each: asked for each, asked in state.drops_waiting.items() if each not in stays}
-        conversation.set_state(
-            replace(state, pinned_messages=(*state.pinned_messages, message.id), drops_waiting=waiting)
-        )
+        agents = tuple(each for each in state.agent_drops if each in waiting)
+        pinned = (*state.pinned_messages, message.id)
+        conversation.set_state(replace(state, pinned_messages=pinned, drops_waiting=waiting, agent_drops=agents))
         left = ", ".join(one_line(p.name, 40) for p in message.parts if isinstance(p, AttachmentPart) and p.path)
         return " ".join(
             [

@@ -111,6 +111,13 @@ MIN_OUTPUT = 1_000
 """Characters of a result that are sent in any case."""
 
 
+def bounded(config: ToolsConfig, room: int | None, calls: int) -> ToolsConfig:
+    """The tools' settings where so many calls at once share the ``room`` that there is for results."""
+    if room is None:
+        return config
+    return replace(config, output_limit=max(MIN_OUTPUT, min(config.output_limit, room // calls)))
+
+
 @dataclass(slots=True)
 class Runtime:
     """A session together with the model it talks to: all that its next request is made with."""
@@ -357,11 +364,14 @@ class Runtime:
     def tools_config(self) -> ToolsConfig:
         """The tools' settings for a call made now: what a result may take is no more than what is left of the context,
         or, so that something can still be looked at before a compaction, a tenth of the limit."""
-        config, usage = self.settings.tools, self.usage()
+        return bounded(self.settings.tools, self.result_room(), 1)
+
+    def result_room(self) -> int | None:
+        """The characters that results may take now; None where nobody knows the limit."""
+        usage = self.usage()
         if not usage.limit:
-            return config
-        room = max(usage.limit - usage.total, usage.limit // LEAST_RESULT) * RESULT_CHARS
-        return replace(config, output_limit=max(MIN_OUTPUT, min(config.output_limit, room)))
+            return None
+        return max(usage.limit - usage.total, usage.limit // LEAST_RESULT) * RESULT_CHARS
 
     def show_numbers(self, emit: Emit) -> None:
         """Tells what the next request costs now, with what is streaming, where somebody follows that."""

@@ -119,6 +119,7 @@ class Toolbox:
             root=parts.root,
             session_id=session,
             config=self._state.runtime.tools_config(),
+            room=self._state.runtime.result_room(),
             spill_dir=private_dir(parts.paths.cache / "output" / session),
             added_dirs=parts.added_dirs,
             before_change=self._snapshots.before_change,

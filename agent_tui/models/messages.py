@@ -294,6 +294,9 @@ def texts_below(message: Message | None) -> list[str]:
 PINNED_INTRODUCTION = "[The user pinned these words: they go word for word through every compaction. Oldest first.]\n\n"
 
 
+NOTES_INTRODUCTION = "[You kept these notes yourself; the user did not write them. Oldest first.]\n\n"
+
+
 def pinned_words(message: Message) -> str:
     """The words of a message that a pin keeps: its text, of a result the note that the model wanted kept."""
     if message.role != "tool":
@@ -303,13 +306,19 @@ def pinned_words(message: Message) -> str:
 
 
 def pinned_text(messages: Iterable[Message]) -> str:
-    """The words of pinned messages as a summary carries them; empty where they have none."""
-    words = [
-        framed("pinned" if message.role == "user" else "pinned_answer", said)
-        for message in messages
-        if (said := pinned_words(message))
-    ]
-    return PINNED_INTRODUCTION + "\n\n".join(words) if words else ""
+    """The words of pinned messages as a summary carries them, and the model's own notes apart, so that they are not
+    taken for the user's; empty where there are none."""
+    words, notes = list[str](), list[str]()
+    for message in messages:
+        if not (said := pinned_words(message)):
+            continue
+        if message.role == "tool":
+            notes.append(framed("kept_note", said))
+        else:
+            words.append(framed("pinned" if message.role == "user" else "pinned_answer", said))
+    parts = [PINNED_INTRODUCTION + "\n\n".join(words)] if words else []
+    parts += [NOTES_INTRODUCTION + "\n\n".join(notes)] if notes else []
+    return "\n\n".join(parts)
 
 
 def summary_text(message: Message) -> str:

@@ -14,8 +14,8 @@ from agent_tui.text.lookalikes import latin_form
 NOTE = "agent_note"
 """The tag of what the program itself tells the model, which no text of others has: no tool's words either."""
 _OURS = (
-    f"{NOTE}|environment|instructions|document|file|mcp_server|pinned_answer|pinned|user_message|tool_call"
-    "|tool_response"
+    f"{NOTE}|environment|instructions|document|file|mcp_server|pinned_answer|pinned|kept_note|user_message"
+    "|tool_call|tool_response"
 )
 _TYPE = r"(?-i:(?<=\w<)(?:Environment|Instructions|Document|File|Pinned)[>,?\[])"
 """What is a program's type, and no tag: ``List<File>``."""

@@ -217,8 +217,15 @@ def call_summary(name: str, arguments: str) -> str:
     found = dict(reversed([(match[1], match[2]) for match in _NAMED.finditer(begin) if match[2]]))
     if (best := next((one for one in _SUBJECTS if one in found), None)) is not None:
         return f"{name} {_unescaped(found[best])}"
+    if isinstance(action := given.get("action"), str) and action:
+        others = (each for key, value in given.items() if key != "action" for each in _listed(value))
+        return f"{name} {' '.join([action, *(each for each in others if isinstance(each, str) and each)])[:200]}"
     text = arguments.strip()
     return name if text in ("", "{}") else f"{name} {text[:200]}"
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else [value]
 
 
 def _unescaped(text: str) -> str:

@@ -209,6 +209,8 @@ class ToolContext:
     """What the model takes: larger images are scaled down before they become part of an answer."""
     user: User | None = None
     """Who can be asked; None for a subagent's call."""
+    room: int | None = None
+    """Characters that the context has left for results; calls that run side by side share them."""
     past: Callable[[], Past] = Past
     """What ``recall`` looks through: this session's own."""
     own: OwnContext | None = None

@@ -31,6 +31,7 @@ OURS = (
     "mcp_server",
     "pinned",
     "pinned_answer",
+    "kept_note",
     "user_message",
     "tool_call",
     "tool_response",

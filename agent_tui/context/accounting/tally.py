@@ -10,6 +10,7 @@ from agent_tui.context.cuts import DROPPED_ATTACHMENT
 from agent_tui.context.tokens import Family, attachment_tokens, char_tokens, kind_of
 from agent_tui.models.context import ContextRow
 from agent_tui.models.messages import (
+    NOTES_INTRODUCTION,
     PINNED_INTRODUCTION,
     TOLD,
     AttachmentPart,
@@ -43,7 +44,8 @@ def message_label(message: Message, kind: MessageRowId, calls_before: Mapping[st
         return printable_line(message.reasoning, LABEL_CHARS) or "reasoning"
     if kind in ("summary", "pinned"):
         parts = (p for p in message.parts if isinstance(p, SummaryPart) and p.pinned == (kind == "pinned"))
-        return printable_line("".join(p.text for p in parts).removeprefix(PINNED_INTRODUCTION), LABEL_CHARS)
+        said = "".join(p.text for p in parts).removeprefix(PINNED_INTRODUCTION).removeprefix(NOTES_INTRODUCTION)
+        return printable_line(said, LABEL_CHARS)
     # Answers begin with a heading often; its signs say nothing in a row.
     text = message.text.lstrip("# \n") if message.role == "assistant" else message.text
     return printable_line(text, LABEL_CHARS) or "(no text)"

@@ -9,7 +9,7 @@ from agent_tui.context.cuts import CLEARED_SUFFIX
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.compaction.own_results import fill_words, own_results
 from agent_tui.engine.compaction.preparing import growth
-from agent_tui.engine.notes import note_in, put_note
+from agent_tui.engine.notes import note_in, put_note, take_note_out
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import CONTEXT_NOTE, CONTEXT_TOOL, Message
@@ -57,14 +57,16 @@ class ContextNotes:
         runtime, conversation = self._runtime, self._runtime.conversation
         newest = next((step for step in reversed(conversation.steps) if step.kind == "turn"), None)
         message = conversation.path[-1] if conversation.path else None
-        if not runtime.settings.context.tell_model or message is None or not _is_unsent(message, newest):
+        tells, news = runtime.settings.context.tell_model, " ".join(self._news)
+        if not (tells or news) or message is None or not _is_unsent(message, newest):
             return False
         usage = runtime.usage()
-        news = " ".join(self._news)
-        moment = self._fitting(usage, self._moment(usage, newest), news)
+        # What came of its own call the model has to know, also where it is told nothing else.
+        moment = self._fitting(usage, self._moment(usage, newest), news) if tells else None
         line = self._text(usage, moment, news)
         for _ in range(TRIES if line else 0):
             amended = replace(message, parts=list(message.parts), raw_tokens=None, counts=None)
+            take_note_out(amended, CONTEXT_NOTE)  # one that could not be sent: a budget was in its way, or the user
             put_note(amended, CONTEXT_NOTE, line)
             conversation.amend(amended)
             runtime.calculate_anew()
@@ -82,7 +84,9 @@ class ContextNotes:
         limit = usage.limit
         if not limit or not usage.window:
             return None
-        before, grows = _size_of(newest), growth(self._runtime.conversation.steps)
+        # Shares of another model's limit say nothing of this one's.
+        same = newest is not None and newest.model_key == self._runtime.info.spec.key
+        before, grows = _size_of(newest if same else None), growth(self._runtime.conversation.steps)
 
         def crossed(line: float) -> bool:
             return before < line <= usage.total

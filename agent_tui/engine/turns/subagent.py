@@ -252,6 +252,7 @@ class Subagent:
                 self._toolbox.context(),
                 session_id=child.info.id,
                 config=own.tools_config(),
+                room=own.result_room(),
                 subagent=start,
                 user=None,
                 memory=memory,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.questions import Verdict
-from agent_tui.engine.runtime import Emit
+from agent_tui.engine.runtime import Emit, bounded
 from agent_tui.engine.turns.checks import checked
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.events import MessageAdded, Notice, ToolOutput, ToolStarted
@@ -84,6 +84,7 @@ class ToolRunner:
     ) -> None:
         self._registry = registry
         self._context = context
+        self._at_once = 1
         self._judge = judge
         self._hooks = hooks
         self._kept: dict[str, str] = {}
@@ -159,7 +160,7 @@ class ToolRunner:
         return self._registry.get(name), arguments, fault
 
     async def _batch(self, jobs: list[_Job], emit: Emit, store: Callable[[Message], None]) -> bool:
-        ends_turn = False
+        ends_turn, self._at_once = False, len(jobs)
         tasks = [asyncio.create_task(self._one(job, emit)) for job in jobs]
         try:
             for task in tasks:
@@ -294,6 +295,7 @@ class ToolRunner:
 
         context = replace(
             context,
+            config=bounded(context.config, context.room, self._at_once),
             emit=show,
             keep=keep,
             allowed_paths=allowed,

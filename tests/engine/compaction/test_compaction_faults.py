@@ -220,7 +220,11 @@ async def test_an_unknown_window_never_compacts_by_itself(tmp_path: Path) -> Non
         assert outcomes(seen) == ["done"]
 
 
-async def test_results_that_are_together_larger_than_the_limit_are_sent_clipped_and_kept_whole(tmp_path: Path) -> None:
+async def test_results_that_are_together_larger_than_the_limit_are_sent_clipped_and_kept_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As those of tools that keep to no limit, and of a session that goes on with a smaller window.
+    monkeypatch.setattr("agent_tui.engine.turns.toolrunner.bounded", lambda config, room, calls: config)
     script = (
         WINDOW
         + '[[step]]\nmatch = "big"\ntool_calls = ['

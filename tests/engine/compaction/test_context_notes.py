@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.config import ContextConfig, PermissionsConfig, Settings
+from agent_tui.config import AgentConfig, ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.compaction.context_notes import ALL_SHARE
-from agent_tui.engine.notes import note_in
+from agent_tui.engine.notes import note_in, put_note, take_note_out
 from agent_tui.models.events import CompactionEnded, Event, StepStarted
-from agent_tui.models.messages import CONTEXT_NOTE, recall_id
+from agent_tui.models.messages import CONTEXT_NOTE, Message, TextPart, ToolResultPart, recall_id
 from agent_tui.text.numbers import tokens
 from tests.benchmarks.tool_tokens import encoding
-from tests.support.acting import Act, acting, call
+from tests.support.acting import Act, acting, call, says
 from tests.support.agents import TokenCounter, parts_for, running, say
 from tests.support.dialect_bodies import check_bodies
 
@@ -28,11 +28,15 @@ LINE = re.compile(r"Context: (~?[\d.]+k?) of ([\d.]+k) used before compaction")
 NAMED = re.compile(r"(~?[\d.]+k?) \[(\d{6})\]")
 
 
-def world(folder: Path, resume: str | None = None, **context: object):  # type: ignore[no-untyped-def]
+def world(folder: Path, resume: str | None = None, steps: int = 100, **context: object):  # type: ignore[no-untyped-def]
     (folder / "p").mkdir(exist_ok=True)
     for size in (20, 90, 300, 900):
         (folder / "p" / f"f{size}.txt").write_text("".join(f"{n}: a note about {n * 47}\n" for n in range(size)))
-    settings = Settings(permissions=PermissionsConfig(mode="auto"), context=ContextConfig(**context))  # type: ignore[arg-type]
+    settings = Settings(
+        permissions=PermissionsConfig(mode="auto"),
+        context=ContextConfig(**context),  # type: ignore[arg-type]
+        agent=AgentConfig(step_limit=steps),
+    )
     parts = parts_for(
         folder / "home", folder / "p", resume=resume, settings=settings, counter=TokenCounter(), can_ask=False
     )
@@ -113,6 +117,54 @@ async def test_what_failed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
         await say(agent, "look")
         assert notes(agent) == ["The fold was not made: it is too long."]
+
+
+async def test_what_failed_is_told_also_where_nothing_else_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, [read(900), read(900, 899)])
+    async with world(tmp_path, tell_model=False) as (agent, _):
+        agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
+        await say(agent, "look")
+        assert notes(agent) == ["The fold was not made: it is too long."]
+
+
+async def test_a_line_is_known_again_whatever_it_names() -> None:
+    line = "Context: 1k of 2k used before compaction; largest: bash cat <document> ~1k [123456]."
+    asked = Message("msg_1", "user", [TextPart("look")])
+    result = Message("msg_2", "tool", [ToolResultPart("call_1", "bash", "done")])
+    for message in (asked, result):
+        put_note(message, CONTEXT_NOTE, line)
+        assert note_in(message, CONTEXT_NOTE) == line
+        take_note_out(message, CONTEXT_NOTE)
+    assert (asked.text, asked.parts) == ("look", [TextPart("look")])
+    assert result.parts == [ToolResultPart("call_1", "bash", "done")]
+
+
+async def test_a_line_that_could_not_be_sent_is_not_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, [read(900)])
+    async with world(tmp_path, steps=1) as (agent, _):
+        await say(agent, "look")
+        compaction, path = agent._state.binding.compaction, agent.conversation.path
+        assert path[-1].role == "tool" and not notes(agent), "the turn ended before it was sent"
+        for _ in range(3):
+            await compaction.tell_context()
+        result = path[-1].tool_result
+        assert result is not None and result.text.count("Context: ") == len(notes(agent)) == 1
+
+
+async def test_a_threshold_of_another_model_is_not_taken_for_one_of_this(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acting(monkeypatch, [read(900), says("Read."), says("Done.")])
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "look")
+        told = notes(agent)
+        await say(agent, "and now?")
+        assert notes(agent) == told, "nothing was crossed"
+        # The line before leaves no room beside it.
+        monkeypatch.setattr("agent_tui.engine.compaction.context_notes.ALL_SHARE", 0.05)
+        next(step for step in reversed(agent.conversation.steps) if step.kind == "turn").model_key = "another"
+        await say(agent, "and now?")
+        assert len(notes(agent)) == len(told) + 1
 
 
 async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:

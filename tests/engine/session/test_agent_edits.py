@@ -20,7 +20,7 @@ from agent_tui.engine.compaction import drop_marks
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionEnded, ContextEdited
-from agent_tui.models.messages import CONTEXT_TOOL, Message, recall_id
+from agent_tui.models.messages import CONTEXT_TOOL, Message, TextPart, recall_id
 from agent_tui.tools.base import ContextAction
 from tests.support.acting import acting, call, says, tend
 from tests.support.agents import parts_for, running, say
@@ -129,10 +129,22 @@ async def test_it_reaches_only_what_is_its_own(tmp_path: Path, monkeypatch: pyte
 
 
 async def test_what_is_not_answered_yet_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, [READ, lambda names: ("context", {"action": "drop", "names": names})])
+    why: list[str] = []
+
+    def look(names: list[str]) -> str:
+        # The request is made: its newest result has no answer yet.
+        with pytest.raises(ToolError) as refused:
+            hands(agent)._drop([names[-1]])
+        why.append(str(refused.value))
+        assert "1 result" in hands(agent)._drop([names[0]]).text
+        return "Done."
+
+    acting(monkeypatch, [READ, READ2, look])
     async with world(tmp_path) as (agent, _):
         await say(agent, "look")
-        assert "1 result" in said(agent), "the newest result was answered by this call"
+        assert len(why) == 1 and "is new: answer it first" in why[0]
+        last = recall_id(results(agent)[-1].id)
+        assert "1 result" in (await hands(agent).tend("drop", [last], "", "")).text, "it is answered now"
 
 
 async def test_a_note_goes_through_every_compaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +159,8 @@ async def test_a_note_goes_through_every_compaction(tmp_path: Path, monkeypatch:
             await agent.compaction.now()
             await say(agent, "go on, tell me a lot")
         sent = body(agent)
-        assert sent.count(words) == 1 and "pinned_answer" in sent
+        assert sent.count(words) == 1 and "kept_note" in sent
+        assert "the user did not write them" in sent and "The user pinned" not in sent, "they are not the user's words"
         assert [pin.state for pin in agent.pins.all()] == ["carried"]
         await agent.compaction.undo()
         await agent.compaction.undo()
@@ -172,6 +185,20 @@ async def test_a_fold_takes_the_words_of_the_call(tmp_path: Path, monkeypatch: p
         assert len(results(agent)) == 4 and body(agent) != with_it
 
 
+async def test_a_pin_takes_the_agents_mark_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acting(monkeypatch, [READ, READ2])
+    async with world(tmp_path) as (agent, _):
+        await say(agent, "look")
+        first = results(agent)[0]
+        await hands(agent).tend("drop", [recall_id(first.id)], "", "")
+        assert agent.conversation.info.state.agent_drops == (first.id,)
+        answer = next(m for m in agent.conversation.path if m.tool_calls)
+        answer.parts.insert(0, TextPart("I look."))
+        agent.pins.pin_message(answer)
+        state = agent.conversation.info.state
+        assert not state.drops_waiting and not state.agent_drops
+
+
 async def test_it_compacts_when_the_step_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     acting(monkeypatch, [READ, READ2, READ3, call("context", action="compact", focus="the numbers"), READ])
     async with world(tmp_path) as (agent, seen):
@@ -182,7 +209,7 @@ async def test_it_compacts_when_the_step_ends(tmp_path: Path, monkeypatch: pytes
             ("agent", "the numbers")
         }
         compacted = body(agent)
-        await agent.edits.undo()
+        assert (await agent.edits.undo()).startswith("The agent's compaction undone: ")
         assert body(agent) != compacted and len(results(agent)) == 5
         agent._state.binding.compaction.auto.paused = True
         with pytest.raises(ToolError, match="paused"):

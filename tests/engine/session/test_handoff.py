@@ -25,6 +25,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.usage import Prices
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.urls import hosts_in
+from tests.support.acting import acting, call
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.every import every
 from tests.support.failing_store import failing
@@ -115,6 +116,18 @@ async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_e
         assert agent.conversation.info.state.handed_to == (fresh,)
         await agent.sessions.resume(fresh)
         await recorder.until(lambda: any(line.startswith("Handed off from “") for line in notices(recorder)))
+
+
+async def test_notes_that_the_agent_kept_go_with_it_and_are_not_taken_for_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acting(monkeypatch, [call("context", action="keep", text="Order 4711 goes first.")])
+    async with running(parts_for(tmp_path / "home", tmp_path / "project")) as (agent, _):
+        await talk(agent, "Look at it.")
+        result = await run(agent, f"/handoff {GOAL}")
+        assert isinstance(result, Text)
+        assert "Notes that the agent kept, word for word:\nOrder 4711 goes first." in result.then
+        assert "Pinned by me" not in result.then
 
 
 async def test_without_a_model_the_facts_alone_are_the_brief_and_that_is_said(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import results, running, say
 from tests.support.developer import answering, once, parts, row, until
 from tests.support.pixel import PIXEL, PIXEL_BASE64
-from tests.support.scripts import step
+from tests.support.scripts import calls_step, step
 
 pytestmark = pytest.mark.quick
 
@@ -109,3 +109,17 @@ async def test_what_a_tool_does_not_know_is_passed_over_with_a_note(tmp_path: Pa
             "2\t    return a - b\n[read has no argument encoding: ignored. It takes: path, offset, limit]"
         )
         assert todo.text.endswith("[todo has no argument items.due: ignored. It takes: items]")
+
+
+async def test_results_that_are_made_at_once_share_what_is_left_of_the_context(tmp_path: Path, project: Path) -> None:
+    names = [f"big{number}.txt" for number in range(4)]
+    for name in names:
+        (project / name).write_text("one more line of it\n" * 4_000)
+    script = calls_step(*(("read", f'{{"path": "{name}"}}') for name in names)) + step("Long.")
+    async with running(parts(tmp_path, project, script)) as (agent, _):
+        await agent.context.ready()
+        room = agent.runtime.result_room()
+        await say(agent, "read them")
+        read = [result.text for result in results(agent)]
+        assert room is not None and len(read) == 4 and all(len(text) > 1_000 for text in read)
+        assert sum(map(len, read)) <= room + 4 * 500  # what says how to read on
