@@ -12,12 +12,13 @@ more than they have.
 from __future__ import annotations
 
 import itertools
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agent_tui.context.anchor import common_prefix, differences, usage_problem
 from agent_tui.models.calibration import Content
-from agent_tui.models.costs import REASONING, NewItem, SentKeys, kept_keys
+from agent_tui.models.costs import REASONING, NewItem, SentKeys, Split, kept_keys
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.steps import FixedPart, SentRun, Step
@@ -74,7 +75,10 @@ class Costs:
         self.settled: list[Step] = []
         """The steps whose reports are the size of what they sent, in their order."""
         self._groups: dict[str, Group] = {}
-        self._thoughts: dict[str, Content | None] = {}
+        self._counted: dict[str, bool] = {}
+        """The answers that were reported, and whether their reasoning was counted."""
+        self._splits: dict[str, Content] = {}
+        """Those whose reasoning was not, once a report told of the two: what the error of that consists of."""
         self._estimates: dict[str, NewItem] = {}
         self._leading: ItemShares = []
         self._sums: list[int] = [0]
@@ -95,12 +99,14 @@ class Costs:
             self._estimates[item.key] = item
         self.revision += any(key in self.tokens for key in made.costs)
         self.tokens.update(made.costs)
+        if made.settled:
+            self._splits.update((split.answer, split.content) for split in made.splits)
         if made.spoken is not None and step.message_id is not None:
             self.revision += step.message_id in self.tokens
             self.tokens[step.message_id] = made.spoken
             if made.thought:
                 self.tokens[step.message_id + REASONING] = made.thought
-            self._thoughts[step.message_id] = made.unsure_thought
+            self._counted[step.message_id] = made.thought_counted
         if made.settled:
             self.settled.append(step)
 
@@ -139,10 +145,15 @@ class Costs:
 
     def is_answer(self, message_id: str) -> bool:
         """Returns whether the item is an answer that was reported."""
-        return message_id in self._thoughts
+        return message_id in self._counted
 
     def is_thought_counted(self, message_id: str) -> bool:
-        return self._thoughts.get(message_id) is None
+        return self._counted.get(message_id, True)
+
+    def split_error(self, message_id: str) -> Content | None:
+        """What the error of the reasoning of an answer consists of; None where it was counted, and where no request was
+        sent without all of it yet."""
+        return self._splits.get(message_id)
 
     def estimate(self, key: str) -> NewItem | None:
         """What an item was estimated at when it was first sent."""
@@ -154,14 +165,14 @@ class Costs:
         error, groups, answers = Content(), dict[int, tuple[Group, list[tuple[str, float]]]](), dict[str, float]()
         for key, share in changes:
             answer = key.removesuffix(REASONING)
-            if answer in self._thoughts:
+            if answer in self._counted:
                 # What the reasoning has too much, the rest of the answer has too little.
                 answers[answer] = answers.get(answer, 0.0) + (share if key != answer else -share)
             elif (group := self._groups.get(key)) is not None:
                 groups.setdefault(id(group), (group, []))[1].append((key, share))
         for answer, share in answers.items():
-            if (unsure := self._thoughts[answer]) is not None and abs(share) > 1e-9:
-                error.add(unsure, share)
+            if (unsure := self._splits.get(answer)) is not None and abs(share) > 1e-9:
+                error.add(unsure, -share)
         for group, some in groups.values():
             part = sum(share * self.tokens[key] for key, share in some) / max(1, group.value)
             error.add(group.content, -part)
@@ -247,23 +258,42 @@ def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
     if not can_settle(step) or sent is None or usage is None:
         return
     count, known = costs.leading(sent.messages)
-    rest, tokens = sent.parts + sent.messages[count:], costs.tokens
+    rest, anew = sent.parts + sent.messages[count:], _split_costs(made.splits, costs)
+    tokens = ChainMap(anew, costs.tokens)
     own = {item.key: item for item in made.items}
     new = [own.get(key) or costs.estimate(key) for key, _ in rest if key not in tokens]
     items = [item for item in new if item is not None]
     known += costs.sum(rest)
-    shares = dict(sent.all() if made.unsure else rest)
+    shares = dict(sent.all() if made.splits else rest)
+    for key, cost in anew.items():
+        share = shares.get(key, 0.0)
+        known += tokens_of(cost, share) - tokens_of(costs.tokens[key], share)
     guessed = sum(tokens_of(item.tokens, shares[item.key]) for item in items)
     off = usage.input - known - guessed
     made.settled = True
-    made.costs = _shared(off, items, made.unsure, shares, tokens) or _by_size(off, items, tokens, sent.all())
+    shared = _shared(off, items, made.splits, shares, tokens)
+    made.costs = {**anew, **(_by_size(off, items, tokens, sent.all()) if shared is None else shared)}
+
+
+def _split_costs(splits: Sequence[Split], costs: Costs) -> dict[str, int]:
+    """What answers and their reasoning cost as they were split when a request was sent; both together cost what was
+    reported of the answer."""
+    found: dict[str, int] = {}
+    for split in splits:
+        answer, reasoning = split.answer, split.answer + REASONING
+        if answer in costs.tokens and reasoning in costs.tokens:
+            whole = costs.tokens[answer] + costs.tokens[reasoning]
+            found[answer] = min(split.spoken, whole)
+            found[reasoning] = whole - found[answer]
+    return found
 
 
 def _shared(
-    off: int, items: Sequence[NewItem], unsure: Mapping[str, float], shares: Mapping[str, float], tokens: dict[str, int]
-) -> dict[str, int] | None:
+    off: int, items: Sequence[NewItem], splits: Sequence[Split], shares: Mapping[str, float],
+    tokens: Mapping[str, int],
+) -> dict[str, int] | None:  # fmt: skip
     """The costs where each takes of ``off`` as much as it was unsure; None where one would be left with nothing."""
-    split = {key: weight for key, weight in unsure.items() if _can_move(key, shares, tokens)}
+    split = {each.answer: each.weight for each in splits if _can_move(each.answer, shares, tokens)}
     weights = [*(item.weight for item in items), *split.values()]
     whole = sum(weights)
     if not off and not split:
@@ -279,9 +309,8 @@ def _shared(
     for answer, weight in split.items():
         share = shares.get(answer + REASONING, 0.0)
         moved = round(off * weight / whole / (1 - share))
+        moved = min(max(moved, 1 - tokens[answer]), tokens[answer + REASONING])
         spoken, thought = tokens[answer] + moved, tokens[answer + REASONING] - moved
-        if spoken < 1 or thought < 0:
-            continue
         before = tokens[answer] + tokens_of(tokens[answer + REASONING], share)
         made[answer], made[answer + REASONING] = spoken, thought
         left -= spoken + tokens_of(thought, share) - before

@@ -38,24 +38,36 @@ class NewItem:
 
 
 @dataclass(slots=True)
+class Split:
+    """An answer of whose reasoning, which nobody counted, not all is sent: ``spoken`` is what the rest of it was
+    estimated at. ``weight`` and ``content`` as of a new item."""
+
+    answer: str
+    spoken: int
+    content: Content
+    weight: float = 0.0
+
+
+@dataclass(slots=True)
 class Settlement:
     """What was not known of a request when it was sent, and what its report made of that.
 
-    ``unsure`` are answers whose reasoning nobody counted and of which another share was sent than before, with the
-    weight of each; ``content``: what the error of the whole estimate consisted of. ``costs``: what the report settled,
-    new items and those known before that it corrected; empty until then, and where it is not believed.
+    ``splits`` are answers whose reasoning nobody counted and of which another share was sent than before; ``content``:
+    what the error of the whole estimate consisted of. ``costs``: what the report settled, new items and those known
+    before that it corrected; empty until then, and where it is not believed.
     """
 
     items: list[NewItem] = field(default_factory=list)
-    unsure: dict[str, float] = field(default_factory=dict)
+    splits: list[Split] = field(default_factory=list)
     content: Content = field(default_factory=Content)
     costs: dict[str, int] = field(default_factory=dict)
     settled: bool = False
     spoken: int | None = None
     """Tokens of the answer beside its reasoning (``thought``); None where nobody knows how long it was."""
     thought: int = 0
-    unsure_thought: Content | None = None
-    """What the error of ``thought`` consists of; None where the provider counted it."""
+    thought_counted: bool = True
+    """False where the provider did not count it: of the two only the sum is a fact, until a request is sent without
+    all of the reasoning (``Split``)."""
 
 
 def kept_keys(before: Sequence[str], now: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from agent_tui.context.accounting.tally import AROUND_CALL, SHARE_OFF, TAKEN_OVE
 from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, ItemShares, Sent, is_sent, part_keys, tokens_of
 from agent_tui.context.tokens import ROUGH, Family, MessageEstimate, estimate_fixed, estimate_message, round_up
 from agent_tui.models.calibration import MESSAGES, Calibration, Content
-from agent_tui.models.costs import REASONING
+from agent_tui.models.costs import REASONING, Split
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.rows import FIXED_ROWS
@@ -52,6 +52,13 @@ class MessageItems:
     thought: Item | None = None
     note: str | None = None
     """Why its reasoning is, or is not, sent."""
+    split: Split | None = None
+    """The answer without its reasoning, where no report has told what of it that is and not all of it is sent."""
+
+    @property
+    def left_out(self) -> float:
+        """The share of its reasoning that is not sent."""
+        return 1.0 - (self.thought.share if self.thought is not None else 0.0)
 
 
 @dataclass(slots=True)
@@ -121,6 +128,11 @@ class Items:
     def new(self) -> list[Item]:
         start = self.messages.places[self.known] if self.known < len(self.messages.places) else len(self.messages.items)
         return [item for item in (*self.prefix, *self.messages.items[start:]) if item.content is not None]
+
+    @property
+    def split(self) -> list[MessageItems]:
+        """Answers that were split for this request."""
+        return [each for each in self.messages.messages[self.known :] if each.split is not None]
 
 
 class Estimator:
@@ -215,6 +227,9 @@ class Estimator:
     ) -> None:  # fmt: skip
         message, key = found.message, found.message.id + REASONING
         status = reasoning.status(message.id)
+        share = status.counted if status is not None else 0.0
+        if share < 1.0 and found.spoken.key == message.id:
+            self._split(found, share, costs, known, answered.get(message.id))
         if status is None:
             return
         settled = key in costs.tokens
@@ -232,7 +247,29 @@ class Estimator:
                 return
             off = ROUGH * thought if status.counted in (0.0, 1.0) else (ROUGH + SHARE_OFF) * thought
             content = Content(plain=thought, rough=off**2)
-        found.thought = _item(key, status.counted, content, costs, known)
+        found.thought = _item(key, share, content, costs, known)
+        if found.split is not None:
+            whole = costs.tokens[message.id] + costs.tokens[key]
+            found.thought.tokens = tokens_of(whole - found.split.spoken, share)
+
+    def _split(
+        self, found: MessageItems, share: float, costs: Costs, known: Calibration, step: Step | None
+    ) -> None:  # fmt: skip
+        """Splits an answer of which no report has told what of it was reasoning, by what its text counts now."""
+        message = found.message
+        answer, reasoning = message.id, message.id + REASONING
+        if costs.is_thought_counted(answer) or costs.split_error(answer) is not None or reasoning not in costs.tokens:
+            return
+        whole = costs.tokens[answer] + costs.tokens[reasoning]
+        thought = min(whole, reasoning_tokens(message, step, self._spoken(known))[0])
+        text = found.estimate.content.copy()
+        text.terms[MESSAGES] = 0.0
+        if abs(whole - thought - known.tokens(text)) > 1:
+            # The text is estimated at more than all of the answer.
+            text = Content(plain=whole - thought, rough=known.variance(text))
+        text.rough += (AROUND_CALL * max(1, len(message.tool_calls))) ** 2
+        found.split = Split(answer, whole - thought, text)
+        found.spoken.tokens, found.spoken.approximate = whole - thought, found.estimate.approximate
 
     def _spoken(self, known: Calibration):  # type: ignore[no-untyped-def]
         return lambda message: self.spoken_tokens(message, known)
@@ -285,10 +322,4 @@ def answer_costs(step: Step, message: Message, estimator: Estimator, known: Cali
     if step.status != "complete" or step.message_id != message.id:
         return
     thought, reported = reasoning_tokens(message, step, lambda each: estimator.spoken_tokens(each, known))
-    made.spoken, made.thought, made.unsure_thought = usage.output - thought, thought, None
-    if thought and not reported:
-        text = estimator.estimate(message, message.id, True).content.copy()
-        text.terms[MESSAGES] = 0.0
-        unsure = Content(rough=(AROUND_CALL * max(1, len(message.tool_calls))) ** 2)
-        unsure.add(text, -1.0)
-        made.unsure_thought = unsure.rounded()
+    made.spoken, made.thought, made.thought_counted = usage.output - thought, thought, reported or not thought

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
-from agent_tui.context.accounting.items import Item, Items
+from agent_tui.context.accounting.items import Item, Items, MessageItems
 from agent_tui.context.costs import SERVER, Costs, Sent, tokens_of
 from agent_tui.context.tokens import ROUGH, Family
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import Basis, Calculation, Spreads
-from agent_tui.models.costs import REASONING, NewItem, Settlement
+from agent_tui.models.costs import REASONING, NewItem, Settlement, Split
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
 
@@ -60,22 +60,20 @@ def next_input(
         if not _is_part(item.key):
             text.add(item.content, item.share)
     guessed, given = sum(item.tokens for item in new), sum(item.given for item in new)
-    pending = any(item.approximate for item in new)
+    splits = {each.message.id: each for each in items.split}
+    pending = any(item.approximate for item in (*new, *(each.spoken for each in splits.values())))
     terms = _terms(items, costs, last, then)
     usage = last.counted if last is not None else None
     output = usage.output if usage is not None and last is not None and last.kind == "turn" else 0
     answered = Content()
     if usage is not None and usage.output_source == "estimated":
         answered.rough = (ROUGH * output) ** 2
-    replaced = {item.instead for item in new}
-    changes = [
-        change
-        for term in terms.values()
-        for change in term.changes
-        if change[0] in costs.tokens and change[0] not in replaced
-    ]
+    unsure = _Unsure(costs, new, splits)
+    changes = [change for term in terms.values() for change in unsure.known(term)]
     whole = content.copy()
     whole.add(costs.error(changes))
+    for each in splits.values():
+        _add_split(whole, each)
     whole.add(answered)
     calculation, others = Calculation(None, None, 0, 0, 0, total), 0
     if usage is not None:
@@ -85,16 +83,16 @@ def next_input(
         calculation.output_estimated = usage.output_source == "estimated" and output > 0
         calculation.spreads = Spreads(
             last_output=known.spread(answered),
-            dropped_reasoning=known.spread(_error(dropped, costs, new)),
-            removed=known.spread(_error(removed, costs, new)),
-            fixed_delta=known.spread(_error(changed, costs, new)),
-            new_messages=known.spread(_error(terms["new"], costs, new)),
+            dropped_reasoning=known.spread(unsure.error(dropped)),
+            removed=known.spread(unsure.error(removed)),
+            fixed_delta=known.spread(unsure.error(changed)),
+            new_messages=known.spread(unsure.error(terms["new"])),
         )
-        unsure = known.variance(costs.error(dropped.changes)) > 0
-        others = abs(removed.tokens) + abs(changed.tokens) + (abs(dropped.tokens) if unsure else 0)
+        guessed_at = known.variance(unsure.error(dropped)) > 0
+        others = abs(removed.tokens) + abs(changed.tokens) + (abs(dropped.tokens) if guessed_at else 0)
         others += output if calculation.output_estimated else 0
     spread = known.spread(whole)
-    estimated = max(guessed + others, spread) if new or changes or answered.rough else 0
+    estimated = max(guessed + others, spread) if new or changes or splits or answered.rough else 0
     if usage is None:
         estimated = total
     if pending:
@@ -107,7 +105,7 @@ def next_input(
         calculation.content, calculation.known = content.rounded(), total - guessed
     if not items.known and all(each.spoken.content is not None for each in items.messages.messages):
         calculation.all_messages = sum(item.tokens for item in items.messages.items)
-    calculation.settlement = _settlement(new, costs, known, whole, changes)
+    calculation.settlement = _settlement(new, splits.values(), costs, known, whole, changes)
     basis: Basis = "estimated" if usage is None else "derived"
     if usage is not None and total == usage.input and not estimated and not output:
         basis = "measured"
@@ -130,14 +128,16 @@ def _terms(items: Items, costs: Costs, last: Step | None, then: Sent | None) -> 
     sent_before = {_id(key) for key in before}
     for key, share in before.items():
         item = now.get(key)
-        less = share - (item.share if item is not None else 0.0)
-        if not less or key not in costs.tokens:
+        if key not in costs.tokens:
             continue
+        less = share - (item.share if item is not None else 0.0)
         gone = tokens_of(costs.tokens[key], share) - (item.tokens if item is not None else 0)
+        if not less and not gone:
+            continue
         answer = key.removesuffix(REASONING)
         if _is_part(key):
             terms["changed"].add(key, -less, -gone)
-        elif answer != key and answer in now:
+        elif (answer != key and answer in now) or not less:
             terms["dropped"].add(key, -less, gone)
         else:
             terms["removed"].add(key, -less, gone)
@@ -164,26 +164,61 @@ def _id(key: str) -> str:
     return key.partition("#")[0]
 
 
-def _error(term: _Term, costs: Costs, new: Sequence[Item]) -> Content:
-    """What the error of one term consists of."""
-    keys, replaced = {key for key, _ in term.changes}, {item.instead for item in new}
-    error = costs.error([each for each in term.changes if each[0] in costs.tokens and each[0] not in replaced])
-    for item in new:
-        if item.key in keys and item.content is not None:
-            error.add(item.content, item.share)
-    return error
+@dataclass(slots=True, frozen=True)
+class _Unsure:
+    """What is not known of a request: its ``new`` items, and the ``splits`` of answers."""
+
+    costs: Costs
+    new: Sequence[Item]
+    splits: Mapping[str, MessageItems]
+
+    def known(self, term: _Term) -> list[tuple[str, float]]:
+        """The items of a term that have a cost, and are not estimated by another one."""
+        replaced = {item.instead for item in self.new}
+        return [
+            (key, share)
+            for key, share in term.changes
+            if key in self.costs.tokens and key not in replaced and key.removesuffix(REASONING) not in self.splits
+        ]
+
+    def error(self, term: _Term) -> Content:
+        """What the error of one term consists of."""
+        keys = {key for key, _ in term.changes}
+        error = self.costs.error(self.known(term))
+        for item in self.new:
+            if item.key in keys and item.content is not None:
+                error.add(item.content, item.share)
+        for answer in {key.removesuffix(REASONING) for key in keys} & self.splits.keys():
+            _add_split(error, self.splits[answer])
+        return error
+
+
+def _add_split(error: Content, each: MessageItems) -> None:
+    """Adds what the error of an answer consists of that is sent without all of its reasoning."""
+    if each.split is not None:
+        error.add(each.split.content, each.left_out)
 
 
 def _settlement(
-    new: Sequence[Item], costs: Costs, known: Calibration, whole: Content, changes: Sequence[tuple[str, float]]
-) -> Settlement:
+    new: Sequence[Item], split: Iterable[MessageItems], costs: Costs, known: Calibration, whole: Content,
+    changes: Sequence[tuple[str, float]],
+) -> Settlement:  # fmt: skip
     """What is not known of the request: the new items, and answers of whose reasoning another share is sent."""
     moved: dict[str, float] = {}
     for key, share in changes:
         answer = key.removesuffix(REASONING)
-        if costs.is_answer(answer) and not costs.is_thought_counted(answer):
+        if costs.split_error(answer) is not None:
             moved[answer] = moved.get(answer, 0.0) + (share if key != answer else -share)
-    errors = [costs.error([(answer + REASONING, share)]) for answer, share in moved.items() if share]
+    splits, errors = list[Split](), list[Content]()
+    for answer, share in moved.items():
+        if share and (error := costs.split_error(answer)) is not None:
+            splits.append(Split(answer, costs.tokens[answer], error))
+            errors.append(costs.error([(answer + REASONING, share)]))
+    for each in split:
+        if each.split is not None:
+            splits.append(each.split)
+            errors.append(Content())
+            _add_split(errors[-1], each)
     contents = []
     for item in new:
         assert item.content is not None
@@ -198,7 +233,10 @@ def _settlement(
         for item, weight in zip(new, weights, strict=False)
         if item.content is not None
     ]
-    unsure = dict(zip((answer for answer, share in moved.items() if share), weights[len(new) :], strict=True))
+    unsure = [
+        replace(each, weight=weight, content=each.content.rounded())
+        for each, weight in zip(splits, weights[len(new) :], strict=True)
+    ]
     return Settlement(made, unsure, whole.rounded())
 
 

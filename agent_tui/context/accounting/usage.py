@@ -363,8 +363,12 @@ def _expected_read(last: Step | None, then: Sent | None, items: Items, costs: Co
 
 
 def _is_new(each: MessageItems) -> bool:
-    """Returns whether a message has no cost yet."""
-    return each.spoken.content is not None or (each.thought is not None and each.thought.content is not None)
+    """Returns whether a message has no cost yet, or was split for this request."""
+    return (
+        each.split is not None
+        or each.spoken.content is not None
+        or (each.thought is not None and each.thought.content is not None)
+    )
 
 
 def _warnings(inputs: ContextInputs, usage: ContextUsage) -> list[str]:
