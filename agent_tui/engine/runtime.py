@@ -288,7 +288,7 @@ class Runtime:
         conversation = self.conversation
         added = verdict.always if verdict is not None else None
         known = verdict.truth if verdict is not None else {}
-        changed = [other for other in conversation.steps if other.id in known]
+        changed = [other for other in conversation.steps if other.id in known and other is not step]
         for other in self.calculator.settle(step, message, self.inputs(), changed, added):
             if other is not step:
                 conversation.save_step(other)
