@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agent_tui.context.anchor import common_prefix, differences, usage_problem
-from agent_tui.models.calibration import Content
+from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.costs import REASONING, NewItem, SentKeys, Split, kept_keys
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import FIXED_ROWS
@@ -273,6 +273,35 @@ def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
     made.settled = True
     shared = _shared(off, items, made.splits, shares, tokens)
     made.costs = {**anew, **(_by_size(off, items, tokens, sent.all()) if shared is None else shared)}
+    if made.again:
+        now = ChainMap(made.costs, costs.tokens)
+        whole = sum(now[key] for key in made.again)
+        shared_again = largest_remainder(whole, [float(tokens) for tokens in made.again.values()])
+        made.costs.update(zip(made.again, shared_again, strict=True))
+
+
+def shared_again(costs: Costs, sent: Sent, known: Calibration) -> dict[str, int]:
+    """What the first report settled, as it is shared out with what is known of the vocabulary now. Only its sum was a
+    fact, and next to nothing was known when it came."""
+    first = costs.settled[0].settlement if costs.settled else None
+    whole = {key for key, share in sent.all() if share == 1.0}
+    items = [
+        item
+        for item in (first.items if first is not None else ())
+        if item.key in costs.tokens and item.key in whole and item.key != SERVER and not item.key.endswith(REASONING)
+    ]
+    if len(items) < 2:
+        return {}
+    content = Content()
+    for item in items:
+        content.add(item.content)
+    tokens = [known.tokens(item.content) for item in items]
+    weights = known.shares_of_error(content, [item.content for item in items])
+    off, most = sum(costs.tokens[item.key] for item in items) - sum(tokens), sum(weights)
+    each = (
+        [max(1.0, size + off * weight / most) for size, weight in zip(tokens, weights, strict=True)] if most else tokens
+    )
+    return {item.key: max(1, round(size)) for item, size in zip(items, each, strict=True)}
 
 
 def _split_costs(splits: Sequence[Split], costs: Costs) -> dict[str, int]:

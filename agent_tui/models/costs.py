@@ -54,13 +54,15 @@ class Settlement:
 
     ``splits`` are answers whose reasoning nobody counted and of which another share was sent than before; ``content``:
     what the error of the whole estimate consisted of. ``costs``: what the report settled, new items and those known
-    before that it corrected; empty until then, and where it is not believed.
+    before that it corrected; empty until then, and where it is not believed. ``again``: what the first report settled,
+    as it was shared out with what was known by now.
     """
 
     items: list[NewItem] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
     content: Content = field(default_factory=Content)
     costs: dict[str, int] = field(default_factory=dict)
+    again: dict[str, int] = field(default_factory=dict)
     settled: bool = False
     spoken: int | None = None
     """Tokens of the answer beside its reasoning (``thought``); None where nobody knows how long it was."""

@@ -21,6 +21,9 @@ from agent_tui.records import dataclass
 PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)
 """Stands for the instructions about tools that a provider adds by itself."""
 
+PREAMBLE_OFF = 0.35
+"""Its standard deviation as a share: models of one family differ (Anthropic names 264 to 530 tokens for Claude's)."""
+
 ADDED = FixedPart("system", "server", "added by the server", 0, "added by the server", 0)
 """Stands for what a server, or a gateway before it, adds to each request by itself, as its reports have shown."""
 
@@ -146,20 +149,19 @@ class Estimator:
         self, fixed: Sequence[FixedPart], costs: Costs, known: Calibration, before: Sequence[FixedPart] = ()
     ) -> list[tuple[FixedPart, Item | None]]:
         """The parts of the prefix, in their order. One that stands in the place of another of those ``before`` costs
-        what that did, and what it was edited by; tools are estimated as those that were settled."""
+        what that did, and what it was edited by."""
         family, keys = self.family, part_keys(fixed)
         server = Content(plain=known.added, rough=family.around**2)
         found: list[tuple[FixedPart, Item | None]] = [(ADDED, _item(SERVER, 1.0, server, costs, known))]
         if family.tools and any(part.row == "tools" and is_sent(part) for part in fixed):
-            preamble = Content(plain=family.tools, rough=(ROUGH * family.tools) ** 2)
+            preamble = Content(plain=family.tools, rough=(PREAMBLE_OFF * family.tools) ** 2)
             found.append((PREAMBLE, _item(PREAMBLE_KEY, 1.0, preamble, costs, known)))
-        tools = _tools_scale(fixed, keys, costs, family, known)
         for part, key in zip(fixed, keys, strict=True):
             if key is None:
                 found.append((part, None))
                 continue
             content, rough = estimate_fixed(part, family)
-            item = _item(key, 1.0, content, costs, known, rough, scale=tools if part.row == "tools" else 1.0)
+            item = _item(key, 1.0, content, costs, known, rough)
             if item.content is not None and not rough:
                 self._edit(item, part, fixed, costs, known, before)
             found.append((part, item))
@@ -282,12 +284,12 @@ class Estimator:
 
 def _item(
     key: str, share: float, content: Content, costs: Costs, known: Calibration, rough: bool = False,
-    given: float = 0.0, scale: float = 1.0,
+    given: float = 0.0,
 ) -> Item:  # fmt: skip
     cost = costs.tokens.get(key)
     if cost is not None:
         return Item(key, share, tokens_of(cost, share))
-    tokens = round_up(max(0.0, known.tokens(content) * scale)) if key != SERVER else round(known.added)
+    tokens = round_up(max(0.0, known.tokens(content))) if key != SERVER else round(known.added)
     return Item(key, share, tokens_of(tokens, share), content, rough, given)
 
 
@@ -298,20 +300,6 @@ def _place(part: FixedPart) -> int:
 
 def _alike(part: FixedPart, other: FixedPart) -> bool:
     return (part.row, part.group) == (other.row, other.group)
-
-
-LOW, HIGH = 0.5, 2.0
-
-
-def _tools_scale(
-    fixed: Sequence[FixedPart], keys: Sequence[str | None], costs: Costs, family: Family, known: Calibration
-) -> float:
-    """Settled / estimated tokens of the definitions of tools: each provider writes them in its own way."""
-    cost, estimate = 0, 0.0
-    for part, key in zip(fixed, keys, strict=True):
-        if part.row == "tools" and key is not None and (tokens := costs.tokens.get(key)) is not None:
-            cost, estimate = cost + tokens, estimate + known.tokens(estimate_fixed(part, family)[0])
-    return min(HIGH, max(LOW, cost / estimate)) if estimate else 1.0
 
 
 def answer_costs(step: Step, message: Message, estimator: Estimator, known: Calibration) -> None:

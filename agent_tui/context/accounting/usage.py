@@ -33,7 +33,7 @@ from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.sums import NextInput, next_input
 from agent_tui.context.accounting.tally import Tally, covered, total_read
 from agent_tui.context.anchor import SentPrefixes, common_prefix
-from agent_tui.context.costs import Costs, Sent, SentLists, set_added, settle, settle_again
+from agent_tui.context.costs import Costs, Sent, SentLists, set_added, settle, settle_again, shared_again
 from agent_tui.context.tokens import Family, family_seen
 from agent_tui.context.view import active_prune_ids
 from agent_tui.models.calibration import Calibration
@@ -55,6 +55,9 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     """
     return Calculator().usage(inputs)
 
+
+AGAIN = (2, 4, 8, 16, 32)
+"""After so many reports of a server what its first one settled is shared out again."""
 
 KEPT_TALLIES = 4
 """Beginnings of a conversation whose rows are kept."""
@@ -180,7 +183,9 @@ class Calculator:
             return settle_again(inputs.steps, again, self.lists)
         before = [each for each in inputs.steps if each is not step]
         costs = self._costs.follow(before, Target(step.provider, step.api, step.model, family.name))
-        settle(step, costs, self.lists.sent(step, inputs.steps))
+        sent = self.lists.sent(step, inputs.steps)
+        step.settlement.again = shared_again(costs, sent, known) if sent is not None and known.reports in AGAIN else {}
+        settle(step, costs, sent)
         return [step]
 
     def _family(self, inputs: ContextInputs) -> Family:
