@@ -16,6 +16,7 @@ from agent_tui.models.requests import SentMessage
 from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.search import searches_in
 from agent_tui.models.steps import FixedPart, Step
+from agent_tui.providers.reasoning import OTHER_MODEL
 from agent_tui.records import dataclass
 
 PREAMBLE = FixedPart("tools", "preamble", "tool use preamble", 0, "preamble", 0, 0)
@@ -55,6 +56,8 @@ class MessageItems:
     thought: Item | None = None
     note: str | None = None
     """Why its reasoning is, or is not, sent."""
+    thinks: bool = False
+    """It has a row for its reasoning, also where none of that is sent."""
     split: Split | None = None
     """The answer without its reasoning, where no report has told what of it that is and not all of it is sent."""
 
@@ -235,8 +238,10 @@ class Estimator:
         if status is None:
             return
         settled = key in costs.tokens
+        if status.reason == OTHER_MODEL and searches_in(message.parts):
+            found.note = OTHER_MODEL
         if settled or any(isinstance(part, ReasoningPart) for part in message.parts):
-            found.note = status.reason
+            found.note, found.thinks = status.reason, True
         if not status.counted:
             return
         content = Content()
@@ -308,6 +313,9 @@ def answer_costs(step: Step, message: Message, estimator: Estimator, known: Cali
     if made is None or usage is None or step.usage is None or step.usage.source != "provider" or not usage.output:
         return
     if step.status != "complete" or step.message_id != message.id:
+        return
+    if not usage.context or searches_in(message.parts):
+        # What a provider found for it goes back with it, and is no output.
         return
     thought, reported = reasoning_tokens(message, step, lambda each: estimator.spoken_tokens(each, known))
     made.spoken, made.thought, made.thought_counted = usage.output - thought, thought, reported or not thought

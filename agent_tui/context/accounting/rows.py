@@ -99,7 +99,7 @@ def add_message_rows(
     family: Family,
 ) -> None:
     """Adds the rows of a message: its reasoning, then the rest by kind."""
-    if each.note is not None:
+    if each.thought is not None or each.thinks:
         item = each.thought or Item(each.message.id, 1.0, 0)
         counted = costs.is_answer(each.message.id) and costs.is_thought_counted(each.message.id)
         basis: Basis = "derived" if each.thought is not None and counted else "estimated"
@@ -118,7 +118,7 @@ def _basis(each: MessageItems, costs: Costs) -> Basis:
     if costs.is_answer(each.key):
         if not costs.is_thought_counted(each.key):
             return "estimated"
-        return "measured" if each.thought is None and each.note is None else "derived"
+        return "measured" if each.thought is None and not each.thinks else "derived"
     return "derived" if costs.is_alone(each.spoken.key) else "estimated"
 
 

@@ -176,7 +176,7 @@ class Calculator:
             answer_costs(step, message, self._estimator, known)
         again = list(doubted)
         if added is not None:
-            again += set_added(inputs.steps, step, added)
+            again += set_added(inputs.steps, step, max(0, added))
         if again:
             # What was added up of their reports is another now.
             self._costs, self._sums, self._errors = FollowedCosts(), Followed(Sums()), None
