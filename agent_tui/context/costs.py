@@ -159,7 +159,7 @@ class Costs:
         """What an item was estimated at when it was first sent."""
         return self._estimates.get(key)
 
-    def error(self, changes: Iterable[tuple[str, float]]) -> Content:
+    def error(self, changes: Iterable[tuple[str, float]], known: Calibration) -> Content:
         """What the error of known items consists of that come or go: the key of each, and the share of it that comes
         (goes where negative). Together all items of a report are exact, so only what is split of them is not."""
         error, groups, answers = Content(), dict[int, tuple[Group, list[tuple[str, float]]]](), dict[str, float]()
@@ -174,15 +174,33 @@ class Costs:
             if (unsure := self._splits.get(answer)) is not None and abs(share) > 1e-9:
                 error.add(unsure, -share)
         for group, some in groups.values():
-            part = sum(share * self.tokens[key] for key, share in some) / max(1, group.value)
-            error.add(group.content, -part)
-            for key, share in some:
-                content = group.items[key].content
-                error.add(content, share)
-                # The own errors of the same text are in both.
-                error.squares -= 2 * share * part * content.squares
-                error.rough -= 2 * share * part * content.rough
+            # What the group tells of a part of it, and what is known of its texts by now: the surer one.
+            of_group, of_texts = self._part_error(group, some), self._estimate_error(group, some, known)
+            error.add(of_texts if known.variance(of_texts) < known.variance(of_group) else of_group)
+        return error
+
+    def _part_error(self, group: Group, some: ItemShares) -> Content:
+        """What the error of some of a group's items consists of, where only its sum is known."""
+        error = Content()
+        part = sum(share * self.tokens[key] for key, share in some) / max(1, group.value)
+        error.add(group.content, -part)
+        for key, share in some:
+            content = group.items[key].content
+            error.add(content, share)
+            # The own errors of the same text are in both.
+            error.squares -= 2 * share * part * content.squares
+            error.rough -= 2 * share * part * content.rough
         error.squares, error.rough = max(0.0, error.squares), max(0.0, error.rough)
+        return error
+
+    def _estimate_error(self, group: Group, some: ItemShares, known: Calibration) -> Content:
+        """The same where their costs are held against what they are estimated at by now."""
+        error, off = Content(), 0.0
+        for key, share in some:
+            content = group.items[key].content
+            error.add(content, share)
+            off += share * (self.tokens[key] - known.tokens(content))
+        error.rough += off * off
         return error
 
 

@@ -68,10 +68,10 @@ def next_input(
     answered = Content()
     if usage is not None and usage.output_source == "estimated":
         answered.rough = (ROUGH * output) ** 2
-    unsure = _Unsure(costs, new, splits)
-    changes = [change for term in terms.values() for change in unsure.known(term)]
+    unsure = _Unsure(costs, known, new, splits)
+    changes = [change for term in terms.values() for change in unsure.settled(term)]
     whole = content.copy()
-    whole.add(costs.error(changes))
+    whole.add(costs.error(changes, known))
     for each in splits.values():
         _add_split(whole, each)
     whole.add(answered)
@@ -169,10 +169,11 @@ class _Unsure:
     """What is not known of a request: its ``new`` items, and the ``splits`` of answers."""
 
     costs: Costs
+    calibration: Calibration
     new: Sequence[Item]
     splits: Mapping[str, MessageItems]
 
-    def known(self, term: _Term) -> list[tuple[str, float]]:
+    def settled(self, term: _Term) -> list[tuple[str, float]]:
         """The items of a term that have a cost, and are not estimated by another one."""
         replaced = {item.instead for item in self.new}
         return [
@@ -184,7 +185,7 @@ class _Unsure:
     def error(self, term: _Term) -> Content:
         """What the error of one term consists of."""
         keys = {key for key, _ in term.changes}
-        error = self.costs.error(self.known(term))
+        error = self.costs.error(self.settled(term), self.calibration)
         for item in self.new:
             if item.key in keys and item.content is not None:
                 error.add(item.content, item.share)
@@ -213,7 +214,7 @@ def _settlement(
     for answer, share in moved.items():
         if share and (error := costs.split_error(answer)) is not None:
             splits.append(Split(answer, costs.tokens[answer], error))
-            errors.append(costs.error([(answer + REASONING, share)]))
+            errors.append(costs.error([(answer + REASONING, share)], known))
     for each in split:
         if each.split is not None:
             splits.append(each.split)
