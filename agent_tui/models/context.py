@@ -91,8 +91,6 @@ class Calculation:
     else is estimated."""
     known: int = 0
     """The rest of the total, in tokens."""
-    new_given: int = 0
-    """Their images and the like."""
     all_messages: int | None = None
     """All messages as estimated; None where some of them are measured."""
     settlement: Settlement | None = None

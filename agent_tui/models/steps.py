@@ -249,7 +249,6 @@ class Step:
     sent_count: int = 0
     sent_fingerprint: str = ""
     """Of the ids of the messages that were sent (``models.messages.fingerprint``)."""
-    prefix_fingerprint: str = ""
     fixed_fingerprint: str = ""
     """Of the request's system prompt and tools."""
     anchor_step: str | None = None
@@ -269,8 +268,6 @@ class Step:
     estimated_change: tuple[int, int, int] | None = None
     """Of the prefix parts that came and went since the step it was built on: tokens, their spread, and the spread of
     everything else; None where they are the same."""
-    estimated_messages: int | None = None
-    """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
     """All of the input that is not learned from."""
     actual_growth: int | None = None

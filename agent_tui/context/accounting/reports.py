@@ -43,7 +43,6 @@ def before_step(step: Step, usage: ContextUsage) -> None:
         by = terms.spreads
         rest = math.hypot(by.last_output, by.dropped_reasoning, by.removed, by.new_messages)
         step.estimated_change = terms.fixed_delta, changed, math.ceil(rest)
-    step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_estimated
     step.known_input, step.growth = terms.known, terms.content
     if terms.settlement is not None and (step.settlement is None or not step.settlement.settled):

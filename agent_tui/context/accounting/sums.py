@@ -99,7 +99,7 @@ def next_input(
         spread = max(spread, math.ceil(PENDING_SPREAD * estimated))
     if usage is None:
         calculation.spreads = Spreads(new_messages=spread)
-    calculation.new_estimated, calculation.new_given = round(family.beginning.tokens(text)), round(given)
+    calculation.new_estimated = round(family.beginning.tokens(text))
     calculation.content, calculation.known = whole.rounded(), total - round(known.tokens(whole))
     if usage is not None and others <= OTHERS_SHARE * (guessed - given):
         calculation.content, calculation.known = content.rounded(), total - guessed

@@ -26,6 +26,7 @@ from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, make_failure,
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import WITHOUT_CALL, Delta, Finished, FinishReason, ModelRequest, Reckoned, Started
 from agent_tui.models.steps import Step
+from agent_tui.providers.reasoning import prefix_fingerprint
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 from agent_tui.tools.text_calls import find_text_calls
@@ -106,7 +107,9 @@ class ModelStep:
         now = time.time()
         message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
         result = StepResult(message, step, call.request, self._usage, budget=call.limited_by)
-        self._processor = StreamProcessor(message, step.prefix_fingerprint)
+        self._processor = StreamProcessor(
+            message, prefix_fingerprint(call.request.messages, call.request.fixed_fingerprint)
+        )
         self._draft = StoredDraft(conversation, self._processor, step)
         # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
         self._emit(StepStarted(step, replace(message, parts=[])))
