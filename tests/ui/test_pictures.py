@@ -15,7 +15,7 @@ from PIL import Image
 from rich.color import ColorSystem
 from rich.style import Style
 
-from agent_tui.engine.terminal import ATTRIBUTES, PLACEHOLDERS
+from agent_tui.engine.graphics import ATTRIBUTES, PLACEHOLDERS
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.tools.files.pictures import PictureError, preview
 from agent_tui.ui.flow.palette import Palette
@@ -29,7 +29,6 @@ from tests.support.terminal import Terminal, in_terminal
 YES = b"\x1b_Gi=31;OK\x1b\\\x1b_Gi=32;OK\x1b\\\x1b[?62;c"
 ASKED = PLACEHOLDERS.encode()
 CELL = PLACEHOLDER.encode()
-SIXEL, FILE = b"\x1bP0;1;0q", b"\x1b]1337;File="
 SCRIPT = step(read={"path": "shot.png"}) + step("Looked.\n" + "\nMore of it.\n" * 20 + "\nFinished")
 
 
@@ -126,7 +125,7 @@ def test_where_they_are_not_wanted_there_is_one_line_and_nothing_else(
         terminal.wait_for(b"Pictures are a line in the conversation")
         leave(terminal)
     assert not commands(terminal.seen) and CELL not in terminal.seen
-    assert SIXEL not in terminal.seen and FILE not in terminal.seen and ATTRIBUTES.encode() not in terminal.seen
+    assert ATTRIBUTES.encode() not in terminal.seen
     assert b"+ shot.png (image/png)" in terminal.seen
 
 
