@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import field, replace
 from random import Random
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.costs import SentLists, costs_of, read_costs
+from agent_tui.context.costs import SentLists, costs_of, is_of, read_costs
 from agent_tui.context.view import ViewBuilder
+from agent_tui.models.codec import dumps, from_dict
+from agent_tui.models.measuring import steps_measuring
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step
@@ -33,7 +36,8 @@ GROWING = ["say", "turn", "loop", "loop", "parallel"]
 @given(st.integers(0, 2**32 - 1))
 def test_stored_costs_are_those_of_the_reports(seed: int) -> None:
     """A whole history is drawn from one number: turns, parallel calls, clears, summaries, folds, drops, undo, rewind,
-    other models, tools that come, reasoning that is kept or dropped, and reports that are read otherwise later."""
+    other models, tools that come and go, reasoning that is kept or dropped, reports that are read otherwise later,
+    copies of the conversation, and sessions that are opened again."""
     random = Random(seed)
     conversation = Conversation(
         target=random.choice([*TARGETS, BOUND]),
@@ -49,6 +53,14 @@ def test_stored_costs_are_those_of_the_reports(seed: int) -> None:
         apply(conversation, name, usage, added)
         if random.random() < 0.1 and conversation.steps:
             _read_otherwise(conversation, random)
+        if random.random() < 0.05:
+            conversation.fixed = conversation.fixed[:2]
+        if random.random() < 0.06:
+            _copy(conversation, random)
+            kept = conversation.calculator
+        if random.random() < 0.06:
+            _open_again(conversation)
+            kept = conversation.calculator
         _check(conversation)
         inputs = conversation.inputs()
         assert kept.usage(inputs) == Calculator().usage(inputs), "what is kept changes nothing"
@@ -66,6 +78,32 @@ def _read_otherwise(conversation: Conversation, random: Random) -> None:
     step.believed = replace(step.usage, input=max(1, step.usage.input + random.randint(-900, 900)))
     newest = next(s for s in reversed(conversation.steps) if s.settlement is not None)
     conversation.settle(newest, verdict=Verdict(None, {step.id: step.believed.input}))
+
+
+def _open_again(conversation: Conversation) -> None:
+    """The program was killed: what it knows is what is stored."""
+    conversation.steps = [from_dict(Step, json.loads(dumps(step))) for step in conversation.steps]
+    conversation.calculator = Calculator()
+
+
+def _copy(conversation: Conversation, random: Random) -> None:
+    """A session that holds the conversation up to a message, with the steps that the store copies."""
+    del conversation.path[random.randint(1, len(conversation.path) + 1) :]
+    path = {message.id for message in conversation.path}
+    before = {target: read_costs(conversation.steps, target).tokens for target in (*TARGETS, BOUND)}
+    own = {step.id for step in conversation.steps if step.message_id in path}
+    copied = steps_measuring(conversation.steps, own)
+    conversation.steps = [step for step in conversation.steps if step.id in copied]
+    conversation.records = [record for record in conversation.records if path.issuperset(record.message_ids)]
+    conversation.calculator = Calculator()
+    for target, costs in before.items():
+        sent = [key for step in conversation.steps if step.id in own and is_of(step, target) for key in _keys(step)]
+        known = read_costs(conversation.steps, target).tokens
+        assert all(known.get(key) == costs.get(key) for key in sent), "a copy knows what the session knew"
+
+
+def _keys(step: Step) -> list[str]:
+    return step.sent_keys.keys if step.sent_keys is not None else []
 
 
 def _check(conversation: Conversation) -> None:

@@ -61,6 +61,8 @@ class Conversation:
     records: list[CompactionRecord] = field(default_factory=list)
     summaries: dict[str, Message] = field(default_factory=dict)
     number: int = 0
+    made: int = 0
+    """Steps, those that a copy left behind included."""
     calculator: Calculator = field(default_factory=Calculator)
     """Keeps what steps sent, and settles their reports."""
 
@@ -108,7 +110,7 @@ class Conversation:
         parts += [TextPart(text)] if text else []
         parts += [ToolCallPart(c, "read", '{"path": "app.py"}') for c in calls]
         step = Step(
-            f"s{len(self.steps)}",
+            f"s{self.made}",
             kind,
             "test",
             self.target.provider,
@@ -128,6 +130,7 @@ class Conversation:
             before_step(step, before)
             self.calculator.record(step, inputs)
         self.steps.append(step)
+        self.made += 1
         if kind == "turn":
             message = self.append("assistant", given or parts, raw)
             message.status = status  # type: ignore[assignment]
@@ -140,7 +143,7 @@ class Conversation:
 
     def settle(self, step: Step, calibration: Calibration | None = None, verdict: Verdict | None = None) -> None:
         """The report of a step has come, and is believed like this."""
-        step.finished = float(len(self.steps)) if step.finished is None else step.finished
+        step.finished = float(self.made) if step.finished is None else step.finished
         message = next((m for m in self.path if m.id == step.message_id), None)
         doubted = [other for other in self.steps if verdict is not None and other.id in verdict.truth]
         added = verdict.always if verdict is not None else None

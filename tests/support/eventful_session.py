@@ -4,6 +4,7 @@ happened since the step before."""
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_tui.models.calibration import Calibration
@@ -115,3 +116,25 @@ class EventfulSession(Session):
         if hasattr(self.conversation, "calculator"):
             self.conversation.calculator = self.accounts
         self.conversation.steps = [replace(step) for step in self.conversation.steps]
+
+
+def figures(misses: list[Miss]) -> tuple[int, int, int]:
+    """The median and the 95th percentile of the errors, in tokens, and how many percent of the intervals held."""
+    off = sorted(abs(miss.off) for miss in misses)
+    held = sum(miss.held for miss in misses)
+    return off[len(off) // 2], off[min(len(off) - 1, int(0.95 * len(off)))], 100 * held // len(off)
+
+
+def many_sessions(
+    targets: Sequence[Target], factors: Sequence[float], counted: bool, turns: int, seed: int
+) -> dict[str, list[Miss]]:
+    """The misses of a session for each of these models and factors, by what had happened before."""
+    found: dict[str, list[Miss]] = defaultdict(list)
+    for number, target in enumerate(targets):
+        others = targets[(number + 1) % len(targets)], targets[(number + 3) % len(targets)]
+        for times in factors:
+            session = EventfulSession(target, seed, times * usual(target), counted, others=others, times=times)
+            session.run(turns)
+            for event, misses in session.misses.items():
+                found[event] += misses
+    return found
