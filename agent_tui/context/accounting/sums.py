@@ -23,6 +23,11 @@ PENDING_SPREAD = 0.3
 """The spread of what is estimated while a part of it is not counted, as a share of it."""
 
 
+RESULT_OFF = 4.0
+"""Standard deviation, in tokens, of what wraps a result: all results have the same template, so where many of them are
+cleared at once it adds up."""
+
+
 @dataclass(slots=True)
 class _Term:
     """One term of the formula: its tokens, and the items that it is made of, with the share that comes or goes."""
@@ -59,6 +64,7 @@ def next_input(
         content.add(item.content, item.share)
         if not _is_part(item.key):
             text.add(item.content, item.share)
+    content.rough += (RESULT_OFF * items.new_results) ** 2
     guessed, given = sum(item.tokens for item in new), sum(item.given for item in new)
     splits = {each.message.id: each for each in items.split}
     pending = any(item.approximate for item in (*new, *(each.spoken for each in splits.values())))

@@ -56,7 +56,7 @@ def calculate_context_usage(inputs: ContextInputs) -> ContextUsage:
     return Calculator().usage(inputs)
 
 
-AGAIN = (2, 4, 8, 16, 32)
+AGAIN = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """After so many reports of a server what its first one settled is shared out again."""
 
 KEPT_TALLIES = 4
