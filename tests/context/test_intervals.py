@@ -99,7 +99,7 @@ def test_a_result_beside_reasoning_of_a_report_that_is_not_believed_is_not_measu
         conversation.answer(TokenUsage(6_200, 50))
         conversation.records.append(CompactionRecord("p", "op", "prune", [result.id]))
         spreads.append(conversation.usage().spread)
-    assert spreads[1] > spreads[0] + 900
+    assert spreads[1] > 3 * spreads[0], "it took of what the reasoning was off by, which its text does not tell of"
 
 
 def test_reasoning_that_nobody_counted_is_as_unsure_as_what_the_text_leaves_of_the_output() -> None:

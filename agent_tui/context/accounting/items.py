@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from agent_tui.context.accounting.inputs import ReasoningNow, reasoning_tokens
-from agent_tui.context.accounting.tally import AROUND_CALL, SHARE_OFF, TAKEN_OVER
+from agent_tui.context.accounting.tally import SHARE_OFF, TAKEN_OVER
 from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, ItemShares, Sent, is_sent, part_keys, tokens_of
 from agent_tui.context.tokens import ROUGH, Family, MessageEstimate, estimate_fixed, estimate_message, round_up
-from agent_tui.models.calibration import MESSAGES, Calibration, Content
+from agent_tui.models.calibration import ANSWERS, MESSAGES, Calibration, Content
 from agent_tui.models.costs import REASONING, Split
 from agent_tui.models.messages import Message, ReasoningPart
 from agent_tui.models.requests import SentMessage
@@ -275,12 +275,10 @@ class Estimator:
             return
         whole = costs.tokens[answer] + costs.tokens[reasoning]
         thought = min(whole, reasoning_tokens(message, step, self._spoken(known))[0])
-        text = found.estimate.content.copy()
-        text.terms[MESSAGES] = 0.0
+        text = self._spoken_content(message)
         if abs(whole - thought - known.tokens(text)) > 1:
             # The text is estimated at more than all of the answer.
             text = Content(plain=whole - thought, rough=known.variance(text))
-        text.rough += (AROUND_CALL * max(1, len(message.tool_calls))) ** 2
         found.split = Split(answer, whole - thought, text)
         found.spoken.tokens, found.spoken.approximate = whole - thought, found.estimate.approximate
 
@@ -289,8 +287,12 @@ class Estimator:
 
     def spoken_tokens(self, message: Message, known: Calibration) -> float:
         """Estimate of an answer's text and calls, which is its output without the reasoning."""
-        content = self.estimate(message, message.id, True).content
-        return max(0.0, known.tokens(content) - known.factors[MESSAGES] * content.terms[MESSAGES])
+        return max(0.0, known.tokens(self._spoken_content(message)))
+
+    def _spoken_content(self, message: Message) -> Content:
+        content = self.estimate(message, message.id, True).content.copy()
+        content.terms[MESSAGES], content.terms[ANSWERS] = 0.0, 1.0
+        return content
 
 
 def _item(

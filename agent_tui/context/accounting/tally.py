@@ -58,13 +58,8 @@ def calls_before(view: Sequence[SentMessage], index: int) -> dict[str, ToolCallP
     return {call.call_id: call for call in view[index].message.tool_calls}
 
 
-AROUND_CALL = 6.0
 SHARE_OFF = 0.05
-"""Standard deviations of reasoning that nobody counted: in tokens of what an answer, or each of its calls, takes of the
-output beside its text; and of the share that a provider keeps of reasoning, where it is neither all nor nothing.
-Without them 14 % of the intervals of such small numbers missed, and what misses widens all others: with them they are
-a fifth narrower on average and hold 94 % of the time instead of 92.5 (``tests/benchmarks/full_context.py --mixed``,
-five vocabularies, 128,000 and a million tokens, 2026-11-23)."""
+"""Standard deviation of the share that a provider keeps of reasoning, where it is neither all nor nothing."""
 
 TAKEN_OVER = 0.03
 """Standard deviation of a shortened text, as a share of it: its counts are those of the whole, in proportion."""
