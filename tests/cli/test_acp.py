@@ -152,6 +152,7 @@ async def test_commands_answer_and_own_ones_are_sent(cli: Cli) -> None:
             await editor.say(acp.text_block("/compact show 9"))
 
 
+@pytest.mark.slow
 async def test_images_files_plans_and_servers_arrive(cli: Cli, server_nursery: str, forked_host: None) -> None:
     todo = '{ items = [{ content = "Look", status = "in_progress" }, { content = "Mend", status = "pending" }] }'
     cli.script(f'[[step]]\ntool_calls = [{{ name = "todo", arguments = {todo} }}]\n' + answers("Planned."))

@@ -138,6 +138,7 @@ def test_a_data_folder_that_cannot_be_made(cli: Cli) -> None:
     refused(cli, 1, "sessions", words="cannot store sessions")
 
 
+@pytest.mark.slow
 def test_a_session_whose_model_is_gone(cli: Cli) -> None:
     cli.config('[models.mine]\nmodel = "demo"\n')
     assert cli.run("-p", "hi", "-m", "mine").code == 0

@@ -142,6 +142,7 @@ def test_stream_json_is_one_event_a_line(cli: Cli) -> None:
     assert set(lines[-1]) == KEYS | {"type", "v"}
 
 
+@pytest.mark.slow
 def test_a_compaction_is_fields_and_not_a_sentence(cli: Cli) -> None:
     long = "".join(f"All of this can be told again in {n} words. " for n in range(130))
     decided = f'[[step]]\ntext = "We decided to use SQLite for the store. {long}"\n'
@@ -319,7 +320,7 @@ def test_the_step_limit_has_its_exit_code(cli: Cli) -> None:
     assert (outcome.code, outcome.json["stop_reason"]) == (53, "step_limit")
 
 
-@pytest.mark.parametrize("last", ["", "It is done."])
+@pytest.mark.parametrize("last", one_of(["", "It is done."]))
 def test_what_was_said_on_the_way_is_not_the_answer(cli: Cli, last: str) -> None:
     step = '[[step]]\ntext = "Let me look."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
     said = {}

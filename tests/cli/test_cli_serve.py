@@ -38,6 +38,7 @@ def test_wrong_flags_are_said_before_anything_is_served(cli: Cli, flags: tuple[s
     assert words in outcome.err
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_line(cli: Cli) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

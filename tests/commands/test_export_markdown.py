@@ -85,6 +85,7 @@ def hostile(count: int) -> list[str]:
     return [clean("".join(draw.choices(PIECES, k=draw.randint(1, 9)))).strip("\n") for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_markdown_of_others_says_the_same_in_the_document() -> None:
     for text in hostile(1_000):
         page = Page(SHOWS.render(rewritten(text)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -161,6 +162,7 @@ def test_the_plan_approved_last_stays_as_a_quotation() -> None:
     assert "characters left out" in "\n".join(cut) and sum(map(len, cut)) < 600
 
 
+@pytest.mark.quick
 def test_an_approved_plan_is_not_cleared_away() -> None:
     world = World()
     world.user("Plan it.")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.compaction.notices import done_text, preview_of
 from agent_tui.context.compaction.plan import records_of
@@ -54,6 +56,7 @@ def test_auto_compact_false_never_wants_to() -> None:
     assert not world.usage().would_compact
 
 
+@pytest.mark.quick
 def test_old_results_are_cleared_inside_one_long_turn() -> None:
     world = World()
     long_turn(world, 13, 1_000)

@@ -37,6 +37,7 @@ def errors(session: Session) -> list[int]:
     return sorted(abs(o.usage.total - o.actual) for o in anchored)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(4, 20), deadline=None, phases=(Phase.explicit, Phase.generate), database=None)
 @given(
     st.integers(0, 10**6),
@@ -68,6 +69,7 @@ def test_hundreds_of_steps_stay_near_the_provider(target: Target, factor: float)
     assert p95 <= 300, f"p95 {p95}, worst {wrong[-5:]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", one_of([CLAUDE, BOUND]), ids=lambda t: t.model)
 def test_thinking_stays_on_through_prunes_and_summaries(target: Target) -> None:
     session = Session(target, 11, usual(target), window=60_000)
@@ -115,6 +117,7 @@ def test_undo_brings_back_what_a_compaction_left_out() -> None:
     assert (after.total, after.rows, after.calculation) == (before.total, before.rows, before.calculation)
 
 
+@pytest.mark.slow
 def test_a_session_of_an_older_version_goes_on() -> None:
     """Its steps do not say what they sent: today's rule stands in for it, and no row goes to zero."""
     session = Session(CLAUDE, 5, remembered=False)

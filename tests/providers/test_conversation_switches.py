@@ -57,6 +57,7 @@ def notes(row: dict[str, Any]) -> set[str]:
     return own.union(*(notes(child) for child in row.get("children") or ()))
 
 
+@pytest.mark.slow
 async def test_there_and_back_again(worker: WorkerClient, tmp_path: Path, provider: Loopback) -> None:
     models = {"claude": claude(provider), "deepseek": deepseek(provider), "gpt": gpt(provider)}
     product = Product(tmp_path, worker, models)

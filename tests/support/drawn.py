@@ -39,11 +39,17 @@ class Drawn:
                 calm = 0 if self._busy() else calm + 1
 
     def _busy(self) -> bool:
-        app, screen = self.run.app, self.run.app.screen
-        widgets = [node for node in screen.walk_children(with_self=True) if isinstance(node, Widget)]
-        if any(node._repaint_required or node._layout_required or node._scroll_required for node in widgets):
+        app = self.run.app
+        seen = [screen for screen in app.screen_stack if screen.is_current]  # one that is hidden waits until it is seen
+        nodes = (node for screen in seen for node in screen.walk_children(with_self=True))
+        if any(
+            node._repaint_required or node._layout_required or node._scroll_required
+            for node in nodes
+            if isinstance(node, Widget)
+        ):
             return True
-        return bool(screen._dirty_widgets or app.transcript._dirty or app.transcript._frame_pending)
+        waits = any(screen._dirty_widgets for screen in seen)
+        return bool(waits or app.transcript._dirty or app.transcript._frame_pending)
 
     def expected(self) -> list[list[Cell]]:
         """The cells that the compositor holds."""

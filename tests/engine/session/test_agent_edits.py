@@ -26,6 +26,7 @@ from tests.support.acting import acting, call, says, tend
 from tests.support.agents import parts_for, running, say
 from tests.support.cli import REPOSITORY
 from tests.support.dialect_bodies import check_bodies
+from tests.support.forms import one_of
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio
@@ -168,6 +169,7 @@ async def test_a_note_goes_through_every_compaction(tmp_path: Path, monkeypatch:
         assert body(agent).startswith(before[:-1])
 
 
+@pytest.mark.slow
 async def test_a_fold_takes_the_words_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = acting(monkeypatch, [READ, READ2, READ3, tend("fold", 0, 1, text="notes.txt says 4711, 150 times.")])
     async with world(tmp_path) as (agent, seen):
@@ -275,7 +277,7 @@ async def test_the_user_is_asked_by_setting_and_mode(setting: str, mode: str, as
         assert {action for action, decision in decisions.items() if decision.action == "deny"} == asked
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", one_of(range(6), 3))
 async def test_undo_is_exact_after_any_sequence(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     acting(monkeypatch, [READ, READ2, READ3, READ4])
@@ -346,7 +348,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-@pytest.mark.parametrize("moment", ["marked", "done"])
+@pytest.mark.parametrize("moment", one_of(["marked", "done"]))
 async def test_a_killed_program_loses_no_undo(moment: str, tmp_path: Path) -> None:
     script = tmp_path / "child.py"
     script.write_text(KILLED)

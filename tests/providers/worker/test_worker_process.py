@@ -97,6 +97,7 @@ async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts
     await client.close()
 
 
+@pytest.mark.slow
 async def test_a_stream_cut_by_the_workers_death_keeps_its_deltas(server: Loopback) -> None:
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     client = WorkerClient()
@@ -156,6 +157,7 @@ async def test_garbage_on_the_pipe_is_ignored() -> None:
     await client.close()
 
 
+@pytest.mark.slow
 async def test_garbage_to_the_worker_is_ignored() -> None:
     client = WorkerClient()
     await client.start()

@@ -407,6 +407,7 @@ async def test_with_the_program_it_ends(way: str, tmp_path: Path, programs: list
     await ended(program.pid, *program.family)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", one_of(["leave", "kill"]))
 async def test_one_that_is_kept_goes_on_and_its_words_go_to_the_log(
     way: str, tmp_path: Path, programs: list[Program]

@@ -135,6 +135,7 @@ def deep(context: ToolContext) -> Iterator[None]:
     subprocess.run(["rm", "-rf", str(context.root / "d")], check=True)
 
 
+@pytest.mark.slow
 async def test_very_deep_folders_are_walked(context: ToolContext, deep: None) -> None:
     outcome = await ListTool().run({"depth": 10_000}, context)
     assert outcome.text.count("\n") == 500

@@ -81,6 +81,7 @@ def test_where_a_sandbox_holds_nothing_leaves_it_unasked(world: World, mode: Per
 REACHING = [command for heading, command in sections("everyday.txt") if heading == "Reaching out"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", one_of(["auto", "accept-edits"]))
 def test_where_a_sandbox_holds_the_honest_ask_only_to_reach_out(world: World, mode: PermissionMode) -> None:
     assert [c for c in EVERYDAY if held(world, c, mode).action != "allow"] == REACHING
@@ -98,6 +99,7 @@ def test_where_a_sandbox_holds_looking_is_never_asked_about(world: World) -> Non
         assert [c for c in looking if held(world, c, mode).action != "allow"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", TURNS)
 def test_where_nothing_holds_plain_readers_run_and_nothing_else(world: World, turn: int) -> None:
     told = in_turn(sections("everyday.txt"), turn)
