@@ -64,7 +64,7 @@ def next_input(
         content.add(item.content, item.share)
         if not _is_part(item.key):
             text.add(item.content, item.share)
-    content.rough += (RESULT_OFF * items.new_results) ** 2
+    content.rough += items.new_results * (items.new_results - 1) * RESULT_OFF**2
     guessed, given = sum(item.tokens for item in new), sum(item.given for item in new)
     splits = {each.message.id: each for each in items.split}
     pending = any(item.approximate for item in (*new, *(each.spoken for each in splits.values())))
