@@ -16,6 +16,7 @@ from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.costs import SentLists, costs_of, is_of, read_costs
 from agent_tui.context.view import ViewBuilder
+from agent_tui.models.calibration import SCHEMAS
 from agent_tui.models.codec import dumps, from_dict
 from agent_tui.models.measuring import steps_measuring
 from agent_tui.models.messages import ReasoningPart
@@ -24,7 +25,16 @@ from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage, UsageSource
 from agent_tui.records import dataclass
 from tests.support.context_operations import OPERATIONS, TARGETS, apply
-from tests.support.contexts import BOUND, CLAUDE, Conversation, assert_identities, fixed_part, leaves, weather
+from tests.support.contexts import (
+    BOUND,
+    CLAUDE,
+    Conversation,
+    assert_identities,
+    calibrated,
+    fixed_part,
+    leaves,
+    weather,
+)
 from tests.support.forms import examples
 
 pytestmark = pytest.mark.quick
@@ -141,6 +151,34 @@ def test_a_message_that_comes_back_costs_what_it_cost() -> None:
     tokens = {leaf.message_id: leaf.tokens for leaf in leaves(conversation.usage().rows)}
     then = {leaf.message_id: leaf.tokens for leaf in leaves(before.rows)}
     assert tokens[record.message_ids[0]] == then[record.message_ids[0]]
+
+
+def test_a_server_that_counts_less_than_expected_adds_nothing() -> None:
+    conversation = weather()
+    step = conversation.answer(TokenUsage(900, 30))
+    conversation.settle(step, verdict=Verdict(None, {conversation.steps[0].id: None}, always=-2_900))
+    conversation.say(raw=10)
+    assert_identities(conversation.usage())
+    assert read_costs(conversation.steps, conversation.target).tokens["server"] >= 0
+
+
+def test_what_the_first_report_settled_is_shared_out_again_and_takes_as_much() -> None:
+    """Prose took twice what was known of it, and the first report gave most of that to the tools."""
+    conversation = Conversation(fixed=[fixed_part(raw=1_000), fixed_part("tools", 1_000, "read", "builtin")])
+    conversation.say(raw=1_000)
+    first = conversation.answer(TokenUsage(5_000, 30))
+    assert first.settlement is not None
+    guessed = dict(first.settlement.costs)
+    double = calibrated(2.0)
+    factors = [1.0 if place == SCHEMAS else factor for place, factor in enumerate(double.factors)]
+    known = replace(double, factors=tuple(factors), reports=4)
+    conversation.say(raw=10)
+    step = conversation.answer(TokenUsage(5_060, 30), settles=False)
+    conversation.settle(step, known)
+    costs = read_costs(conversation.steps, conversation.target).tokens
+    assert sum(costs[key] for key in guessed) == sum(guessed.values())
+    tools = next(key for key in guessed if key.startswith("tools:tools"))
+    assert costs[tools] < guessed[tools] - 200
 
 
 def test_reasoning_that_nobody_counted_takes_what_a_report_is_off_by() -> None:
