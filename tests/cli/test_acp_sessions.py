@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent_tui.options import Options
+from tests.cli.editors import Client, Raw, opened, started
 from tests.support.cli import Cli, answers
-from tests.support.editors import Client, Raw, opened, started
 from tests.support.forms import one_of
 from tests.support.lazily import LazyModule
 from tests.support.pixel import PIXEL_BASE64

@@ -258,6 +258,7 @@ def test_a_projects_configuration_counts_after_trust(cli: Cli) -> None:
     assert tomllib.loads(cli.run("config", "show").out)["agent"]["step_limit"] == 5
 
 
+@pytest.mark.quick
 def test_version(cli: Cli) -> None:
     outcome = cli.run("--version")
     assert (outcome.code, outcome.out.split()[0]) == (0, "agent-tui")
@@ -270,6 +271,7 @@ def test_completion_scripts_name_flags_and_commands(cli: Cli, shell: str) -> Non
         assert word in text
 
 
+@pytest.mark.quick
 def test_the_bash_script_is_valid(cli: Cli) -> None:
     text = cli.run("completions", "bash").out
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.requests import Target
+from tests.context.counting_model import Session
 from tests.support.contexts import BOUND, CLAUDE, assert_identities, row, usual
-from tests.support.counting_model import Session
 from tests.support.forms import examples, one_of
 
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")

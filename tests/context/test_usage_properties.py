@@ -10,7 +10,7 @@ from agent_tui.context.accounting.next_input import fits_to_send, may_be_refused
 from agent_tui.context.accounting.usage import Calculator, window_shares
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.text.numbers import largest_remainder
-from tests.support.context_operations import apply, operations
+from tests.context.context_operations import apply, operations
 from tests.support.contexts import Conversation, assert_identities, calibrated, fixed_part
 from tests.support.forms import examples
 

@@ -198,6 +198,14 @@ def test_rows_that_make_no_sense_are_named_and_repaired(tmp_path: Path, case: st
     assert repair_file(path) is None
 
 
+def test_sessions_that_lost_their_messages_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    first, *_ = filled(path)
+    run(path, "PRAGMA foreign_keys = OFF", f"DELETE FROM message WHERE session_id = '{first}'")
+    made = repair_file(path)
+    assert made is not None and "4 sessions, 1 of them without messages. Lost:" in made.line()
+
+
 def test_a_damaged_session_is_refused_and_the_others_are_not(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     first, second, *_ = filled(path)

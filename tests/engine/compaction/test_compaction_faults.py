@@ -21,7 +21,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import CLEARED_RESULT
 from agent_tui.models.requests import SentMessage
-from tests.support.compaction_talks import (
+from tests.engine.compaction.compaction_talks import (
     BAD_SUMMARIES,
     WINDOW,
     codes,

@@ -16,9 +16,9 @@ from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, Permission
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import Notice
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.providers.failures.in_process import InProcess
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.agents import Recorder, parts_for, say
 from tests.support.end_to_end import KEY_VARIABLE, Product, leaves, model
 from tests.support.forms import one_of

@@ -14,8 +14,8 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.refusals import refuses_media
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
 from tests.support.every import every

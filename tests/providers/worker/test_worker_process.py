@@ -126,6 +126,7 @@ async def test_a_hung_worker_is_killed_and_replaced() -> None:
     await client.close()
 
 
+@pytest.mark.quick
 async def test_a_worker_that_says_nothing_at_the_start_is_given_up() -> None:
     client = WorkerClient(command=fake("import time; time.sleep(600)"), start_timeout=0.4, hang_timeout=0.4)
     with pytest.raises(WorkerError):
@@ -167,6 +168,7 @@ async def test_garbage_to_the_worker_is_ignored() -> None:
     await client.close()
 
 
+@pytest.mark.quick
 async def test_a_worker_that_cannot_start_is_an_error_not_a_crash() -> None:
     client = WorkerClient(command=("/no/such/program",))
     await client.start()

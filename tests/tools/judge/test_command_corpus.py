@@ -23,6 +23,7 @@ HOSTILE = lines("hostile.txt")
 EVERYDAY = lines("everyday.txt")
 
 
+@pytest.mark.quick
 def test_the_corpus_is_large_and_without_repetition() -> None:
     assert len(set(HOSTILE)) == len(HOSTILE) >= 600
     assert len(set(EVERYDAY)) == len(EVERYDAY) >= 250
