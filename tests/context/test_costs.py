@@ -24,7 +24,7 @@ from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage, UsageSource
 from agent_tui.records import dataclass
-from tests.support.context_operations import OPERATIONS, TARGETS, apply
+from tests.context.context_operations import OPERATIONS, TARGETS, apply
 from tests.support.contexts import (
     BOUND,
     CLAUDE,

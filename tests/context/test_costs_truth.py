@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.context.eventful_session import EVENTS, Miss, figures, many_sessions
 from tests.context.test_long_runs import TARGETS
-from tests.support.eventful_session import EVENTS, Miss, figures, many_sessions
 
 DERIVED = {
     True: {

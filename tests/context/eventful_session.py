@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from agent_tui.models.calibration import Calibration
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
+from tests.context.counting_model import Session
 from tests.support.contexts import fixed_part, usual
-from tests.support.counting_model import Session
 
 EVENTS = ("clear", "summary", "undo", "drop", "tools", "group", "effort", "switch", "restart")
 EVERY = 0.45
