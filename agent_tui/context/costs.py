@@ -32,6 +32,9 @@ PREAMBLE_KEY = "tools:preamble"
 WAITING = "waiting"
 """Begins the key of a part that is sent with the user's next message."""
 
+HARDLY_ANY = 0.02
+"""As a share of what the first report settled: what moves by less is left as it was shown."""
+
 ItemShares = list[tuple[str, float]]
 """The keys of items, and the share of each that is counted."""
 
@@ -300,7 +303,7 @@ def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
 
 def shared_again(costs: Costs, sent: Sent, known: Calibration) -> dict[str, int]:
     """What the first report settled, as it is shared out with what is known of the vocabulary now. Only its sum was a
-    fact, and next to nothing was known when it came."""
+    fact, and next to nothing was known when it came. Nothing where hardly any of it would move."""
     first = costs.settled[0].settlement if costs.settled else None
     whole = {key for key, share in sent.all() if share == 1.0}
     items = [
@@ -319,7 +322,9 @@ def shared_again(costs: Costs, sent: Sent, known: Calibration) -> dict[str, int]
     each = (
         [max(1.0, size + off * weight / most) for size, weight in zip(tokens, weights, strict=True)] if most else tokens
     )
-    return {item.key: max(1, round(size)) for item, size in zip(items, each, strict=True)}
+    again = {item.key: max(1, round(size)) for item, size in zip(items, each, strict=True)}
+    moved = sum(abs(size - costs.tokens[key]) for key, size in again.items()) / 2
+    return again if moved > HARDLY_ANY * sum(again.values()) else {}
 
 
 def _split_costs(splits: Sequence[Split], costs: Costs) -> dict[str, int]:
