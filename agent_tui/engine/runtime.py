@@ -10,18 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings, ToolsConfig
 from agent_tui.context.accounting.believed import Verdict, believe
-from agent_tui.context.accounting.inputs import (
-    CompactionSettings,
-    ContextInputs,
-    edited_view,
-)
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.reports import after_step
 from agent_tui.context.accounting.spending import (
     BudgetLine,
     ExpectedCall,
     expected_call,
 )
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.tokens import TokenCounterMetrics, estimate_message, family_of, message_text_for_count, round_up
 from agent_tui.engine.accepted import outgrown
 from agent_tui.engine.budget import SpendingBudget
@@ -149,7 +145,7 @@ class Runtime:
     request_prefix: RequestPrefix
     calibration: Calibration | None = None
     """What was learned of how the model's server counts; None before its first report."""
-    calculator: Incremental = field(default_factory=Incremental)
+    calculator: Calculator = field(default_factory=Calculator)
     parent: Conversation | None = None
     """A subagent's: its steps are counted in the parent's cost."""
     agent: SubagentRef | None = None
@@ -289,8 +285,6 @@ class Runtime:
             if other.id in verdict.truth:
                 after_step(other)
                 conversation.save_step(other)
-        if verdict.truth:
-            self.calculate_anew()
         if verdict.taken_back is not None and not conversation.read_only:
             self.calibration = relearned_calibration(conversation.store, info, steps, verdict.taken_back)
         if verdict.always is not None and not conversation.read_only:
@@ -302,9 +296,21 @@ class Runtime:
             self.info = outgrown(conversation.store, info, step) or self.info
         return verdict, verdict.doubt is not None and verdict.doubt not in known
 
+    def settle(self, step: Step, message: Message | None = None, verdict: Verdict | None = None) -> None:
+        """Turns the report of a step that has ended into costs; ``verdict`` is what is believed of it, and now of those
+        before it."""
+        conversation = self.conversation
+        added = verdict.always if verdict is not None else None
+        known = verdict.truth if verdict is not None else {}
+        changed = [other for other in conversation.steps if other.id in known and other is not step]
+        for other in self.calculator.settle(step, message, self.inputs(), changed, added):
+            if other is not step:
+                conversation.save_step(other)
+        conversation.changed()
+
     def calculate_anew(self) -> None:
         """What was calculated before does not hold any more: something of it was not as it seemed, or is another."""
-        self.calculator = Incremental()
+        self.calculator = Calculator()
 
     def policy(self) -> CompactionSettings:
         """When to compact, from the configuration and the session's own state (paused, off)."""
@@ -338,7 +344,6 @@ class Runtime:
         return ContextInputs(
             model=model,
             view=view,
-            edited=edited_view(view, c.path, c.records, c.summaries, c.steps),
             steps=c.steps,
             records=c.records,
             fixed=self.request_prefix.fixed,

@@ -114,9 +114,7 @@ async def test_without_its_tool_nothing_of_a_search_is_sent_or_counted(
     made.web_search = "off"
     context = await made.context()
     assert sum(row["tokens"] for row in rows(context) if row["label"].startswith("web_search")) == 0
-    assert context["total"] < anchored["total"] - 5_000 and context["basis"] == "estimated", (
-        "the step before had the search in it"
-    )
+    assert context["total"] < anchored["total"] - 5_000, "the step before had the search in it"
     await made.run("Without.")
     sent = [block["type"] for block in calls(server)[-1].json["messages"][1]["content"]]
     assert sent == ["text"]

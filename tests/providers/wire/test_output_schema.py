@@ -411,4 +411,3 @@ class TestRuns:
         assert steps[0]["usage"]["input_tokens"] == 3_000
         assert usage["total"] == sum(row["tokens"] for row in usage["rows"])
         assert 3_000 <= usage["total"] < 3_100
-        assert not usage["calculation"].get("misfit_tokens")
