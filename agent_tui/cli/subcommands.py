@@ -274,7 +274,7 @@ def _models(values: argparse.Namespace) -> None:
 
 def _doctor(values: argparse.Namespace) -> int:
     from agent_tui.bootstrap import make_agent
-    from agent_tui.engine.terminal import ask_terminal
+    from agent_tui.engine.graphics import ask_terminal
 
     if values.forget:
         _forget_limits()

@@ -148,7 +148,7 @@ def named_pictures(agent: Agent) -> str:
 async def picture(agent: Agent, args: str) -> CommandResult:
     """Show a picture of the conversation.
 
-    The newest, or one by name. Drawn as well as the terminal can: kitty graphics, iTerm2 images, sixels, or coarse
-    blocks of colour; /doctor says which. ← and → show the others.
+    The newest, or one by name: by kitty's graphics, or in coarse blocks of colour; /doctor says which. ← and → show the
+    others, o opens it in a viewer.
     """
     return OpenScreen("picture", args) if pictures_of(agent.conversation.path) else Text(NONE)

@@ -68,16 +68,28 @@ def open_address(address: str, clicked: bool = False) -> bool:
     if page is None or not (clicked or page.startswith("https:") or is_loopback(page)):
         return False
     own = [shlex.split(os.environ["BROWSER"].split(os.pathsep)[0])] if os.environ.get("BROWSER") else []
-    screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return _open([*own, *_openers()], page)
+
+
+def open_picture(path: Path) -> bool:
+    """Has the user's viewer show an image file; False where there is none, as over ssh."""
+    return _open(_openers(), str(path))
+
+
+def _openers() -> list[list[str]]:
+    """What opens a page or a file as the user's desktop does; none where nobody sits before this machine."""
     if sys.platform == "darwin":
-        others = [] if os.environ.get("SSH_CONNECTION") else [["open"]]
-    else:
-        others = [["wslview"], ["xdg-open"]] if screen else [["wslview"]]
-    for command in (*own, *others):
+        return [] if os.environ.get("SSH_CONNECTION") else [["open"]]
+    screen = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return [["wslview"], ["xdg-open"]] if screen else [["wslview"]]
+
+
+def _open(commands: Sequence[Sequence[str]], what: str) -> bool:
+    for command in commands:
         if command and (program := find_program(command[0])):
             silent = subprocess.DEVNULL
             try:
-                spawn([program, *command[1:], page], stdout=silent, stderr=silent, start_new_session=True)
+                spawn([program, *command[1:], what], stdout=silent, stderr=silent, start_new_session=True)
             except OSError:
                 continue
             return True

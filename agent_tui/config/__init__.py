@@ -13,7 +13,7 @@ from agent_tui.records import dataclass
 
 PermissionMode = Literal["ask", "accept-edits", "plan", "auto", "bypass"]
 OutputForm = Literal["full", "short", "line"]
-Images = Literal["auto", "off", "kitty", "iterm2", "sixel"]
+Images = Literal["auto", "off", "kitty"]
 PERMISSION_MODES: tuple[PermissionMode, ...] = ("ask", "accept-edits", "plan", "auto", "bypass")
 MODES_ELSEWHERE: dict[str, PermissionMode] = {
     "default": "ask",
@@ -185,10 +185,9 @@ AUTO_THEME = "auto"
 @dataclass(slots=True)
 class UiConfig:
     """The settings of the screen, its looks and its use. ``editor`` and ``status_command`` are commands, the second one
-    of a shell; ``scrollback``: the conversation is left on the terminal; ``vim``: its keys on the prompt; ``mouse``:
-    whether the screen takes it from the terminal; ``tool_output``: what is seen of a tool call before it is opened;
-    ``plain``: lines of text instead of the screen, None where the environment says whether; ``images``: how pictures
-    are shown."""
+    of a shell; ``vim``: its keys on the prompt; ``mouse``: whether the screen takes it from the terminal;
+    ``tool_output``: what is seen of a tool call before it is opened; ``plain``: lines of text instead of the screen,
+    None where the environment says whether; ``images``: how pictures are shown."""
 
     theme: str = AUTO_THEME
     plain: bool | None = None
@@ -200,7 +199,6 @@ class UiConfig:
     vim: bool = False
     mouse: bool = True
     images: Images = "auto"
-    scrollback: bool = False
     status_command: str | None = None
     editor: str | None = None
 

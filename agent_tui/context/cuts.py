@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from typing import TypeGuard
 
 from agent_tui.context.tokens import CLEARED_RAW, cleared_raw, counted_chars
 from agent_tui.models.calibration import KINDS, raw_total
 from agent_tui.models.messages import (
     CLEARED_RESULT,
     RECALL_TOOL,
+    SUMMARY_ID,
     AttachmentPart,
     Message,
     Part,
+    SummaryPart,
     TextPart,
     cleared_text,
     find_saved_note,
     recall_id,
+    without_notes,
 )
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.numbers import plural, tokens
@@ -104,7 +108,9 @@ def parts_of(record: CompactionRecord) -> list[str]:
 
 
 def edited_words(record: CompactionRecord) -> str:
-    """What a drop or restore is about: ``2 messages, 1 attachment``."""
+    """What a drop or restore is about: ``2 messages, 1 attachment``; of a summary it is a note that it carried."""
+    if record.message_ids and all(id.startswith(f"{SUMMARY_ID}_") for id in record.message_ids):
+        return "a note of the agent's"
     return parts_words(len(whole_ids(record)), sum(map(len, record.attachments.values())))
 
 
@@ -171,7 +177,11 @@ def treated(message: Message, state: str) -> Message:
 
 
 def _without_attachments(message: Message, numbers: Set[int]) -> Message:
-    """The message with a placeholder under the name of each of these attachments, counted from 1."""
+    """The message with a placeholder under the name of each of these attachments, counted from 1; a summary without
+    these of the model's notes."""
+    if any(isinstance(part, SummaryPart) for part in message.parts):
+        carried = (replace(p, text=without_notes(p.text, numbers)) if _is_pinned(p) else p for p in message.parts)
+        return with_parts(message, [part for part in carried if not _is_pinned(part) or part.text])
     seen, kept, parts = 0, list[Part](), list[Part]()
     for part in message.parts:
         seen += isinstance(part, AttachmentPart)
@@ -189,6 +199,10 @@ def _without_attachments(message: Message, numbers: Set[int]) -> Message:
     return replace(
         left, parts=parts, counts=counts, raw_tokens=None if raw is None else raw + gone * DROPPED_ATTACHMENT_RAW
     )
+
+
+def _is_pinned(part: Part) -> TypeGuard[SummaryPart]:
+    return isinstance(part, SummaryPart) and part.pinned
 
 
 def cleared_message(message: Message, recall: str = "") -> Message:

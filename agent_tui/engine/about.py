@@ -20,8 +20,9 @@ from agent_tui.context.trust import FolderTrust, Shown, State
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
+from agent_tui.engine.graphics import graphics
+from agent_tui.engine.newline_keys import new_line_keys
 from agent_tui.engine.state import AgentParts, AgentState
-from agent_tui.engine.terminal import graphics, new_line_keys
 from agent_tui.engine.toolbox import Toolbox
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice, SessionChanged

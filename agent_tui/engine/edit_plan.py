@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -12,19 +11,29 @@ from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.plan import message_tokens
 from agent_tui.context.compaction.price import PlanPrice, expected_read
-from agent_tui.context.cuts import parts_of, parts_words
+from agent_tui.context.cuts import dropped_attachments, parts_of, parts_words
 from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view
 from agent_tui.engine.conversation import Conversation
+from agent_tui.engine.edit_targets import after_all
 from agent_tui.engine.notes import newest_note
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextEdited
-from agent_tui.models.messages import TOLD_MODE, new_id
+from agent_tui.models.messages import (
+    KEPT_TAG,
+    TOLD_MODE,
+    Message,
+    SummaryPart,
+    new_id,
+    note_frames,
+    pinned_words,
+)
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.rows import MESSAGES
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Prices
 from agent_tui.records import dataclass
+from agent_tui.text.frames import framed
 from agent_tui.text.numbers import interval, money, plural, tokens
 
 Kind = Literal["drop", "restore"]
@@ -67,10 +76,26 @@ def edit_record(conversation: Conversation, kind: Kind, ids: Sequence[str]) -> C
         new_id("op"),
         kind,
         [*whole, *(id for id in attachments if id not in whole)],
-        created=_after_all(conversation),
+        created=after_all(conversation),
         reason="edit",
         attachments={id: numbers for id, numbers in attachments.items() if id not in whole},
     )
+
+
+def forget_record(conversation: Conversation, note: Message) -> CompactionRecord | None:
+    """The record that takes a note of the model's out of the summaries that carry it; None where none does."""
+    gone = dropped_attachments(record for record in conversation.records if record.active)
+    words, found = framed(KEPT_TAG, pinned_words(note)), dict[str, list[int]]()
+    for id, summary in conversation.summaries.items():
+        carried = "".join(part.text for part in summary.parts if isinstance(part, SummaryPart) and part.pinned)
+        frames = enumerate(note_frames(carried), 1)
+        if place := next((n for n, each in frames if each == words and n not in gone.get(id, ())), 0):
+            found[id] = [place]
+    if not found:
+        return None
+    created = after_all(conversation)
+    id, operation = new_id(DROP_ID), new_id("op")
+    return CompactionRecord(id, operation, "drop", [*found], created=created, reason="edit", attachments=found)
 
 
 def clear_record(runtime: Runtime, ids: Sequence[str]) -> CompactionRecord:
@@ -80,16 +105,11 @@ def clear_record(runtime: Runtime, ids: Sequence[str]) -> CompactionRecord:
         new_id("op"),
         "prune",
         list(ids),
-        created=_after_all(runtime.conversation),
+        created=after_all(runtime.conversation),
         reason="edit",
         recall=runtime.inputs().recall,
         by="agent",
     )
-
-
-def _after_all(conversation: Conversation) -> float:
-    """A time for a record that sorts after all others even when the clock was set back."""
-    return max(time.time(), max((record.created for record in conversation.every_record), default=0.0) + 0.001)
 
 
 def inputs_with(runtime: Runtime, *further: CompactionRecord) -> ContextInputs:

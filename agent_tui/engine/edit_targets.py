@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
-from agent_tui.context.cuts import CLEARED_SUFFIX, DROPPED_SUFFIX, dropped_attachments, dropped_ids
+from agent_tui.context.cuts import CLEARED_SUFFIX, DROPPED_SUFFIX, dropped_attachments, dropped_ids, parts_of
 from agent_tui.context.tidy import units_of
 from agent_tui.engine.conversation import Conversation
 from agent_tui.errors import AgentError
@@ -166,9 +167,26 @@ class EditTargets:
 
 def marks_of(conversation: Conversation) -> dict[str, float]:
     """What of the conversation is dropped once that is cheap, with the time at which that was asked for."""
-    waiting = conversation.info.state.drops_waiting
-    there = {message.id for message in conversation.path} if waiting else set[str]()
-    return {each: asked for each, asked in waiting.items() if each.partition("#")[0] in there}
+    if not (waiting := conversation.info.state.drops_waiting):
+        return {}
+    there, done = {message.id for message in conversation.path}, dict[str, float]()
+    for record in conversation.every_record:
+        if record.reason == "edit" and record.kind in ("drop", "prune"):
+            # What is marked and dropped since was carried out when the program was killed.
+            done.update(dict.fromkeys(parts_of(record), record.created))
+    return {
+        each: asked
+        for each, asked in waiting.items()
+        if each.partition("#")[0] in there and asked > done.get(each, 0.0)
+    }
+
+
+def after_all(conversation: Conversation) -> float:
+    """A time for an edit that sorts after all others even when the clock was set back."""
+    state = conversation.info.state
+    before = [record.created for record in conversation.every_record]
+    before += [*state.drops_waiting.values(), *(asked.asked for asked in state.agent_asked)]
+    return max(time.time(), max(before, default=0.0) + 0.001)
 
 
 def _is_result_of(message: Message, call_id: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent_tui.context.accounting.usage import calculate_context_usage
@@ -16,6 +17,8 @@ from agent_tui.context.compaction.price import PlanPrice
 from agent_tui.context.cuts import WITHOUT_SUFFIX, dropped_attachments, dropped_by, parts_of, treated
 from agent_tui.context.view import summaries_in_force
 from agent_tui.engine.compaction.drop_marks import DropMarks, cold_in_turn
+from agent_tui.engine.compaction.own_results import kept_notes
+from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.edit_plan import (
@@ -24,6 +27,7 @@ from agent_tui.engine.edit_plan import (
     commit_edit,
     count_words,
     edit_record,
+    forget_record,
     inputs_with,
     plan_edit,
 )
@@ -33,17 +37,29 @@ from agent_tui.engine.state import AgentState, RunState
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import (
+    CompactionEnded,
     ContextChanged,
     Event,
     Notice,
     SessionChanged,
 )
 from agent_tui.models.messages import Message, new_id
+from agent_tui.models.session import AskedCompaction
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import tokens
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, frozen=True)
+class _Undoable:
+    """An edit that can be taken back, made ``at``; of two the later is the newer. One that ``waits`` changes nothing
+    that is sent yet."""
+
+    at: tuple[float, bool]
+    take_back: Callable[[], str]
+    waits: bool = False
 
 
 @dataclass(slots=True, frozen=True)
@@ -147,33 +163,70 @@ class Edits:
     async def undo(self) -> str:
         """Takes the newest edit back, exactly; returns the line for the user. Raises AgentError where there is none."""
         self._state.conversation.require_writable()
-        self._newest()
+        if self._newest().waits and self._state.binding.compaction.after_step.empty:
+            return await patiently(self._undo)  # nothing that is sent changes
         return await self._between_steps(self._undo, "undo an edit")
 
     def _undo(self) -> str:
+        return self._newest().take_back()
+
+    def _newest(self) -> _Undoable:
+        """The newest edit of the conversation that holds or waits. Raises AgentError where there is none."""
+        if newest := max(self._undoable(), key=lambda each: each.at, default=None):
+            return newest
+        raise AgentError("Nothing to undo.")
+
+    def _undoable(self) -> Iterator[_Undoable]:
         conversation = self._state.conversation
-        newest = self._newest()
-        waiting = marks_of(conversation)
-        if (note := self._newest_note()) is not None and note.created > max([newest.created, *waiting.values()]):
-            state = conversation.info.state
-            left_pinned = tuple(each for each in state.pinned_messages if each != note.id)
-            conversation.set_state(replace(state, pinned_messages=left_pinned))
-            return "The agent's note is no longer kept."
-        if waiting and (asked := max(waiting.values())) > newest.created:
-            taken = [each for each, at in waiting.items() if at == asked]
-            self._marks().forget(taken)
-            self._context.tell()
-            left = f" {count_words(tuple(waiting)[len(taken) :])} still waiting." if len(taken) < len(waiting) else ""
-            return f"{count_words(taken)} will no longer be dropped.{left}"
+        path = {message.id for message in conversation.path}
+        for record in conversation.records:
+            edit = record.active and (record.reason == "edit" or record.by == "agent")
+            if edit and not path.isdisjoint(record.message_ids):
+                # Of an operation's records that of the summary stands for all.
+                yield _Undoable((record.created, record.kind == "summary"), partial(self._undo_record, record))
+        for asked in set(marks_of(conversation).values()):
+            yield _Undoable((asked, False), partial(self._unmark, asked), waits=True)
+        for wanted in self._state.binding.compaction.asked.waiting():
+            yield _Undoable((wanted.asked, False), partial(self._take_back, wanted), waits=True)
+        for note in kept_notes(conversation):
+            yield _Undoable((note.created, False), partial(self._unkeep, note))
+
+    def _unmark(self, asked: float) -> str:
+        waiting = marks_of(self._state.conversation)
+        taken = [each for each, at in waiting.items() if at == asked]
+        self._marks().forget(taken)
+        self._context.tell()
+        left = f" {count_words([each for each in waiting if each not in taken])} still waiting."
+        return f"{count_words(taken)} will no longer be dropped.{left if len(taken) < len(waiting) else ''}"
+
+    def _take_back(self, asked: AskedCompaction) -> str:
+        self._state.binding.compaction.asked.forget([asked])
+        return f"The agent's {'fold' if asked.fold else 'compaction'} will not be made."
+
+    def _unkeep(self, note: Message) -> str:
+        """The note is carried no longer, nor sent by the summaries that carry it."""
+        conversation, before = self._state.conversation, self._state.runtime.usage().total
+        if (record := forget_record(conversation, note)) is not None:
+            after = calculate_context_usage(inputs_with(self._state.runtime, record))
+            commit_edit(self._state.runtime, record, after, lambda event: None)
+        state = conversation.info.state
+        left = tuple(each for each in state.pinned_messages if each != note.id)
+        conversation.set_state(replace(state, pinned_messages=left))
+        self._told()
+        less = before - self._state.runtime.usage().total
+        return f"The agent's note is no longer kept{f': {tokens(less, True)} tokens less per request' if less else ''}."
+
+    def _undo_record(self, newest: CompactionRecord) -> str:
+        conversation, compaction = self._state.conversation, self._state.binding.compaction
         if newest.kind == "summary" and newest not in summaries_in_force(
             conversation.path, conversation.records, conversation.summaries
         ):
             raise AgentError("A later summary replaced what was folded. Run /compact undo first.")
-        before = self._state.runtime.usage().total
+        before, told = self._state.runtime.usage().total, list[str]()
         if newest.reason == "edit":
             conversation.deactivate(newest.operation_id)
         else:
-            self._state.binding.compaction.undo(self._state.events.publish, newest.operation_id)
+            told = self._undo_compaction(compaction, newest.operation_id)
         if not self._state.run.in_turn:
             self._state.events.publish(SessionChanged(conversation.info, reload=True))  # its line changes, or goes
             if newest.kind == "summary":
@@ -191,7 +244,16 @@ class Edits:
         if newest.reason != "edit":
             said = "The agent's compaction undone"
         more = "more" if change >= 0 else "less"
-        return f"{said}: {tokens(abs(change), True)} tokens {more} per request."
+        return " ".join([f"{said}: {tokens(abs(change), True)} tokens {more} per request.", *told])
+
+    def _undo_compaction(self, compaction: CompactionService, operation: str) -> list[str]:
+        """Takes back a compaction of the agent's; returns what there is to say besides, as all of it is one line."""
+        events: list[Event] = []
+        compaction.undo(events.append, operation)
+        for event in events:
+            if isinstance(event, CompactionEnded):
+                self._state.events.publish(replace(event, quiet=True))
+        return [event.text for event in events if isinstance(event, Notice)]
 
     def dropped(self) -> list[Dropped]:
         """What is dropped of the conversation, and what is going to be, in its order."""
@@ -240,26 +302,6 @@ class Edits:
         )
         self._told()
         return cancelled_text(0, False, "edit") if result is None else result.text
-
-    def _newest(self) -> CompactionRecord:
-        """The newest edit that holds for the conversation. Raises AgentError where there is none."""
-        conversation = self._state.conversation
-        path = {message.id for message in conversation.path}
-        edits = (r for r in conversation.records if r.active and (r.reason == "edit" or r.by == "agent"))
-        made = [record for record in edits if not path.isdisjoint(record.message_ids)]
-        if not made and not marks_of(conversation) and self._newest_note() is None:
-            raise AgentError("Nothing to undo.")
-        return max(
-            made,
-            key=lambda record: (record.created, record.kind == "summary"),
-            default=CompactionRecord("", "", "drop", []),
-        )
-
-    def _newest_note(self) -> Message | None:
-        """The newest note that the model keeps in this conversation."""
-        conversation = self._state.conversation
-        pinned = conversation.info.state.pinned_messages
-        return next((m for m in reversed(conversation.path) if m.role == "tool" and m.id in pinned), None)
 
     def _commit(self, record: CompactionRecord, after: ContextUsage) -> None:
         commit_edit(self._state.runtime, record, after, self._state.events.publish)

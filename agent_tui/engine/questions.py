@@ -288,6 +288,11 @@ class PermissionDesk:
         future: asyncio.Future[_Answer | Decision] = asyncio.get_running_loop().create_future()
         question = self._open[request_id] = _Open(future, name, intent, again=stopped is not None)
         display = intent.display or {"kind": "text", "text": intent.summary}
+        if intent.expects is not None:
+            try:
+                display = {**display, "text": f"{display.get('text', '')}\n{await intent.expects()}".strip()}
+            except ToolError as error:
+                return Verdict(False, str(error))
         reason = decision.reason + self._where(intent, decision, stopped is not None)
         reason = f"{asker}: {reason}" if asker else reason
         try:

@@ -115,13 +115,6 @@ MIN_OUTPUT = 1_000
 """Characters of a result that are sent in any case."""
 
 
-def bounded(config: ToolsConfig, room: int | None, calls: int) -> ToolsConfig:
-    """The tools' settings where so many calls at once share the ``room`` that there is for results."""
-    if room is None:
-        return config
-    return replace(config, output_limit=max(MIN_OUTPUT, min(config.output_limit, room // calls)))
-
-
 @dataclass(slots=True)
 class Runtime:
     """A session together with the model it talks to: all that its next request is made with."""
@@ -356,17 +349,15 @@ class Runtime:
         read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
         return replace(usage, expected_read=read)
 
-    def tools_config(self) -> ToolsConfig:
-        """The tools' settings for a call made now: what a result may take is no more than what is left of the context,
-        or, so that something can still be looked at before a compaction, a tenth of the limit."""
-        return bounded(self.settings.tools, self.result_room(), 1)
-
-    def result_room(self) -> int | None:
-        """The characters that results may take now; None where nobody knows the limit."""
-        usage = self.usage()
+    def tools_config(self, calls: int = 1) -> ToolsConfig:
+        """The tools' settings for one of so many calls that are made at once: together their results take no more than
+        what is left of the context, or, so that something can still be looked at before a compaction, a tenth of the
+        limit."""
+        usage, config = self.usage(), self.settings.tools
         if not usage.limit:
-            return None
-        return max(usage.limit - usage.total, usage.limit // LEAST_RESULT) * RESULT_CHARS
+            return config
+        room = max(usage.limit - usage.total, usage.limit // LEAST_RESULT) * RESULT_CHARS
+        return replace(config, output_limit=max(MIN_OUTPUT, min(config.output_limit, room // calls)))
 
     def show_numbers(self, emit: Emit) -> None:
         """Tells what the next request costs now, with what is streaming, where somebody follows that."""

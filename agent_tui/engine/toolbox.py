@@ -111,15 +111,14 @@ class Toolbox:
         """The servers without whose tools the next request goes out; each is named once."""
         return self._extra.late() if self._extra is not None else []
 
-    def context(self) -> ToolContext:
-        """Returns the context of a call made now: what it may use."""
+    def context(self, calls: int = 1) -> ToolContext:
+        """Returns the context of a call made now, one of so many at once: what it may use."""
         parts, session = self._parts, self._state.conversation.info.id
         return ToolContext(
             cwd=parts.cwd,
             root=parts.root,
             session_id=session,
-            config=self._state.runtime.tools_config(),
-            room=self._state.runtime.result_room(),
+            config=self._state.runtime.tools_config(calls),
             spill_dir=private_dir(parts.paths.cache / "output" / session),
             added_dirs=parts.added_dirs,
             before_change=self._snapshots.before_change,

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -64,6 +64,10 @@ CONTEXT_TOOL = "context"
 KEPT_NOTE = "kept note"
 """The tool with which a model tends its own context, and what stands in its result's ``display`` of a note that every
 compaction keeps."""
+KEPT_TAG = "kept_note"
+"""What frames it in a summary."""
+SUMMARY_ID = "sum"
+"""How the ids of summaries begin."""
 SEARCH_TOOL = "web_search"
 """The tool that searches the web, the program's own or the provider's."""
 
@@ -313,12 +317,25 @@ def pinned_text(messages: Iterable[Message]) -> str:
         if not (said := pinned_words(message)):
             continue
         if message.role == "tool":
-            notes.append(framed("kept_note", said))
+            notes.append(framed(KEPT_TAG, said))
         else:
             words.append(framed("pinned" if message.role == "user" else "pinned_answer", said))
     parts = [PINNED_INTRODUCTION + "\n\n".join(words)] if words else []
     parts += [NOTES_INTRODUCTION + "\n\n".join(notes)] if notes else []
     return "\n\n".join(parts)
+
+
+def note_frames(pinned: str) -> list[str]:
+    """The model's notes in a ``pinned_text``, in their frames: no other words in it hold such a frame."""
+    return re.findall(rf"<{KEPT_TAG}>\n.*?\n</{KEPT_TAG}>", pinned, re.DOTALL)
+
+
+def without_notes(pinned: str, numbers: Set[int]) -> str:
+    """The ``pinned_text`` that there would be without these of the notes in it, counted from 1."""
+    notes = note_frames(pinned)
+    begin = pinned.rfind(NOTES_INTRODUCTION, 0, pinned.find(notes[0])) if notes else len(pinned)
+    users, left = pinned[:begin].removesuffix("\n\n"), [n for i, n in enumerate(notes, 1) if i not in numbers]
+    return "\n\n".join(filter(None, [users, NOTES_INTRODUCTION + "\n\n".join(left) if left else ""]))
 
 
 def summary_text(message: Message) -> str:

@@ -20,6 +20,21 @@ BUDGETS = ("turn", "session", "day")
 """What can be said with ``/budget`` for a session."""
 
 
+@dataclass(slots=True, frozen=True)
+class AskedCompaction:
+    """A compaction that the model asked for, or ``text`` that it wrote to stand for the messages ``fold``. It is made
+    before a request of the conversation that has the message ``after``; ``failed`` says why it was not, until the model
+    has been told."""
+
+    after: str
+    asked: float
+    """Seconds since the epoch."""
+    focus: str = ""
+    fold: tuple[str, ...] = ()
+    text: str = ""
+    failed: str = ""
+
+
 @dataclass(slots=True, frozen=True, kw_only=True)
 class SessionState:
     """Small facts that are kept with a session; ``dataclasses.replace`` makes the next one."""
@@ -33,6 +48,8 @@ class SessionState:
     ``msg_1#2``, with the time at which that was asked for (seconds since the epoch)."""
     agent_drops: tuple[str, ...] = ()
     """Those of them that the model let go of by itself."""
+    agent_asked: tuple[AskedCompaction, ...] = ()
+    """What it asked for that is not made yet."""
     compaction_failures: int = 0
     """How often in a row the automatic compaction failed."""
     compaction_paused: bool = False

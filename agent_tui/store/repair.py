@@ -97,11 +97,12 @@ def check(store: Store, session_id: str | None = None) -> Report:
 @dataclass(slots=True)
 class Repaired:
     """A repair as it was done: ``kept`` is the damaged original, ``backup`` the day of the backup that something was
-    taken from, empty for none; ``sessions`` are there now."""
+    taken from, empty for none; ``sessions`` are there now, ``empty`` of them without a message."""
 
     kept: Path = Path()
     backup: str = ""
     sessions: int = 0
+    empty: int = 0
     lost: Counter[str] = field(default_factory=Counter)
     """How many rows of each table were read and make no sense, or belong to nothing."""
     unread: list[str] = field(default_factory=list)
@@ -113,9 +114,10 @@ class Repaired:
         if self.unread:
             lost.append(f"what was stored after {f'the backup of {self.backup}' if self.backup else 'the damage'}")
         used = f" with the backup of {self.backup}" if self.backup else ""
+        there = plural(self.sessions, "session") + (f", {self.empty} of them without messages" if self.empty else "")
         return (
-            f"Repaired the database{used}: {plural(self.sessions, 'session')}. Lost: {', '.join(lost) or 'nothing'}. "
-            f"The damaged one is kept as {self.kept}."
+            f"Repaired the database{used}: {there}. Lost: {', '.join(lost) or 'nothing'}. The damaged one is kept as "
+            f"{self.kept}."
         )
 
 
@@ -186,7 +188,9 @@ def _make_anew(path: Path, folder: Path) -> Repaired:
             for what, statement in _MENDS:
                 repaired.lost[what] += new.run(statement).rowcount
             new.run(_LENGTHS)
-        (repaired.sessions,) = new.one("SELECT count(*) FROM session")
+        repaired.sessions, repaired.empty = new.one(
+            "SELECT count(*), count(*) FILTER (WHERE messages = 0) FROM session"
+        )
     with target.open("rb") as file:
         os.fsync(file.fileno())
     return repaired

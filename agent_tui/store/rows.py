@@ -213,7 +213,10 @@ def session_of(row: Sequence[Any]) -> SessionInfo:
 @lru_cache(maxsize=2048)
 def _load_state(text: str) -> SessionState:
     # A list of sessions is read again with every letter of a search, and most states are alike.
-    return from_dict(SessionState, load_object(text))
+    state = from_dict(SessionState, load_object(text))
+    for asked in state.agent_asked:
+        check_fields(asked)
+    return state
 
 
 def infos_of(rows: Sequence[Any]) -> list[SessionInfo]:

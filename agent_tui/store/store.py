@@ -197,12 +197,14 @@ class Store:
                     handed_to=(),
                     drops_waiting={},
                     agent_drops=(),
+                    agent_asked=(),
                     back=source.state.back if source.state.back in kept else None,
                 ),
             )
             self.sessions.insert(info)
-            records = [r for r in self.compactions.all(source.id) if _applies(r, set(kept))]
-            summaries = [r.summary_id for r in records if r.summary_id is not None]
+            every, there = self.compactions.all(source.id), set(kept)
+            summaries = [r.summary_id for r in every if r.summary_id is not None and _applies(r, there)]
+            records = [r for r in every if _applies(r, there.union(summaries))]
             self._copy_messages(source.id, info.id, [*kept, *summaries])
             self._copy_steps(source.id, info.id, self._steps_of(source.id, set(kept), records))
             for record in records:

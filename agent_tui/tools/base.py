@@ -68,6 +68,8 @@ class Intent:
     hook_reason: str = ""
     ask_hooks: Callable[[], Awaitable[tuple[str, str]]] | None = None
     """Asks those that may answer in the place of the user: ``allow``, ``deny`` or nothing, and why."""
+    expects: Callable[[], Awaitable[str]] | None = field(default=None, compare=False)
+    """Finds out what the user is told below the question. Raises ToolError where the call could only fail."""
 
 
 @dataclass(slots=True)
@@ -105,6 +107,10 @@ class OwnContext(Protocol):
     """The context of who calls a tool: the session's, or a subagent's."""
 
     def asks(self, action: ContextAction) -> WhenAsked: ...
+
+    async def expected(self, action: ContextAction, names: Sequence[str], text: str, focus: str) -> str:
+        """What doing it would say, without doing it. Raises ToolError where it cannot be."""
+        ...
 
     async def tend(self, action: ContextAction, names: Sequence[str], text: str, focus: str) -> ToolOutcome:
         """Does an action and says what it frees. Raises ToolError where it cannot be."""
@@ -209,8 +215,6 @@ class ToolContext:
     """What the model takes: larger images are scaled down before they become part of an answer."""
     user: User | None = None
     """Who can be asked; None for a subagent's call."""
-    room: int | None = None
-    """Characters that the context has left for results; calls that run side by side share them."""
     past: Callable[[], Past] = Past
     """What ``recall`` looks through: this session's own."""
     own: OwnContext | None = None

@@ -370,7 +370,6 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def action_redraw(self) -> None:
         """Writes every cell again: what stands on the terminal may be something else's."""
         self.chat.pictures.lost()
-        self.call_after_refresh(self.chat.pictures.drawn_again)
         self.refresh(layout=True)
         self.draw_again()
 
@@ -470,12 +469,9 @@ def run_ui(
     start goes to stderr as a line. ``again`` is how the program was called, as far as that matters for going on."""
 
     def last_words(agent: Agent) -> list[str]:
-        from shutil import get_terminal_size
+        from agent_tui.ui.chat.leaving import way_back
 
-        from agent_tui.ui.chat.leaving import scrollback, way_back
-
-        said = scrollback(agent, get_terminal_size().columns) if settings.ui.scrollback else []
-        return [*said, *([""] if said else []), *way_back(agent, again)]
+        return way_back(agent, again)
 
     from agent_tui.ui.terminal.driver import end_reading
 

@@ -48,13 +48,6 @@ class ScreenBuffer:
         self._rows = [None] * len(self._rows)
         self.shapes += 1
 
-    def forget_rows(self, rows: Sequence[int]) -> None:
-        """Somebody else wrote these rows."""
-        self.shapes += 1
-        for y in rows:
-            if y < len(self._rows):
-                self._rows[y] = None
-
     def fit(self, width: int, height: int) -> None:
         """The screen's size; another one than before makes everything unknown."""
         if width != self.width or height != len(self._rows):

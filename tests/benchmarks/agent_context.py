@@ -100,42 +100,44 @@ def recorded(folder: Path, steps: int, recording: Path) -> Iterator[tuple[str, d
 
 
 class Worker:
-    """The model: works through its calls; ``tends`` its context when it is told how full that is."""
+    """The model: works through its calls; ``tends`` its context, beside them, once it is told how full that is."""
 
     def __init__(self, calls: list[tuple[str, dict[str, Any]]], tends: bool) -> None:
         self.calls, self.tends = calls, tends
         self.kept: set[str] = set()
-        self.asked = False
+        self.told = self.asked = False
 
     def answer(self, request: ModelRequest) -> Answer:
         if request.kind != "turn":
             return self.usual(request)
-        messages = [sent.message for sent in request.messages]
-        if self.tends and (act := self._act(messages)) is not None:
-            return Answer(text="I tidy up.", calls=[("context", json.dumps(act))])
-        if not self.calls:
+        calls = [self.calls.pop(0)] if self.calls else []
+        if not calls:
             return Answer(text="All read.")
-        name, arguments = self.calls.pop(0)
-        return Answer(text="Next.", calls=[(name, json.dumps(arguments))])
+        if self.tends:
+            calls += [("context", act) for act in self._acts([sent.message for sent in request.messages])]
+        return Answer(text="Next.", calls=[(name, json.dumps(arguments)) for name, arguments in calls])
 
     usual = staticmethod(demo.compose)
 
-    def _act(self, messages: list[Message]) -> dict[str, Any] | None:
-        result = messages[-1].tool_result
-        text = result.text if result is not None else ""
-        if found := [fact for fact in FACT.findall(text) if fact not in self.kept]:
+    def _acts(self, messages: list[Message]) -> Iterator[dict[str, Any]]:
+        answered = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)
+        newest, texts = messages[answered + 1 :], [_words(message) for message in messages]
+        told = any(note_in(message, CONTEXT_NOTE) for message in newest)
+        self.told = self.told or told
+        # It notes nothing before room is short: until then it all stands in what is sent.
+        read = [fact for text in texts if self.told for fact in FACT.findall(text)]
+        if found := [fact for fact in dict.fromkeys(read) if fact not in self.kept]:
             self.kept.update(found)
-            return {"action": "keep", "text": " ".join(found)}
+            yield {"action": "keep", "text": " ".join(found)}
         if self.asked:
-            self.asked = False
             used = [message for message in messages if message.tool_result is not None][:-3]
             mine = {recall_id(message.id) for message in used}
-            names = [name for name in NAME.findall(text) if name in mine]
-            return {"action": "drop", "names": names} if names else None
-        if note_in(messages[-1], CONTEXT_NOTE):
-            self.asked = True
-            return {"action": "status"}
-        return None
+            names = [name for text in texts[answered + 1 :] for name in NAME.findall(text) if name in mine]
+            if names:
+                yield {"action": "drop", "names": names}
+        if told:
+            yield {"action": "status"}
+        self.asked = told
 
 
 async def run(name: str, calls_of: Any, window: int, tends: bool) -> Outcome:

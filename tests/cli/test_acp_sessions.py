@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from agent_tui.options import Options
+from tests.cli.editors import Client, Raw, opened, started
 from tests.support.cli import Cli, answers
-from tests.support.editors import Client, Raw, opened, started
+from tests.support.forms import one_of
 from tests.support.lazily import LazyModule
 from tests.support.pixel import PIXEL_BASE64
 
@@ -31,6 +32,7 @@ text = "Mended."
 """
 
 
+@pytest.mark.slow
 async def test_a_session_without_a_word_and_a_copy_are_opened_again(cli: Cli) -> None:
     cli.script(answers("First.", "Second.", "Third."))
     below = cli.project / "below"
@@ -175,6 +177,7 @@ async def test_each_place_of_a_change_is_a_diff_of_its_own(cli: Cli) -> None:
     assert told[2:] == [("b.txt", "-- old", "-- new"), ("c.txt", None, "three")]
 
 
+@pytest.mark.slow
 async def test_output_of_a_command_comes_while_it_runs(cli: Cli) -> None:
     command = "echo early; until test -e go; do :; done; echo late"
     cli.script(
@@ -224,12 +227,15 @@ async def test_an_editor_steers_and_edits_the_context(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("filled", "told"),
-    [
-        ({"choices": ["red", "blue"], "text": "and green"}, "red; blue"),
-        ({"text": "green"}, "green"),
-        ({"choices": ["pink"]}, "declined"),
-        (None, "declined"),
-    ],
+    one_of(
+        [
+            ({"choices": ["red", "blue"], "text": "and green"}, "red; blue"),
+            ({"text": "green"}, "green"),
+            ({"choices": ["pink"]}, "declined"),
+            (None, "declined"),
+        ],
+        2,
+    ),
 )
 async def test_a_question_of_the_model_is_a_form_where_the_editor_has_those(
     cli: Cli, filled: dict[str, Any] | None, told: str

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.cli.drivers import Driver, driven
 from tests.support.cli import Cli, answers
-from tests.support.drivers import Driver, driven
 from tests.support.forms import one_of
 from tests.support.mcp_servers import ASKING
 

@@ -12,10 +12,10 @@ import pytest
 from agent_tui import Session
 from agent_tui.control import lines as control_lines
 from agent_tui.models.events import PartDelta
+from tests.cli.drivers import driven
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.cli import Cli, answers
-from tests.support.drivers import driven
 from tests.support.end_to_end import calls, reply
 from tests.support.loopback import Loopback
 from tests.support.mcp_servers import ASKING
@@ -226,6 +226,7 @@ def test_a_line_without_an_end_costs_an_error_and_no_memory(cli: Cli, monkeypatc
     assert outcome.lines[-1]["text"] == "First."
 
 
+@pytest.mark.quick
 def test_questions_need_a_stream_for_the_answers(cli: Cli) -> None:
     cli.refused(2, "-p", "hi", "--permission-prompt-tool", "stdio", words="needs --input-format stream-json")
 

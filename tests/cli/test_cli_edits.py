@@ -52,6 +52,7 @@ def test_a_result_is_dropped_restored_and_brought_back_by_an_undo(cli: Cli, sess
     assert cli.run("context", "--rows").out == before
 
 
+@pytest.mark.slow
 def test_a_range_goes_with_its_calls(cli: Cli, session: str) -> None:
     first, *_, last = ids(cli.run("context", "--rows").out)
     assert cli.run("context", "drop", f"{first}..{last}").out.startswith("Dropped 6 messages")
@@ -59,6 +60,7 @@ def test_a_range_goes_with_its_calls(cli: Cli, session: str) -> None:
     assert cli.run("export", session).json["compactions"][0]["kind"] == "drop"
 
 
+@pytest.mark.slow
 def test_an_error_is_one_line(cli: Cli, session: str) -> None:
     for arguments, says in (
         (["drop", "999999"], "No such message: 999999."),
@@ -71,6 +73,7 @@ def test_an_error_is_one_line(cli: Cli, session: str) -> None:
         assert outcome.code == 2 and says in outcome.error and "\x1b" not in outcome.error, arguments
 
 
+@pytest.mark.slow
 def test_the_flag_of_the_chat_is_taken_and_one_of_another_command_is_not_what_was_meant(cli: Cli, session: str) -> None:
     first = next(iter(ids(cli.run("context", "--rows").out)))
     assert cli.run("context", "drop", first, "--yes").out.startswith("Dropped ")

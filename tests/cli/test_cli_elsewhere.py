@@ -35,6 +35,7 @@ COMMANDS = {parser.prog: parser.epilog or "" for parser in subparsers_of(build_p
 EXAMPLE = re.compile(r"agent-tui.*?(?=\s[|>]\s|\s{2,}|$)")
 
 
+@pytest.mark.slow
 @every("command", COMMANDS)
 def test_the_help_of_every_subcommand_has_examples_that_are_right(command: str) -> None:
     title, *examples = COMMANDS[command].splitlines()
@@ -121,6 +122,7 @@ def test_a_machine_without_temporary_files_is_told_what_it_needs(cli: Cli, monke
     cli.refused(1, "-p", "hi", "-m", "demo", "--ephemeral", words="Set TMPDIR")
 
 
+@pytest.mark.slow
 def test_the_command_of_the_docs_reviews_without_home_and_terminal(cli: Cli, tmp_path: Path) -> None:
     page = (REPOSITORY / "docs" / "ci.md").read_text("utf-8")
     shown = re.search(r"```sh\n(git diff [\s\S]*?)```", page)

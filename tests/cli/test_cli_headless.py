@@ -142,6 +142,7 @@ def test_stream_json_is_one_event_a_line(cli: Cli) -> None:
     assert set(lines[-1]) == KEYS | {"type", "v"}
 
 
+@pytest.mark.slow
 def test_a_compaction_is_fields_and_not_a_sentence(cli: Cli) -> None:
     long = "".join(f"All of this can be told again in {n} words. " for n in range(130))
     decided = f'[[step]]\ntext = "We decided to use SQLite for the store. {long}"\n'
@@ -179,6 +180,7 @@ def test_input_that_is_not_utf8_is_said_and_still_used(cli: Cli) -> None:
     assert "not UTF-8" in outcome.error
 
 
+@pytest.mark.quick
 def test_nothing_to_ask_is_wrong_usage(cli: Cli) -> None:
     for stdin in (b"", b"  \n"):
         outcome = cli.run("-p", "", stdin=stdin)
@@ -319,7 +321,7 @@ def test_the_step_limit_has_its_exit_code(cli: Cli) -> None:
     assert (outcome.code, outcome.json["stop_reason"]) == (53, "step_limit")
 
 
-@pytest.mark.parametrize("last", ["", "It is done."])
+@pytest.mark.parametrize("last", one_of(["", "It is done."]))
 def test_what_was_said_on_the_way_is_not_the_answer(cli: Cli, last: str) -> None:
     step = '[[step]]\ntext = "Let me look."\ntool_calls = [{ name = "list", arguments = { path = "." } }]\n'
     said = {}

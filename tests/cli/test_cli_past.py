@@ -16,6 +16,7 @@ def session(cli: Cli) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_a_step_is_printed_with_its_differences(cli: Cli, session: str) -> None:
     data = cli.run("context", "--session", session, "--step", "3", "--json").json
     step = data["step"]
@@ -33,6 +34,7 @@ def test_a_step_is_printed_with_its_differences(cli: Cli, session: str) -> None:
         assert words in text
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_gets_one_line(cli: Cli, session: str) -> None:
     for flags, said in (
         (("--step", "4"), "No such step: 4. This session has steps 1 to 3."),

@@ -4,6 +4,8 @@ import json
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from agent_tui.store.backup import back_up_daily
 from tests.store.test_store_damage import filled
 from tests.support.cli import Cli
@@ -47,6 +49,7 @@ def test_damage_is_named_and_repaired(cli: Cli) -> None:
     assert cli.run("sessions", "check").code == 0
 
 
+@pytest.mark.slow
 def test_a_file_that_sqlite_refuses_is_listed_and_restored_from_its_backup(cli: Cli) -> None:
     filled(database(cli))
     assert back_up_daily(database(cli))

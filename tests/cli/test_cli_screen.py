@@ -36,6 +36,7 @@ def on_a_terminal(cli: Cli, *arguments: str) -> tuple[int, str]:
     return process.wait(timeout=60), _SEQUENCE.sub("", after).strip()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="a closed terminal is reported differently")
 @pytest.mark.parametrize(
     ("config", "arguments", "code", "words"),

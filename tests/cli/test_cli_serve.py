@@ -15,6 +15,7 @@ from tests.support.forms import one_of
 pytest.importorskip("textual_serve", reason="needs the serve extra")
 
 
+@pytest.mark.quick
 def test_without_the_extra_it_says_how_to_get_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "textual_serve" else object())
     outcome = cli.run("serve")
@@ -38,6 +39,7 @@ def test_wrong_flags_are_said_before_anything_is_served(cli: Cli, flags: tuple[s
     assert words in outcome.err
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_line(cli: Cli) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

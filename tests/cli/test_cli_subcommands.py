@@ -254,6 +254,7 @@ def test_a_projects_configuration_counts_after_trust(cli: Cli) -> None:
     assert tomllib.loads(cli.run("config", "show").out)["agent"]["step_limit"] == 5
 
 
+@pytest.mark.quick
 def test_version(cli: Cli) -> None:
     outcome = cli.run("--version")
     assert (outcome.code, outcome.out.split()[0]) == (0, "agent-tui")
@@ -266,12 +267,14 @@ def test_completion_scripts_name_flags_and_commands(cli: Cli, shell: str) -> Non
         assert word in text
 
 
+@pytest.mark.quick
 def test_the_bash_script_is_valid(cli: Cli) -> None:
     text = cli.run("completions", "bash").out
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_shared_flags_may_stand_before_a_subcommand(cli: Cli, session: str) -> None:
     file = cli.home / "more.toml"
     file.write_text("[context]\ncompact_at = 5000\n")
@@ -287,6 +290,7 @@ def test_flags_that_a_subcommand_lacks_are_refused(cli: Cli) -> None:
     assert (outcome.code, outcome.err) == (2, said)
 
 
+@pytest.mark.slow
 def test_flags_of_the_whole_program_stand_before_and_behind_every_subcommand(
     cli: Cli, session: str, tmp_path: Path
 ) -> None:
@@ -304,6 +308,7 @@ def test_a_word_that_is_a_subcommand_is_a_message_after_a_dash_dash(cli: Cli) ->
     assert cli.run("-m", "demo", "-p", "--", "context").code == 0
 
 
+@pytest.mark.slow
 def test_doctor_forgets_what_servers_said_of_limits(cli: Cli) -> None:
     assert cli.run("doctor", "--forget").out == "Nothing to forget: no server has corrected a limit yet.\n"
     with Store.open(cli.paths.database) as store:

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agent_tui.engine import terminal as asking
-from agent_tui.engine.terminal import ATTRIBUTES
+from agent_tui.engine import graphics as asking
+from agent_tui.engine.graphics import ATTRIBUTES
 
 pytestmark = pytest.mark.quick
 
-ENVIRONMENT = {"TERM": "xterm-256color"}
+ENVIRONMENT = {"TERM": "xterm-kitty"}
 
 
 def terminal_of_ours(monkeypatch: pytest.MonkeyPatch) -> int:
@@ -34,13 +34,13 @@ def test_its_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
         seen = b""
         while not seen.endswith(ATTRIBUTES.encode()):
             seen += os.read(terminal, 1_000)
-        os.write(terminal, b"\x1bP>|XTerm(379)\x1b\\\x1b[?63;1;4;22c")
+        os.write(terminal, b"\x1bP>|kitty(0.40)\x1b\\\x1b_Gi=31;OK\x1b\\\x1b[?62;c")
 
     with ThreadPoolExecutor(1) as beside:
         answered = beside.submit(answer)
         found = asking.ask_terminal("auto", ENVIRONMENT)
         answered.result()
-    assert found.way == "sixel" and "XTerm(379)" in found.detail
+    assert found.way == "inline" and "kitty(0.40)" in found.detail
     assert termios.tcgetattr(sys.stdin.fileno()) == before
 
 

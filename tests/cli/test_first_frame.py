@@ -33,6 +33,7 @@ def cells(written: bytes, size: tuple[int, int]) -> list[tuple[str, str]]:
 LIGHT = {**TRUE, "COLORFGBG": "0;15"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "colors"),
     one_of([((80, 24), TRUE), ((200, 50), TRUE), ((60, 12), FEW), ((80, 24), LIGHT), ((200, 50), FEW)]),
@@ -51,6 +52,7 @@ def test_textual_goes_on_with_the_same_screen(tmp_path: Path, size: tuple[int, i
         assert [each for each in other if each[2] != each[3]] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     one_of([{"NO_COLOR": "1"}, {"COLORTERM": "", "TERM": "xterm"}, {"TERM": "linux", "COLORTERM": ""}]),

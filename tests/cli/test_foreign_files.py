@@ -70,6 +70,7 @@ color: blue
 You review."""
 
 
+@pytest.mark.slow
 def test_types_of_subagents_are_told_to_the_model_listed_and_copied(project: Cli) -> None:
     folder = project.project / ".claude" / "agents"
     folder.mkdir()
@@ -123,6 +124,7 @@ def test_rules_of_other_agents_narrow_at_once_and_widen_only_when_taken(project:
     assert ".claude/settings.local.json: cannot be read" in lines
 
 
+@pytest.mark.slow
 def test_import_copies_for_good_and_keeps_what_is_there(project: Cli) -> None:
     (project.project / ".claude" / "settings.json").write_text(SETTINGS)
     ours = project.project / ".agent-tui" / "commands"

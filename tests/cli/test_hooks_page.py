@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import sys
 
+import pytest
+
 from tests.support.cli import REPOSITORY, Cli, answers
 from tests.support.starting import stand_alone
 
 
+@pytest.mark.slow
 def test_the_hook_on_the_page_blocks_a_push_and_the_other_adds_a_row(cli: Cli) -> None:
     page = (REPOSITORY / "docs" / "hooks.md").read_text("utf-8")
     script, config = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "toml"))

@@ -18,6 +18,7 @@ from agent_tui.models.messages import attachments_of, texts_below
 from agent_tui.options import Options
 from agent_tui.tools.mcp.protocol import Elicit, Elicited
 from tests.support.cli import REPOSITORY, Cli, answers, environment
+from tests.support.forms import one_of
 from tests.support.mcp_servers import ASKING
 from tests.support.pixel import PIXEL_BASE64
 
@@ -30,6 +31,7 @@ text = "Done."
 """
 
 
+@pytest.mark.slow
 def test_the_program_in_the_docs_does_what_it_says(cli: Cli) -> None:
     cli.script(WRITE)
     code = re.search(r"```python\n(.*?)```", (REPOSITORY / "docs" / "python.md").read_text("utf-8"), re.DOTALL)
@@ -42,6 +44,7 @@ def test_the_program_in_the_docs_does_what_it_says(cli: Cli) -> None:
     assert (cli.project / "hello.txt").read_text() == "hello"
 
 
+@pytest.mark.quick
 def test_importing_the_package_loads_none_of_it() -> None:
     code = "import sys, agent_tui; print([n for n in sys.modules if n.startswith('agent_tui')])"
     run = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
@@ -68,7 +71,9 @@ text = "Done."
 """
 
 
-@pytest.mark.parametrize(("option", "kind"), [("y", "allow_once"), ("a", "allow_always"), ("s", "allow_always")])
+@pytest.mark.parametrize(
+    ("option", "kind"), one_of([("y", "allow_once"), ("a", "allow_always"), ("s", "allow_always")])
+)
 async def test_the_options_of_a_question_are_once_or_rules_for_all_of_it(cli: Cli, option: str, kind: str) -> None:
     cli.script(HALVES + HALVES)
     asked: list[Question] = []
@@ -162,6 +167,7 @@ async def test_what_is_said_at_the_start_comes_with_the_first_message(cli: Cli) 
             assert told.count("untrusted") == times
 
 
+@pytest.mark.slow
 async def test_a_question_that_closes_ends_who_answers_it(cli: Cli) -> None:
     cli.script(WRITE)
     ended = asyncio.Event()
@@ -234,6 +240,7 @@ async def test_an_interrupt_before_a_message_is_sent_keeps_it(cli: Cli, monkeypa
         assert session.agent.conversation.path == []
 
 
+@pytest.mark.slow
 async def test_files_named_in_a_message_and_pictures_steered_go_along(cli: Cli) -> None:
     (cli.project / "a.txt").write_text("in the file")
     cli.script(
@@ -291,6 +298,7 @@ async def test_a_stop_that_was_left_open_does_not_go_on_by_itself(cli: Cli) -> N
         assert session.text == "Good."
 
 
+@pytest.mark.slow
 async def test_a_memory_file_below_comes_with_the_first_file_that_is_touched_there(cli: Cli) -> None:
     for name, text in (("sub/AGENTS.md", "Tabs only."), ("sub/deep/a.txt", "a"), ("b.txt", "b")):
         (cli.project / name).parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from agent_tui.context.compaction.facts import read_facts
 from agent_tui.models.messages import Message
 from agent_tui.store.reading import open_for_reading
 from tests.support.cli import Cli
+from tests.support.forms import one_of
 from tests.support.lazily import LazyModule
 
 acp = LazyModule("acp")
@@ -34,15 +35,18 @@ def rules(messages: list[Message]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("arguments", "stdin", "found", "sent"),
-    [
-        (("Review", "-"), DIFF, [], f"Review\n\n{DIFF.strip()}"),
-        (("Always answer in French.", "-"), SAID, ["Always answer in French."], None),
-        (("Review",), SAID, [], f"Review\n\n{SAID.strip()}"),
-        ((), "Always answer in French\n", ["Always answer in French"], "Always answer in French"),
-        ((), f"Always answer in French\n\n{SAID}", ["Always answer in French"], None),
-        ((), "".join(f"2026-11-28T01:02:{n:02}Z INFO never retry {n}\n" for n in range(60)), [], None),
-        (("/review never print",), "", ["never print"], "Always be brief. Look at never print."),
-    ],
+    one_of(
+        [
+            (("Review", "-"), DIFF, [], f"Review\n\n{DIFF.strip()}"),
+            (("Always answer in French.", "-"), SAID, ["Always answer in French."], None),
+            (("Review",), SAID, [], f"Review\n\n{SAID.strip()}"),
+            ((), "Always answer in French\n", ["Always answer in French"], "Always answer in French"),
+            ((), f"Always answer in French\n\n{SAID}", ["Always answer in French"], None),
+            ((), "".join(f"2026-11-28T01:02:{n:02}Z INFO never retry {n}\n" for n in range(60)), [], None),
+            (("/review never print",), "", ["never print"], "Always be brief. Look at never print."),
+        ],
+        3,
+    ),
     ids=["a diff", "said", "without a dash", "alone", "alone, more behind it", "a log alone", "a command"],
 )
 def test_an_argument_is_typed_and_standard_input_is_data(

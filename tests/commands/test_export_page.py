@@ -19,9 +19,9 @@ from agent_tui.errors import StoreError
 from agent_tui.models.messages import AttachmentPart, Message, Part, SearchPart, TextPart, ToolResultPart
 from agent_tui.models.session import SessionInfo
 from agent_tui.store.content import Content
+from tests.commands.export_session import KEY, PIXEL, example_session, harmless
 from tests.support.browser import browser_program, browsing
 from tests.support.every import every
-from tests.support.export_session import KEY, PIXEL, example_session, harmless
 
 pytestmark = pytest.mark.quick
 

@@ -8,7 +8,7 @@ import pytest
 
 from agent_tui.context.agents import DESCRIPTION, TEXT_LIMIT, AgentType, AgentTypes
 from agent_tui.tools.files.access import FileAccess
-from tests.support.accepting import Accepting
+from tests.context.accepting import Accepting
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick

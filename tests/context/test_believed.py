@@ -64,6 +64,7 @@ def table(seed: int) -> str:
     return "\n".join(f"{chance.randrange(10**6):06},{chance.random() * 1_000:.4f}" for _ in range(800))
 
 
+@pytest.mark.slow
 @every("vocabulary", ["claude", "cl100k"])
 @every("wide", [0, 1, 2])
 @every("name", ["cached twice", "cached left out", "all calls until now"])

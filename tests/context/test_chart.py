@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,6 +57,7 @@ def test_steps_of_the_axis_are_round(least: float) -> None:
     assert step >= least and str(step).rstrip("0") in {"1", "2", "4", "5"} and step < max(2, 2.51 * least)
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(st.lists(STACKS, min_size=1, max_size=6), LIMITS, HEIGHTS, st.booleans())
 def test_bands_keep_their_order_and_their_places(

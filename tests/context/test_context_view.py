@@ -106,6 +106,13 @@ def test_the_newest_summary_that_fits_stands_for_its_messages() -> None:
     assert ids(build_view(path[:1], records, {})) == ["u"]
 
 
+def test_a_draft_behind_a_summary_is_not_sent() -> None:
+    path = [user("u"), answer("a"), user("v"), answer("d", status="streaming")]
+    records = [CompactionRecord("r1", "o", "summary", ["u", "a"], summary_id="s1")]
+    summaries = {"s1": Message("s1", "user", [SummaryPart("s", "r1")])}
+    assert ids(build_view(path, records, summaries)) == ["s1", "v"]
+
+
 def test_clearing_and_clipping_replace_what_is_sent_only() -> None:
     path = [user("u"), answer("a", "c", "d"), result("r", "c", "x" * 100), result("s", "d", "y" * 100)]
     path[2].parts.append(AttachmentPart("i", "image/png", data="AA=="))

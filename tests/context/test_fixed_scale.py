@@ -82,6 +82,17 @@ def test_the_rows_fit_a_provider_that_counts_otherwise(factor: float) -> None:
     assert_identities(usage)
 
 
+def test_a_small_misfit_is_taken_from_the_fixed_parts_and_not_from_the_first_message() -> None:
+    conversation = Conversation(fixed=[fixed_part(raw=2_000)])
+    conversation.say(raw=93)
+    before = conversation.usage()
+    conversation.answer(TokenUsage(before.total - 50, 50))
+    after = conversation.usage()
+    sizes = [[row(usage, name).tokens for name in ("system", "messages")] for usage in (before, after)]
+    assert sizes[1][0] == sizes[0][0] - 50 and sizes[1][1] == sizes[0][1] + 50  # with what was answered
+    assert_identities(after)
+
+
 def test_a_tool_that_is_switched_on_costs_in_proportion() -> None:
     conversation = measured(1.3)
     before = conversation.usage().total

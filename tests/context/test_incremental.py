@@ -22,7 +22,7 @@ from agent_tui.models.requests import Effort, Target
 from agent_tui.models.steps import Step
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.reasoning import plan_replay
-from tests.support.context_operations import OPERATIONS, TARGETS, apply
+from tests.context.context_operations import OPERATIONS, TARGETS, apply
 from tests.support.contexts import BOUND, Conversation, calibrated, fixed_part
 from tests.support.forms import examples
 

@@ -19,8 +19,8 @@ from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.text.numbers import interval
+from tests.context.counting_model import Session
 from tests.support.contexts import CLAUDE, Conversation, assert_identities, fixed_part, leaves, weather
-from tests.support.counting_model import Session
 from tests.support.forms import examples
 
 DEEPSEEK = Target("deepseek", "chat", "deepseek-v4-flash", "deepseek")

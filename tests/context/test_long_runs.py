@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.models.requests import Target
+from tests.context.counting_model import Session
 from tests.support.contexts import BOUND, CLAUDE, assert_identities, row, usual
-from tests.support.counting_model import Session
 from tests.support.forms import examples, one_of
 
 OLD_CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-5", "claude")
@@ -38,6 +38,7 @@ def errors(session: Session) -> list[int]:
     return sorted(abs(o.usage.total - o.actual) for o in anchored)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(4, 20), deadline=None, phases=(Phase.explicit, Phase.generate), database=None)
 @given(
     st.integers(0, 10**6),
@@ -69,6 +70,7 @@ def test_hundreds_of_steps_stay_near_the_provider(target: Target, factor: float)
     assert p95 <= 300, f"p95 {p95}, worst {wrong[-5:]}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", one_of([CLAUDE, BOUND]), ids=lambda t: t.model)
 def test_thinking_stays_on_through_prunes_and_summaries(target: Target) -> None:
     session = Session(target, 11, usual(target), window=60_000)
@@ -116,6 +118,7 @@ def test_undo_brings_back_what_a_compaction_left_out() -> None:
     assert (after.total, after.rows, after.calculation) == (before.total, before.rows, before.calculation)
 
 
+@pytest.mark.slow
 def test_a_session_of_an_older_version_goes_on() -> None:
     """Its steps do not say what they sent: today's rule stands in for it, and no row goes to zero."""
     session = Session(CLAUDE, 5, remembered=False)

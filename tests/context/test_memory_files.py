@@ -75,6 +75,26 @@ def test_a_project_cannot_have_other_files_sent(places: tuple[Path, Path, Path],
     assert len(memory.blocks()) == 1
 
 
+def test_what_another_user_put_into_a_folder_open_to_all_is_not_sent(
+    places: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, root, cwd = places
+    below = root / "open" / "to-all"
+    below.mkdir(parents=True)
+    for folder in (root, below):
+        (folder / "AGENTS.md").write_text("do as I say")
+    memory = MemoryFiles(config, FileAccess([root]), cwd)
+    assert [label for label, _ in memory.below(below / "x.py")] == ["open/to-all/AGENTS.md"] and memory.blocks()
+    for folder in (root, below):
+        folder.chmod(0o1777)
+    assert memory.below(below / "x.py"), "it is the user's own"
+
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    memory = MemoryFiles(config, FileAccess([root]), cwd)
+    assert memory.below(below / "x.py") == [] and memory.blocks() == []
+    assert "another user put it into a folder that is open to all" in "".join(memory.problems)
+
+
 def test_a_link_inside_the_project_is_followed(places: tuple[Path, Path, Path]) -> None:
     config, root, cwd = places
     (root / "docs.md").write_text("linked")

@@ -25,6 +25,7 @@ def test_next_input_figures() -> None:
     assert large["p95_percent"] <= 0.2
 
 
+@pytest.mark.slow
 @needs_recordings
 def test_whole_requests_are_better_than_length_over_four() -> None:
     result = report(score_requests(RECORDINGS / "replay"))

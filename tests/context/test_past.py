@@ -19,7 +19,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import AttachmentPart, Message, TextPart
 from agent_tui.models.requests import Effort
 from agent_tui.models.usage import TokenUsage
-from tests.support.context_operations import apply, operations
+from tests.context.context_operations import apply, operations
 from tests.support.contexts import WINDOW, Conversation, calibrated, fixed_part, row
 from tests.support.forms import examples
 

@@ -10,7 +10,7 @@ from agent_tui.context.skills import DESCRIPTION, BadHead, Skills, UserCommands,
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.tools.builtin.conversation import SkillTool
 from agent_tui.tools.files.access import FileAccess
-from tests.support.accepting import Accepting
+from tests.context.accepting import Accepting
 from tests.support.every import every
 from tests.support.tool_context import make_context
 

@@ -11,7 +11,7 @@ from agent_tui.context.accounting.usage import window_shares
 from agent_tui.context.incremental import Incremental
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.text.numbers import largest_remainder
-from tests.support.context_operations import apply, operations
+from tests.context.context_operations import apply, operations
 from tests.support.contexts import Conversation, assert_identities, calibrated, fixed_part
 from tests.support.forms import examples
 

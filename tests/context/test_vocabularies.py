@@ -65,6 +65,7 @@ def test_what_was_learned_is_not_clamped() -> None:
 MIXED = ["tests", "json rows", "log", "minified", "prose", "timings", "listing", "ids"]
 
 
+@pytest.mark.slow
 @every(("name", "factor"), [("claude-4.7", 1.0), ("claude", 1.25), ("qwen", 0.8), ("gpt", 1.3)])
 def test_a_server_that_is_not_what_its_name_says_is_learned_about_as_fast_as_one_without_a_name(
     name: str, factor: float

@@ -83,6 +83,7 @@ def test_what_has_to_be_mended_is_one_line(cli: Cli) -> None:
     assert done.code == 2 and "config.toml" in done.error and "ui.plain" in done.error
 
 
+@pytest.mark.quick
 def test_without_a_terminal_nobody_guesses_that_lines_are_meant(cli: Cli) -> None:
     done = piped(cli, "hello", arguments=("-m", "demo"))
     assert done.code == 2 and "the chat needs a terminal" in done.error and "--plain" in done.error
@@ -109,6 +110,7 @@ def test_another_session_is_chosen_by_its_number(cli: Cli) -> None:
     in_order(found.out, "There the model said: Blue it is.", "Agent: ")
 
 
+@pytest.mark.slow
 def test_a_message_is_taken_back_and_the_files_with_it(cli: Cli) -> None:
     cli.script(step("", write={"path": "a.txt", "content": "x"}) + step("Done."))
     done = piped(cli, "make a file", "1", "/rewind", "1", "2", "/status")
@@ -138,6 +140,7 @@ def test_the_tree_of_branches_is_told_and_every_leaf_is_a_number(cli: Cli) -> No
     )
 
 
+@pytest.mark.slow
 def test_a_long_list_is_said_in_parts_and_every_number_counts(cli: Cli) -> None:
     cli.script("".join(step(f"Answer {n}.") for n in range(30)))
     done = piped(cli, *(f"message {n}" for n in range(1, 25)), "/rewind", "m", "24", "")
@@ -244,6 +247,7 @@ def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
     assert process.stderr is not None and "Traceback" not in process.stderr.read()
 
 
+@pytest.mark.slow
 def test_a_command_of_the_users_own_is_heard_once_and_sent(cli: Cli) -> None:
     cli.script(step("I saw it."))
     done = piped(cli, "!echo first; sleep 0; echo second; exit 3", "what was it?")
@@ -296,6 +300,7 @@ def test_what_was_not_said_to_its_end_is_allowed_by_the_second_answer(cli: Cli) 
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_dead_weight_is_a_numbered_list(cli: Cli) -> None:
     (cli.project / "a.txt").write_text("a line of a file\n" * 200)
     look, aside = step(read={"path": "a.txt"}), step(list={"path": "."})

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo termi
 SEEDS = range(examples(4, 198))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", one_of(SEEDS), ids=lambda seed: f"{ENDINGS[seed % len(ENDINGS)]}-{seed}")
 def test_nothing_is_lost_and_nothing_hangs(tmp_path: Path, seed: int) -> None:
     Storm(tmp_path, seed).run()

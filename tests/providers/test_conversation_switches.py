@@ -10,8 +10,8 @@ import pytest
 
 from agent_tui.config import ModelConfig
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.end_to_end import Product, calls, model, parts_of
 from tests.support.loopback import CHAT_USAGE, Loopback, Reply, chat_chunk, sse
 
@@ -57,6 +57,7 @@ def notes(row: dict[str, Any]) -> set[str]:
     return own.union(*(notes(child) for child in row.get("children") or ()))
 
 
+@pytest.mark.slow
 async def test_there_and_back_again(worker: WorkerClient, tmp_path: Path, provider: Loopback) -> None:
     models = {"claude": claude(provider), "deepseek": deepseek(provider), "gpt": gpt(provider)}
     product = Product(tmp_path, worker, models)

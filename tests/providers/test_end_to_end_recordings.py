@@ -93,7 +93,7 @@ def _cases() -> list[Any]:
                     continue
                 label = f"{name}:{way.prefix}{path}{'+' + '+'.join(way.more) if way.more else ''}"
                 cases.append(
-                    pytest.param(name, way, path, id=label, marks=[pytest.mark.slow] if len(cases) % 3 else [])
+                    pytest.param(name, way, path, id=label, marks=[pytest.mark.slow] if len(cases) % 9 else [])
                 )
     return cases
 

@@ -12,8 +12,8 @@ from agent_tui.engine.calls import stand_in
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, json_reply, sse
 

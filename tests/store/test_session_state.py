@@ -7,7 +7,7 @@ import pytest
 
 from agent_tui.models.codec import dumps
 from agent_tui.models.messages import JSON
-from agent_tui.models.session import SessionInfo, SessionState
+from agent_tui.models.session import AskedCompaction, SessionInfo, SessionState
 from agent_tui.store.database import UNREADABLE
 from agent_tui.store.rows import COLUMNS, row_of, session_of
 from tests.support.every import every
@@ -19,6 +19,7 @@ FULL = SessionState(
     pinned_messages=("msg_1", "msg_2"),
     drops_waiting={"msg_3": 3.5, "msg_4#1": 4.0},
     agent_drops=("msg_3",),
+    agent_asked=(AskedCompaction("msg_3", 4.5, "the numbers", ("msg_1", "msg_2"), "Read.", "it is too long"),),
     compaction_failures=3,
     compaction_paused=True,
     compaction_off=True,
@@ -37,6 +38,7 @@ WRONG: dict[str, list[JSON]] = {
     "pinned": [None, 1, True, ["/p", 1]],
     "drops_waiting": [None, "msg_1", 1, {"msg_1": "now"}],
     "agent_drops": [None, 1, True, ["msg_1", 1]],
+    "agent_asked": [None, 1, ["msg_1"], [{"after": 1, "asked": 4.5}], [{"after": "msg_1", "asked": 4.5, "fold": [1]}]],
     "compaction_failures": [None, 1.5, "3", []],
     "compaction_off": [None, 1, "", {}],
     "thinking": ["most", 1, True, ["high"]],

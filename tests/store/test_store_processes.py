@@ -108,6 +108,7 @@ def test_a_lock_ends_with_the_process_that_held_it(tmp_path: Path) -> None:
         store.locks.take(session_id).release()
 
 
+@pytest.mark.slow
 def test_processes_may_create_and_write_the_same_database_at_once(tmp_path: Path) -> None:
     path = tmp_path / "data" / "sessions.db"
     processes = [child(path, f"/p{n}", "create", 40) for n in range(3)]

@@ -14,9 +14,9 @@ from agent_tui.models.session import SessionState
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step
 from agent_tui.store.facts import TrustRow
 from agent_tui.store.store import Store
+from tests.store.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 from tests.support.agents import words_only
 from tests.support.forms import examples
-from tests.support.vocabulary import MESSAGES, RECORDS, STATES, STEPS, TEXT
 
 pytestmark = pytest.mark.quick
 

@@ -145,7 +145,7 @@ class Bench(Generic[M]):
         async def allow(*_: object) -> Verdict:
             return Verdict(True)
 
-        runner = ToolRunner(registry, lambda: make_context(self.folder / "project"), allow)
+        runner = ToolRunner(registry, lambda calls=1: make_context(self.folder / "project"), allow)
         self.executor = TurnExecutor(self.runtime, runner, self.service)
 
     async def prepare(self) -> None:

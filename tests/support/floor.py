@@ -419,8 +419,6 @@ SUMMARISERS = (
     "refused",
     "truncated",
 )
-USELESS = SUMMARISERS[2:]
-"""Those that name no fact."""
 
 _SENTENCE = re.compile(r"(?<=[.!?。؟])\s+")
 

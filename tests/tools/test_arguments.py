@@ -92,7 +92,7 @@ def in_a_conversation(folder: Path) -> ToolContext:
     """The context of a call in a project with a file ``a``."""
     context = make_context(folder / "project")
     (context.root / "a").write_text("x\n")
-    return replace(context, own=cast(OwnContext, SimpleNamespace(asks=lambda action: "")))
+    return replace(context, own=cast(OwnContext, SimpleNamespace(asks=lambda action: "", expected=lambda *given: "")))
 
 
 @every("tool", builtin_tools())

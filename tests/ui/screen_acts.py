@@ -14,8 +14,8 @@ from agent_tui.models.messages import Message, Part, ReasoningPart, TextPart, us
 from agent_tui.models.requests import Delta
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.theme import load_themes
-from tests.support.drawn import Drawn
-from tests.support.transcripts import chat
+from tests.ui.drawn import Drawn
+from tests.ui.transcripts import chat
 
 PIECES = (
     "Some **bold** words and `code`, ",

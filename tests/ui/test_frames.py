@@ -20,11 +20,11 @@ from agent_tui.ui.screens.picker import PickerRows
 from agent_tui.ui.textual_private.drawing import EchoingScreen
 from agent_tui.ui.transcript import view
 from agent_tui.ui.transcript.view import DocumentView
-from tests.support.drawn import drawn
 from tests.support.forms import examples
-from tests.support.transcripts import chat
 from tests.support.waiting import PATIENCE
+from tests.ui.drawn import drawn
 from tests.ui.screen_acts import Acts
+from tests.ui.transcripts import chat
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.view import Opened

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from agent_tui.ui.screen_buffer import ScreenBuffer, can_scroll_regions
-from tests.support.drawn import NO_WRAP
 from tests.support.every import every
 from tests.support.forms import examples
 from tests.support.screen_model import ScreenModel
+from tests.ui.drawn import NO_WRAP
 
 pytestmark = pytest.mark.quick
 

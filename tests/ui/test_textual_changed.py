@@ -12,9 +12,9 @@ import pytest
 from agent_tui.models.messages import Message, user_message
 from agent_tui.models.requests import Delta
 from agent_tui.ui.textual_private.drawing import EchoingScreen
-from tests.support.drawn import Drawn, drawn
 from tests.support.forms import one_of, some
 from tests.support.real_app import make_home
+from tests.ui.drawn import Drawn, drawn
 
 
 class PrivateName(NamedTuple):

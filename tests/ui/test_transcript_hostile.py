@@ -10,7 +10,7 @@ from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import MAX_LINE
 from agent_tui.ui.transcript.face import FaceBlock, Step
 from tests.support.forms import one_of
-from tests.support.transcripts import Holder, answer, screen
+from tests.ui.transcripts import Holder, answer, screen
 
 pytestmark = pytest.mark.quick
 

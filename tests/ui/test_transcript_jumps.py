@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agent_tui.ui.transcript import Transcript
 from agent_tui.ui.transcript.entry import Heights
-from tests.support.transcripts import Holder, chat, screen
+from tests.ui.transcripts import Holder, chat, screen
 
 FEW, MANY = 50, 5_000
 """Questions, each with an answer."""

@@ -7,7 +7,7 @@ import pytest
 from agent_tui.models.messages import Message, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.transcript.content import NEWEST
-from tests.support.transcripts import Holder, answer, screen
+from tests.ui.transcripts import Holder, answer, screen
 
 
 def conversation(count: int) -> list[Message]:

@@ -9,7 +9,7 @@ from textual.strip import Strip
 
 from agent_tui.models.messages import ReasoningPart, user_message
 from agent_tui.ui.transcript import Transcript
-from tests.support.transcripts import Holder, answer, body, screen
+from tests.ui.transcripts import Holder, answer, body, screen
 
 pytestmark = pytest.mark.quick
 

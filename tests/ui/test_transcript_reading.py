@@ -24,7 +24,7 @@ from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript import Transcript
 from agent_tui.ui.transcript.find import selected_text
 from agent_tui.ui.transcript.messages import ScreenAsked
-from tests.support.transcripts import Holder, answer, body, chat, screen
+from tests.ui.transcripts import Holder, answer, body, chat, screen
 
 
 @pytest.mark.quick

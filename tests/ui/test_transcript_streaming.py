@@ -14,7 +14,7 @@ from agent_tui.models.requests import Delta
 from agent_tui.ui.markdown.splitter import Splitter
 from tests.support.every import every
 from tests.support.forms import examples
-from tests.support.transcripts import Holder, answer, body, screen
+from tests.ui.transcripts import Holder, answer, body, screen
 
 pytestmark = pytest.mark.quick
 

@@ -11,8 +11,8 @@ from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, Tool
 from agent_tui.ui.transcript import FindState, Transcript, reader
 from agent_tui.ui.transcript.document import Cursor
 from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, PinAsked
-from tests.support.transcripts import Holder, answer, chat, screen
 from tests.support.waiting import PATIENCE
+from tests.ui.transcripts import Holder, answer, chat, screen
 
 pytestmark = [pytest.mark.quick, pytest.mark.versions]
 

@@ -16,7 +16,7 @@ from agent_tui.ui.flow.layout import MAX_PROSE
 from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.markdown.flows import code_flows
 from tests.support.app import Clock
-from tests.support.transcripts import Holder, answer, body
+from tests.ui.transcripts import Holder, answer, body
 
 pytestmark = pytest.mark.quick
 

@@ -20,6 +20,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import (
     APPROVED,
     RECALL_TOOL,
+    SUMMARY_ID,
     Message,
     Part,
     SummaryPart,
@@ -207,7 +208,7 @@ class SummaryPlan:
         lines = self._added(self.ledger(self._text(sections)))
         carried: list[Part] = [SummaryPart(self.pinned, record_id, pinned=True)] if self.pinned else []
         made = SummaryPart(self._text(sections, lines), record_id)
-        return Message(new_id("sum"), "user", [made, *carried], created=created)
+        return Message(new_id(SUMMARY_ID), "user", [made, *carried], created=created)
 
     def without_model(self) -> SummaryPlan:
         """The same plan where no model writes anything: of the messages stays what is kept word for word, with as many

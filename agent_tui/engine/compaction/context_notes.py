@@ -3,10 +3,12 @@ Its numbers are those that ``/context`` has with the line in it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from agent_tui.context.cuts import CLEARED_SUFFIX
 from agent_tui.context.tokens import char_tokens
+from agent_tui.engine.compaction.asked import AskedCompactions
 from agent_tui.engine.compaction.own_results import fill_words, own_results
 from agent_tui.engine.compaction.preparing import growth
 from agent_tui.engine.notes import note_in, put_note, take_note_out
@@ -43,13 +45,9 @@ class ContextNotes:
     """The lines of one runtime's conversation. What was told is seen from what is sent and from the step before, so
     that a restart, a rewind and a compaction need no rule of their own."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, asked: AskedCompactions) -> None:
         self._runtime = runtime
-        self._news: list[str] = []
-
-    def add(self, line: str) -> None:
-        """Has the model told what came of something it asked for."""
-        self._news.append(line)
+        self._asked = asked
 
     async def tell(self) -> bool:
         """Adds the line to the message that is sent next, where there is one to tell; True where that was done. To be
@@ -57,12 +55,16 @@ class ContextNotes:
         runtime, conversation = self._runtime, self._runtime.conversation
         newest = next((step for step in reversed(conversation.steps) if step.kind == "turn"), None)
         message = conversation.path[-1] if conversation.path else None
-        tells, news = runtime.settings.context.tell_model, " ".join(self._news)
-        if not (tells or news) or message is None or not _is_unsent(message, newest):
+        tells, failures = runtime.settings.context.tell_model, self._asked.failures()
+        if not (tells or failures) or message is None or not _is_unsent(message, newest):
             return False
         usage = runtime.usage()
-        # What came of its own call the model has to know, also where it is told nothing else.
-        moment = self._fitting(usage, self._moment(usage, newest), news) if tells else None
+        room = self._room(usage)
+        # What came of its own calls the model has to know, also where it is told nothing else, and once there is room.
+        while failures and not self._fits(usage, room, " ".join(each.failed for each in failures)):
+            failures.pop()
+        news = " ".join(each.failed for each in failures)
+        moment = self._fitting(usage, self._moment(usage, newest), news, room) if tells else None
         line = self._text(usage, moment, news)
         for _ in range(TRIES if line else 0):
             amended = replace(message, parts=list(message.parts), raw_tokens=None, counts=None)
@@ -74,7 +76,7 @@ class ContextNotes:
             if line == (line := self._text(runtime.usage(), moment, news)):
                 break
         if line:
-            self._news.clear()
+            self._asked.forget(failures)
             conversation.save_if_possible()
         return bool(line)
 
@@ -101,20 +103,24 @@ class ContextNotes:
             return _Moment(compacted, near, offered)
         return None
 
-    def _fitting(self, usage: ContextUsage, moment: _Moment | None, news: str) -> _Moment | None:
+    def _fitting(self, usage: ContextUsage, moment: _Moment | None, news: str, room: float) -> _Moment | None:
         """As much of it as there is room for; None where there is none."""
-        limit = usage.limit or 0
         if moment is None:
             return None
         # What comes early leaves half of the room to what must not be missed.
-        urgent = moment.near or bool(moment.compacted) or usage.total >= limit * THRESHOLDS[-1]
-        room = (usage.window or 0) * ALL_SHARE * (1 if urgent else 0.5) - self._told()
-        for each in (moment, replace(moment, names=False)):
-            size = FRAME + round(char_tokens(self._text(usage, each, news)))
-            fits = usage.total + size <= limit or usage.total > limit
-            if fits and size <= room:
-                return each
-        return None
+        urgent = moment.near or bool(moment.compacted) or usage.total >= (usage.limit or 0) * THRESHOLDS[-1]
+        left = room if urgent else room - (usage.window or 0) * ALL_SHARE / 2
+        every = (moment, replace(moment, names=False))
+        return next((each for each in every if self._fits(usage, left, self._text(usage, each, news))), None)
+
+    def _room(self, usage: ContextUsage) -> float:
+        """Tokens that lines may still take; as much as they like where nobody knows the window."""
+        return usage.window * ALL_SHARE - self._told() if usage.window else math.inf
+
+    @staticmethod
+    def _fits(usage: ContextUsage, room: float, line: str) -> bool:
+        size = FRAME + round(char_tokens(line))
+        return size <= room and (not usage.limit or usage.total > usage.limit or usage.total + size <= usage.limit)
 
     def _text(self, usage: ContextUsage, moment: _Moment | None, news: str) -> str:
         if moment is None:

@@ -5,15 +5,14 @@ within the requests that are left."""
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection
 from dataclasses import replace
 
 from agent_tui.context.accounting.next_input import over_limit
-from agent_tui.context.cuts import CLEARED_SUFFIX
+from agent_tui.context.cuts import CLEARED_SUFFIX, parts_of
 from agent_tui.engine.compaction.preparing import growth
 from agent_tui.engine.edit_plan import EditPlan, clear_record, commit_edit, count_words, edit_record, plan_edit
-from agent_tui.engine.edit_targets import EditTargets, marks_of
+from agent_tui.engine.edit_targets import EditTargets, after_all, marks_of
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
@@ -35,10 +34,11 @@ class DropMarks:
 
     def add(self, ids: Collection[str], *, by_agent: bool) -> None:
         """Marks messages. Raises AgentError where that cannot be stored."""
-        state = self._conversation.info.state
-        waiting = dict.fromkeys(ids, time.time()) | dict(state.drops_waiting)
-        agents = (*state.agent_drops, *(i for i in ids if i not in state.drops_waiting)) if by_agent else ()
-        self._conversation.set_state(replace(state, drops_waiting=waiting, agent_drops=agents or state.agent_drops))
+        state, asked = self._conversation.info.state, after_all(self._conversation)
+        new = [each for each in ids if each not in marks_of(self._conversation)]
+        waiting = dict(state.drops_waiting) | dict.fromkeys(new, asked)
+        agents = (*(each for each in state.agent_drops if each not in new), *(new if by_agent else ()))
+        self._conversation.set_state(replace(state, drops_waiting=waiting, agent_drops=agents))
 
     def forget(self, ids: Collection[str]) -> None:
         """Takes marks back."""
@@ -47,9 +47,10 @@ class DropMarks:
         agents = tuple(each for each in state.agent_drops if each in left)
         self._conversation.keep_state(replace(state, drops_waiting=left, agent_drops=agents))
 
-    def due(self) -> bool:
-        """Returns whether what is marked goes before the request that is sent next."""
-        if not marks_of(self._conversation):
+    def due(self, more: Collection[str] = ()) -> bool:
+        """Returns whether what is marked goes before the request that is sent next, or would if the agent let go of
+        ``more``."""
+        if not (more or marks_of(self._conversation)):
             return False
         usage = self._runtime.usage()
         if over_limit(usage):
@@ -59,22 +60,26 @@ class DropMarks:
         if cold_in_turn(self._runtime):
             return True
         try:
-            plan, _ = plan_edit(self._runtime, usage, self._records())
+            plan, _ = plan_edit(self._runtime, usage, self._records(more))
         except AgentError:
             return False
         return self.pays(plan)
 
     def pays(self, plan: EditPlan) -> bool:
-        """Returns whether what an edit has the next request read anew is saved again before the limit is reached."""
-        usage, grows = self._runtime.usage(), growth(self._conversation.steps)
+        """Returns whether what an edit has the next request read anew is saved again within the requests that are left
+        before the limit is reached, and within as many as there have been: the session may end sooner."""
+        usage, steps = self._runtime.usage(), self._conversation.steps
         if plan.pays_after is None or not usage.limit:
             return plan.pays_after == 0
+        grows = growth(steps)
         left = (usage.limit - usage.total) // grows if grows else 0
-        return plan.pays_after <= left
+        return plan.pays_after <= min(left, sum(step.kind == "turn" for step in steps))
 
-    def _records(self) -> list[CompactionRecord]:
-        """The records that carry the marks out: the user's, and the agent's. Raises AgentError."""
-        marks, agents = marks_of(self._conversation), frozenset(self._conversation.info.state.agent_drops)
+    def _records(self, more: Collection[str] = ()) -> list[CompactionRecord]:
+        """The records that carry the marks out: the user's, and the agent's, with ``more`` of them. Raises
+        AgentError."""
+        agents = frozenset((*self._conversation.info.state.agent_drops, *more))
+        marks = dict.fromkeys((*marks_of(self._conversation), *more))
         whole = {item.message.id for item in self._conversation.view() if CLEARED_SUFFIX not in item.key}
         users = [each for each in marks if each not in agents]
         records = [edit_record(self._conversation, "drop", self._targets.droppable(users))] if users else []
@@ -83,22 +88,20 @@ class DropMarks:
         return records
 
     def carry_out(self, emit: Emit) -> bool:
-        """Has what is marked go; False where nothing is, or it cannot go. Raises AgentError, and the marks stay."""
+        """Has what is marked go; False where nothing is, or it cannot go. Raises AgentError, and what is not gone stays
+        marked."""
         if not (marks := marks_of(self._conversation)):
             return False
-        state = self._conversation.info.state
-        try:
-            records = self._records()
-            self.forget(marks)
-            for record in records:
-                plan, after = plan_edit(self._runtime, self._runtime.usage(), [record])
-                commit_edit(self._runtime, record, after, emit)
-                if record.by != "agent":
-                    less = f"{tokens(plan.freed, True)} tokens less per request"
-                    emit(Notice("info", f"Dropped {count_words(plan.part_ids)}: {less}.", "dropped"))
-        except AgentError:
-            self._conversation.keep_state(state)
-            raise
+        records = self._records()
+        for record in records:
+            record.created = after_all(self._conversation)
+            plan, after = plan_edit(self._runtime, self._runtime.usage(), [record])
+            commit_edit(self._runtime, record, after, emit)
+            self.forget(parts_of(record))
+            if record.by != "agent":
+                less = f"{tokens(plan.freed, True)} tokens less per request"
+                emit(Notice("info", f"Dropped {count_words(plan.part_ids)}: {less}.", "dropped"))
+        self.forget(marks)
         return bool(records)
 
 

@@ -63,6 +63,12 @@ def is_protected(message: Message, conversation: Conversation) -> bool:
     return approved or message.id in conversation.info.state.pinned_messages
 
 
+def kept_notes(conversation: Conversation) -> list[Message]:
+    """The results that hold the model's own notes, which every compaction carries."""
+    pinned = conversation.info.state.pinned_messages
+    return [message for message in conversation.path if message.role == "tool" and message.id in pinned]
+
+
 def fill_words(usage: ContextUsage) -> str:
     """``Context: 121k of 168k used before compaction``."""
     used = tokens(usage.total, usage.approximate)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import first_broken, priced_call
@@ -16,10 +16,11 @@ from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_t
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, Picture, assembled_text, undo_target
 from agent_tui.context.compaction.price import PlanPrice, plan_price, summary_call
 from agent_tui.engine.cache_forecast import warm_call
+from agent_tui.engine.compaction.asked import AskedCompactions
 from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, Planning, plan_of_now
 from agent_tui.engine.compaction.context_notes import ContextNotes
-from agent_tui.engine.compaction.drop_marks import DropMarks
+from agent_tui.engine.compaction.drop_marks import DropMarks, loop_binds
 from agent_tui.engine.compaction.preparing import Preparing
 from agent_tui.engine.compaction.summary_call import AskWarm
 from agent_tui.engine.conversation import patiently
@@ -31,12 +32,16 @@ from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelSpec
-from agent_tui.records import dataclass
+from agent_tui.models.session import AskedCompaction
+from agent_tui.text.clean import one_line
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.ledger import Ledger
 
 log = logging.getLogger(__name__)
+
+WHY = 160
+"""Characters of why something was not made that the model is told: the words may be a provider's."""
 
 
 def _unheard(event: Event) -> None:
@@ -48,22 +53,15 @@ def _result_of(task: asyncio.Task[CompactionResult | None]) -> CompactionResult 
     return None if task.cancelled() or task.exception() is not None else task.result()
 
 
-@dataclass(slots=True, frozen=True)
-class AskedCompaction:
-    """A compaction, or the fold of a range, that the model asked for. ``text`` stands for the messages of a fold, as
-    the model wrote it in its call: no other call is made for it."""
-
-    reason: Literal["manual", "edit"]
-    focus: str = ""
-    fold: tuple[str, str] | None = None
-    text: str = ""
-
-
 class StepQueue:
-    """What was asked for while a step runs: it is done before the next one, in its order."""
+    """What the user asked for while a step runs: it is done before the next one, in its order."""
 
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[str], Callable[[], Awaitable[str]]] = {}
+
+    @property
+    def empty(self) -> bool:
+        return not self._waiting
 
     def add(self, work: Callable[[], Awaitable[str]]) -> asyncio.Future[str]:
         """Returns the future of what the work returns or raises."""
@@ -119,8 +117,9 @@ class CompactionService:
         self._waited_for = self._refused = False
         self._early_plan: CompactionPlan | None = None
         self._planning = Planning(runtime.conversation)
-        self._notes = ContextNotes(runtime)
         self.after_step = StepQueue()
+        self.asked = AskedCompactions(runtime.conversation)
+        self._notes = ContextNotes(runtime, self.asked)
 
     async def _open(self, emit: Emit, planned: PlannedCall) -> ModelCall:
         return await open_call(self._runtime, planned, emit, "the summary call")
@@ -141,6 +140,8 @@ class CompactionService:
         to say of that waits for ``tell``."""
         self._line = None
         await self.after_step.run()
+        while (waiting := self.asked.waiting()) and not loop_binds(self._runtime):
+            await self._by_agent(waiting[0])
         while True:
             self._drop_marked()
             usage = self._runtime.usage()
@@ -172,19 +173,29 @@ class CompactionService:
         """Folds a range in the midst of a turn; returns the line for the user. Raises AgentError."""
         return (await self.compact("edit", self._emit, focus, fold=fold)).text
 
-    async def by_agent(self, asked: AskedCompaction) -> str:
-        """Does what the model asked for in the midst of a turn; where that comes to nothing it is told. Returns the
-        line for the user."""
+    async def _by_agent(self, asked: AskedCompaction) -> None:
+        """Does what the model asked for; where that comes to nothing it is told, and so is the user."""
+        reason: CompactionReason = "edit" if asked.fold else "manual"
+        ends, emit = (asked.fold[0], asked.fold[-1]) if asked.fold else None, self._emit
+
+        def tell(event: Event) -> None:
+            if isinstance(event, CompactionEnded) and event.outcome != "done":
+                event = replace(event, quiet=True)  # what did not come about is told below
+            emit(event)
+
         try:
-            result = await self.compact(asked.reason, self._emit, asked.focus, fold=asked.fold, asked=asked)
+            result = await self.compact(reason, tell, asked.focus, fold=ends, asked=asked)
             why = "" if result.done else result.why
         except AgentError as error:
             why = str(error).rstrip(".")
-        if why:
-            line = f"The {'fold' if asked.fold is not None else 'compaction'} was not made: {why}."
-            self._notes.add(line)
-            self._emit(Notice("warning", line, "agent_edit"))
-        return why
+        finally:
+            self._emit = emit
+        if not why:
+            self.asked.forget([asked])
+            return
+        line = f"The {'fold' if asked.fold else 'compaction'} was not made: {one_line(why, WHY)}."
+        self.asked.fail(asked, line)
+        self._emit(Notice("warning", line, "agent_edit"))
 
     async def tell_context(self) -> None:
         """Right before a request: lets its newest message tell the model how full the context is, when that
@@ -246,6 +257,8 @@ class CompactionService:
             why = BLOCKED if blocked else "it was cancelled"
             return await self._told(CompactionResult("cancelled", reason, text, why, usage.total), emit)
         if asked is not None:
+            if asked.fold and plan.summary is not None and plan.summary.message_ids != asked.fold:
+                raise AgentError("these messages are not sent as they were any more.")
             plan = replace(plan, by="agent")
         try:
             if asked is not None and asked.text:

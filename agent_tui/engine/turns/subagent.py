@@ -247,12 +247,11 @@ class Subagent:
         memory = ToolMemory()
         start = partial(self._starter.run, within=self)
 
-        def context() -> ToolContext:
+        def context(calls: int = 1) -> ToolContext:
             return replace(
                 self._toolbox.context(),
                 session_id=child.info.id,
-                config=own.tools_config(),
-                room=own.result_room(),
+                config=own.tools_config(calls),
                 subagent=start,
                 user=None,
                 memory=memory,

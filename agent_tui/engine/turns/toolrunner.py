@@ -9,11 +9,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from agent_tui.engine.hooks import Hooks
 from agent_tui.engine.questions import Verdict
-from agent_tui.engine.runtime import Emit, bounded
+from agent_tui.engine.runtime import Emit
 from agent_tui.engine.turns.checks import checked
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.events import MessageAdded, Notice, ToolOutput, ToolStarted
@@ -58,6 +58,12 @@ NOBODY_ANSWERED = "Not run: you wrote it beside a question that nobody can answe
 Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]
 
 
+class MakeContext(Protocol):
+    """Makes the environment of a call, one of so many at once."""
+
+    def __call__(self, calls: int = 1, /) -> ToolContext: ...
+
+
 @dataclass(slots=True)
 class _Job:
     call: ToolCallPart
@@ -79,9 +85,7 @@ class ToolRunner:
     """``context`` makes the environment of a call; ``judge`` asks the permissions, and the user where they say so.
     ``hooks`` are told of each call before and after it."""
 
-    def __init__(
-        self, registry: ToolRegistry, context: Callable[[], ToolContext], judge: Judge, hooks: Hooks | None = None
-    ) -> None:
+    def __init__(self, registry: ToolRegistry, context: MakeContext, judge: Judge, hooks: Hooks | None = None) -> None:
         self._registry = registry
         self._context = context
         self._at_once = 1
@@ -281,7 +285,7 @@ class ToolRunner:
         assert job.tool is not None and job.intent is not None
         call = job.call
         allowed = frozenset(job.intent.paths) if job.intent.kind in ("read", "edit") else None
-        context = self._context()
+        context = self._context(self._at_once)
         if job.kind == "edit" and (problem := await asyncio.to_thread(_over_a_secret, call, job.intent, context)):
             return ToolOutcome(problem, is_error=True)
         live = context.secrets.stream()
@@ -295,7 +299,6 @@ class ToolRunner:
 
         context = replace(
             context,
-            config=bounded(context.config, context.room, self._at_once),
             emit=show,
             keep=keep,
             allowed_paths=allowed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from functools import partial
 from typing import get_args
 
 from agent_tui.errors import ToolError
@@ -31,9 +32,10 @@ class ContextTool:
     group = "builtin"
     schema = ToolSchema(
         CONTEXT_TOOL,
-        "Tend your own context. status: how full it is, results by name. drop: let go of results you are done with; "
-        "recall brings them back. fold: your text replaces the messages from the first to the last name. keep: your "
-        "text survives every compaction word for word. compact: summarise older messages with a focus.",
+        "Tend your own context as it fills, beside other calls. status: how full it is, results by name. drop: "
+        "let go of results you are done with; recall brings them back. fold: your text replaces the messages from the "
+        "first to the last name. keep: your text survives every compaction word for word. compact: summarise older "
+        "messages with a focus.",
         parameters(
             {"action": {"enum": list(get_args(ContextAction))}, "names": listed(TEXT), "text": TEXT, "focus": TEXT},
             "action",
@@ -48,7 +50,8 @@ class ContextTool:
             f"Messages {args.names[0]} to {args.names[-1]} become:" if args.action == "fold" else " ".join(args.names)
         )
         display = {"kind": "text", "text": "\n".join(filter(None, [names, args.text or args.focus])) or summary}
-        return Intent("internal", summary, display=display, asks=own.asks(args.action))
+        expects = partial(own.expected, args.action, args.names, args.text, args.focus)
+        return Intent("internal", summary, display=display, asks=own.asks(args.action), expects=expects)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
         args = _checked(arguments)

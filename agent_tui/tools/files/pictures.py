@@ -247,9 +247,6 @@ Size: TypeAlias = tuple[int, int]
 Rgb: TypeAlias = tuple[int, int, int]
 WHITE: Rgb = (255, 255, 255)
 _DAMAGED = "damaged or not an image"
-_LOOKED_AT = 200
-"""Dots of a side that are looked at in order to choose colours."""
-_SHOWN_QUALITIES = (85, 70, 50)
 
 
 @dataclass(slots=True, frozen=True)
@@ -263,17 +260,15 @@ class Preview:
 
 @dataclass(slots=True, frozen=True)
 class Dots:
-    """An image as dots: for each three bytes (red, green, blue), or the number of its colour in ``palette``."""
+    """An image as dots: for each three bytes (red, green, blue)."""
 
     pixels: bytes
     size: Size
     was: Size
-    palette: Sequence[Rgb] = ()
 
 
-def preview(part: AttachmentPart, width: int, height: int, most_bytes: int | None = None, png: bool = False) -> Preview:
-    """An image file, not larger than so many pixels and never larger than it is, nor than ``most_bytes``: a PNG, or a
-    JPEG where a PNG has too many of them. ``png``: nothing else.
+def preview(part: AttachmentPart, width: int, height: int, most_bytes: int | None = None) -> Preview:
+    """An image file as PNG, not larger than so many pixels and never larger than it is, nor than ``most_bytes``.
 
     Takes time: call in a thread. Raises PictureError, as all of these do.
     """
@@ -282,11 +277,6 @@ def preview(part: AttachmentPart, width: int, height: int, most_bytes: int | Non
         picture, was = _fitted(part, width, height)
         data = saved(picture, "PNG")
         while most_bytes is not None and len(data) > most_bytes and max(picture.size) > 1:
-            flat = _flat(picture, WHITE)
-            files = (saved(flat, "JPEG", quality=quality) for quality in (() if png else _SHOWN_QUALITIES))
-            fitting = next((file for file in files if len(file) <= most_bytes), None)
-            if fitting is not None:
-                return Preview(fitting, flat.size, was)
             picture = picture.resize((max(1, picture.width * 3 // 4), max(1, picture.height * 3 // 4)))
             data = saved(picture, "PNG")
         return Preview(data, picture.size, was)
@@ -294,19 +284,13 @@ def preview(part: AttachmentPart, width: int, height: int, most_bytes: int | Non
     return guarded(work, _DAMAGED)
 
 
-def dots(part: AttachmentPart, width: int, height: int, background: Rgb, colors: int | None = None) -> Dots:
-    """An image on a background, not larger than so many pixels and never larger than it is; with ``colors`` no more
-    different ones than that, at most 256."""
+def dots(part: AttachmentPart, width: int, height: int, background: Rgb) -> Dots:
+    """An image on a background, not larger than so many pixels and never larger than it is."""
 
     def work() -> Dots:
         picture, was = _fitted(part, width, height)
         flat = _flat(picture, background)
-        if colors is None:
-            return Dots(flat.tobytes(), flat.size, was)
-        few = _few_colors(flat, min(colors, 256))
-        flat_palette = few.getpalette() or []
-        palette = [(flat_palette[n], flat_palette[n + 1], flat_palette[n + 2]) for n in range(0, len(flat_palette), 3)]
-        return Dots(few.tobytes(), few.size, was, palette)
+        return Dots(flat.tobytes(), flat.size, was)
 
     return guarded(work, _DAMAGED)
 
@@ -336,13 +320,3 @@ def _flat(picture: Image, background: Rgb) -> Image:
     flat: Image = pillow.new("RGB", picture.size, background)
     flat.paste(picture, mask=picture.getchannel("A"))
     return flat
-
-
-def _few_colors(picture: Image, colors: int) -> Image:
-    """The very colours where they are few enough; else those of some of the dots, of which all are mixed."""
-    pillow, _ = load_pillow()
-    options = {"method": pillow.Quantize.MEDIANCUT, "dither": pillow.Dither.NONE}
-    if picture.getcolors(colors) is not None:
-        return picture.quantize(colors, **options)
-    part = picture.resize(_in_box(picture.size, _LOOKED_AT, _LOOKED_AT), pillow.Resampling.NEAREST)
-    return picture.quantize(palette=part.quantize(colors, **options), dither=pillow.Dither.FLOYDSTEINBERG)

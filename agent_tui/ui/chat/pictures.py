@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from agent_tui.text.clean import one_line
 from agent_tui.ui.chat.view import Part
 
 if TYPE_CHECKING:
     from agent_tui.config import Images
-    from agent_tui.engine.terminal import Graphics, Replies
+    from agent_tui.engine.graphics import Graphics, Replies
+    from agent_tui.models.messages import AttachmentPart
     from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.screens.picture import Canvas, PictureScreen
+
+NO_VIEWER = "No viewer to be had: xdg-open is not installed, or there is no display."
 
 
 class Pictures(Part):
@@ -22,11 +30,10 @@ class Pictures(Part):
         self._setting: Images = view.settings.images
         self._in_page = False
         self._found: Graphics | None = None
-        self._replies: Replies | None = None
         self._tmux = ""
         self._screen: PictureScreen | None = None
-        self._canvas: Canvas | None = None
-        """What the screen draws with."""
+        self._files: TemporaryDirectory[str] | None = None
+        """Of pictures that a viewer shows."""
 
     def begin(self, in_page: bool) -> None:
         """Asks tmux and the terminal, where there is a reason to. ``in_page``: a page of the browser stands for it."""
@@ -34,12 +41,10 @@ class Pictures(Part):
         self._view.begin(self._find, group="pictures")
 
     async def _find(self) -> None:
-        import asyncio
-
-        from agent_tui.engine.terminal import IN_A_PAGE, graphics, told_by_tmux
+        from agent_tui.engine.graphics import IN_A_PAGE, described_by_tmux, graphics
 
         if os.environ.get("TMUX") and self._setting != "off":
-            self._tmux = await asyncio.to_thread(told_by_tmux)
+            self._tmux = await asyncio.to_thread(described_by_tmux)
         found = graphics(self._setting, os.environ, lambda: self._tmux)
         if self._in_page and found.way != "line":  # what the server was started from is another terminal
             found = IN_A_PAGE
@@ -54,23 +59,16 @@ class Pictures(Part):
 
     def _heard(self, replies: Replies) -> None:
         """The terminal has answered all that it will."""
-        if not self._view.furnished:
-            return
-        from agent_tui.engine.terminal import graphics
+        if self._view.furnished:
+            from agent_tui.engine.graphics import graphics
 
-        self._replies = replies
-        found = graphics(self._setting, os.environ, lambda: self._tmux, replies)
-        if self._found is None or found.detail != self._found.detail:
-            self.use(found)
-        if found.question:
-            self.app.ask_terminal(found.question, None)
-        elif self._screen is not None and self._screen.is_current and self._canvas != self.canvas():
-            self._screen.again()
+            self.use(graphics(self._setting, os.environ, lambda: self._tmux, replies))
+            self._draw_again()
 
     def use(self, found: Graphics) -> None:
         """From now on they are shown like this."""
         if found.way in ("blocks", "inline") and self.app.console.color_system not in ("256", "truecolor"):
-            from agent_tui.engine.terminal import TOO_FEW_COLORS
+            from agent_tui.engine.graphics import TOO_FEW_COLORS
 
             found = TOO_FEW_COLORS
         self._found = found
@@ -94,17 +92,17 @@ class Pictures(Part):
         from agent_tui.ui.transcript.album import Album
 
         transcript = self._view.transcript
-        few = found.few_colors or self.app.console.color_system == "256"
-        system = ColorSystem.EIGHT_BIT if few else ColorSystem.TRUECOLOR
+        system = ColorSystem.EIGHT_BIT if self._has_few_colors(found) else ColorSystem.TRUECOLOR
         begin, changed = self._view.begin, transcript.changed
         album = Album(self.app, cell_size(), system, found.wrapped, begin, changed)
         transcript.use_pictures(album)
 
+    def _has_few_colors(self, found: Graphics) -> bool:
+        return found.few_colors or self.app.console.color_system == "256"
+
     def open(self, which: str) -> None:
         """Shows one on a screen of its own: the newest whose name has ``which`` in it, or the one with that key."""
-        from agent_tui.text.clean import one_line
         from agent_tui.ui.screens.picture import PictureScreen
-        from agent_tui.ui.terminal.pictures import Overlay
         from agent_tui.ui.transcript.album import key_of
 
         found = self._found
@@ -121,49 +119,55 @@ class Pictures(Part):
             return
         if self._screen is not None and self._screen.is_attached:
             return
-        overlay = Overlay(self.app, self.app.drawing.buffer, found is not None and found.wrapped)
         why = found.detail.rpartition(": ")[2] if found is not None and found.way == "blocks" else ""
+        viewer = None if self._in_page else self._open_in_viewer
         root = self._view.transcript.root
-        self._screen = PictureScreen(overlay, self._sized, parts, numbers[-1], root, why)
+        self._screen = PictureScreen(self.app, self.canvas, parts, numbers[-1], root, why, viewer)
         self.app.push_screen(self._screen)
 
-    def _sized(self, anew: bool) -> Canvas:
-        """Keeps and returns what the screen draws with. ``anew``: the size is another one, and with it xterm's
-        limit."""
-        from agent_tui.engine.terminal import LIMITS
-
-        if anew and self._replies is not None and self._replies.largest is not None:
-            self.app.ask_terminal(LIMITS, None)
-        self._canvas = self.canvas()
-        return self._canvas
-
     def canvas(self) -> Canvas:
-        from agent_tui.ui.screens.picture import COLORS, SIXELS, Canvas
-        from agent_tui.ui.terminal.pictures import USUAL, cell_size
+        """What the screen draws with."""
+        from agent_tui.ui.screens.picture import Canvas
+        from agent_tui.ui.terminal.pictures import cell_size
 
-        found, replies = self._found, self._replies
-        if found is None or replies is None:
-            cell, colors, largest = cell_size(), COLORS, SIXELS
-        else:
-            cell = cell_size(replies.cell or USUAL)
-            colors, largest = replies.colors or COLORS, replies.largest or SIXELS
-        way = found.way if found is not None else "blocks"
-        few = found is not None and found.few_colors
-        return Canvas(way, cell, found is not None and found.wrapped, colors, largest, few)
+        found = self._found
+        if found is None or found.way != "inline":
+            return Canvas(False, cell_size())
+        return Canvas(True, cell_size(), found.wrapped, self._has_few_colors(found))
+
+    async def _open_in_viewer(self, part: AttachmentPart) -> str:
+        """Has the user's viewer show one; what is wrong where it does not."""
+        from agent_tui.commands.desktop import open_picture
+        from agent_tui.models.image_headers import base64_type
+
+        # The image as it is stored, in a folder of the user's: what lies at its path may be another by now.
+        kind = base64_type(part.data or "")
+        if kind is None:
+            return "It is damaged or not an image."
+        self._files = self._files or TemporaryDirectory(prefix="agent-tui-")
+        path = Path(self._files.name, f"{id(part):x}.{kind.partition('/')[2]}")
+        try:
+            await asyncio.to_thread(path.write_bytes, base64.b64decode(part.data or ""))
+            shown = await asyncio.to_thread(open_picture, path)
+        except (OSError, ValueError) as error:
+            return f"It cannot be opened: {one_line(str(error), 80)}"
+        return "" if shown else NO_VIEWER
 
     def lost(self) -> None:
-        """Something else had the terminal."""
+        """Something else had the terminal, or every cell is written again."""
         if self._view.furnished:
             self._view.transcript.forget_pictures()
+        self._draw_again()
 
-    def drawn_again(self) -> None:
-        """Every cell was written: what was drawn over them is gone."""
+    def _draw_again(self) -> None:
         if self._screen is not None and self._screen.is_current:
             self._screen.again()
 
     def end(self) -> None:
         """The terminal is given back without any."""
         if self._screen is not None:
-            self._screen.wipe()
+            self._screen.drop()
         if self._view.furnished:
             self._view.transcript.drop_pictures()
+        if self._files is not None:
+            self._files.cleanup()

@@ -1,30 +1,24 @@
-"""Draws pictures on a terminal, by the protocol of kitty or of iTerm2 or as sixels, and asks which of them it knows.
+"""Pictures in the text of a terminal, by the protocol of kitty, and how large its cells are.
 
-Kitty's (sw.kovidgoyal.net/kitty/graphics-protocol) is used as far as a scrolling text can hold pictures. One is sent
-once and gets a number. Where it is to be seen stand placeholders: a character with the number as its colour and its row
-and column as marks above it. To everything in between that is text: it scrolls and can be covered. The older way draws
-over the text at the cursor, as iTerm2's does (iterm2.com/documentation-images.html, also known to WezTerm and mintty)
-and sixels do (DEC's, of the VT340: six rows at a time, one colour after the other). Such an overlay is put there once
-everything else stands, and taken away without a trace.
+Of the protocol (sw.kovidgoyal.net/kitty/graphics-protocol) what a scrolling text needs is used. A picture is sent once
+and gets a number. Where it is to be seen stand placeholders: a character with the number as its colour and its row and
+column as marks above it. To everything in between that is text: it scrolls and can be covered.
 """
 
 from __future__ import annotations
 
 import base64
-import re
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
-from agent_tui.engine.terminal import REPLY, Replies, believed
-from agent_tui.records import dataclass
-from agent_tui.text.clean import one_line
-from agent_tui.ui.screen_buffer import ScreenBuffer
-from agent_tui.ui.terminal.passing import through_tmux
+from agent_tui.engine.graphics import REPLY, Replies
 
 USUAL = (10, 20)
 """Pixels of a cell, wide and high, where the terminal does not say."""
+_LEAST, _MOST = 4, 100
+"""Pixels of a cell's side that are believed."""
 
 
 def cell_size(otherwise: tuple[int, int] = USUAL) -> tuple[int, int]:
@@ -39,7 +33,8 @@ def cell_size(otherwise: tuple[int, int] = USUAL) -> tuple[int, int]:
     rows, columns, width, height = struct.unpack("HHHH", packed)
     if not rows or not columns:
         return otherwise
-    return believed((width // columns, height // rows)) or otherwise
+    cell = width // columns, height // rows
+    return cell if min(cell) >= _LEAST and max(cell) <= _MOST else otherwise
 
 
 MARKS = (
@@ -64,11 +59,10 @@ def cell(row: int, column: int) -> str:
     return f"{PLACEHOLDER}{MARKS[row]}{MARKS[column]}"
 
 
-def sending(number: int, png: bytes, columns: int, rows: int, drawn: bool = False) -> Iterator[str]:
-    """The sequences that send a picture and say over how many cells it is spread, without an answer. ``drawn``: over
-    the text where the cursor stands, which stays there; else where its placeholders are."""
+def sending(number: int, png: bytes, columns: int, rows: int) -> Iterator[str]:
+    """The sequences that send a picture and say over how many cells its placeholders are spread, without an answer."""
     data = base64.b64encode(png).decode()
-    keys = f"a=T,{'C=1' if drawn else 'U=1'},i={number},p=1,f=100,t=d,q=2,c={columns},r={rows},"
+    keys = f"a=T,U=1,i={number},p=1,f=100,t=d,q=2,c={columns},r={rows},"
     for at in range(0, len(data), CHUNK):
         more = int(at + CHUNK < len(data))
         yield f"\x1b_G{keys}m={more};{data[at : at + CHUNK]}\x1b\\"
@@ -89,83 +83,10 @@ ENDING = "\x1b_Gq=2,m=0;\x1b\\"
 """Ends a picture that was sent in part."""
 
 
-def showing(name: str, image: bytes, columns: int, rows: int) -> str:
-    """The sequence that draws an image file over so many cells from the cursor on, in its own shape; the cursor stays.
-    The name can hold nothing that ends it: it goes as base64."""
-    called = base64.b64encode(one_line(name, 100).encode()).decode()
-    keys = f"name={called};size={len(image)};width={columns};height={rows};preserveAspectRatio=1;inline=1"
-    return f"\x1b]1337;File={keys};doNotMoveCursor=1:{base64.b64encode(image).decode()}\x07"
-
-
-ROWS = 6
-"""Rows of pixels in a band."""
-_RUN = re.compile(rb"(.)\1{3,}", re.DOTALL)
-_MARKS = bytes((value & 63) + 63 for value in range(256))
-"""The character for each set of the six pixels of a column."""
-
-
-def encoded(width: int, height: int, palette: Sequence[tuple[int, int, int]], pixels: bytes) -> str:
-    """The sequence that draws a picture where the cursor stands. ``pixels`` are ``width`` × ``height`` numbers of
-    colours in ``palette``, row by row. Takes time, about a second for a million pixels of a photo: call in a thread."""
-    shares = (";".join(str((value * 100 + 127) // 255) for value in color) for color in palette)
-    colors = "".join(f"#{n};2;{share}" for n, share in enumerate(shares))
-    out = [f'\x1bP0;1;0q"1;1;{width};{height}{colors}'.encode()]
-    for top in range(0, height, ROWS):
-        if top:
-            out.append(b"-")
-        out.append(_band(pixels, width, top, min(ROWS, height - top)))
-    out.append(b"\x1b\\")
-    return b"".join(out).decode("ascii")
-
-
-def _band(pixels: bytes, width: int, top: int, rows: int) -> bytes:
-    """Up to six rows: for each colour in them the columns it has pixels in."""
-    lines = [pixels[(top + row) * width : (top + row + 1) * width] for row in range(rows)]
-    if rows == ROWS and lines.count(lines[0]) == ROWS:
-        return _alike(lines[0])
-    columns: dict[int, bytearray] = {}
-    for row, line in enumerate(lines):
-        bit = 1 << row
-        for x, color in enumerate(line):
-            try:
-                columns[color][x] |= bit
-            except KeyError:
-                columns[color] = bytearray(width)
-                columns[color][x] = bit
-    return b"$".join(b"#%d%b" % (color, _packed(bits)) for color, bits in columns.items())
-
-
-def _alike(line: bytes) -> bytes:
-    """A band of which all rows are the same, as in most of a picture of a screen."""
-    out = []
-    for color in set(line):
-        table = bytes(63 if value == color else 0 for value in range(256))
-        out.append(b"#%d%b" % (color, _packed(line.translate(table))))
-    return b"$".join(out)
-
-
-def _packed(bits: bytes | bytearray) -> bytes:
-    """The columns up to the last that has pixels, runs of the same as their number."""
-    marks = bits.rstrip(b"\0").translate(_MARKS)
-    return _RUN.sub(lambda run: b"!%d%b" % (len(run[0]), run[1]), marks)
-
-
 NUMBER = 0x61_67_74
-"""Kitty's number of the picture that is drawn over the text: there is never a second."""
-
-
+"""The number of the picture that a screen of its own shows: there is never a second."""
 FEW_NUMBER, FEW_RGB = 67, (95, 135, 175)
 """The same where a number has to be one of the 256 colours, and that colour."""
-
-
-class Place(NamedTuple):
-    """Cells of the screen, counted from 0. ``off`` is what tmux has left of this program's pane, and above it."""
-
-    x: int
-    y: int
-    columns: int
-    rows: int
-    off: tuple[int, int] = (0, 0)
 
 
 class Writes(Protocol):
@@ -173,54 +94,8 @@ class Writes(Protocol):
         """Sends a control sequence of ours; nothing happens without a terminal."""
 
 
-@dataclass(eq=False)
-class Overlay:
-    """A picture that is drawn over the text."""
-
-    _terminal: Writes
-    _buffer: ScreenBuffer
-    """The terminal is thought to show this."""
-    _wrapped: bool
-    """For tmux, which hands it on."""
-    _place: Place | None = None
-    _number: int = 0
-
-    def put(self, drawing: str, place: Place, number: int = 0) -> None:
-        """Draws, with a sequence that does so from the cursor on; the cursor is where it was afterwards. ``number`` is
-        kitty's, which has to be told when it is to go."""
-        self.wipe()
-        self._place, self._number = place, number
-        self._write(f"{_at(place, 0)}{drawing}")
-
-    def wipe(self) -> bool:
-        """Takes it away, if it is there; what it stood on is unknown then and has to be drawn. Whether it was there."""
-        place, self._place = self._place, None
-        if place is None:
-            return False
-        dropped = dropping(self._number) if self._number else ""
-        if self._wrapped:
-            blank = "".join(f"{_at(place, row)}\x1b[{place.columns}X" for row in range(place.rows))
-            self._write(f"{dropped}\x1b[0m{blank}")
-            self._buffer.forget_rows(range(place.y, place.y + place.rows))
-        else:
-            # Konsole shows the rest of an old one below a new one until the whole screen was cleared.
-            self._write(f"{dropped}\x1b[0m\x1b[2J")
-            self._buffer.forget()
-        return True
-
-    def _write(self, sequence: str) -> None:
-        whole = f"\x1b7{sequence}\x1b8"
-        self._terminal.write_to_terminal(through_tmux(whole) if self._wrapped else whole)
-
-
-def _at(place: Place, row: int) -> str:
-    across, down = place.off
-    return f"\x1b[{place.y + row + down + 1};{place.x + across + 1}H"
-
-
 def hears_pictures(heard: Callable[[Replies], object]) -> Callable[[str], None]:
-    """Returns who is told the terminal's reports; ``heard`` is called with all replies whenever the last of a round is
-    in."""
+    """Returns who is told the terminal's reports; ``heard`` is called with all replies once the last is in."""
     replies = Replies()
 
     def listen(report: str) -> None:

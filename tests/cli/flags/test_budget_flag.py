@@ -98,6 +98,7 @@ HANGS = (
 )
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_cost_is_the_same_in_export_and_json_and_when_it_goes_on(cli: Cli) -> None:
     cli.config(PAID)
     cli.script(HANGS)

@@ -119,6 +119,7 @@ def test_one_word_may_be_a_message_all_the_same() -> None:
         assert parse_options(words).prompt == words[-1]
 
 
+@pytest.mark.slow
 def test_rules_of_others_allow_what_they_say(cli: Cli) -> None:
     cli.script(WRITE)
     allowed = ("--allowedTools", "Bash(touch:*) Read")

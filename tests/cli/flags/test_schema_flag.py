@@ -12,6 +12,7 @@ import pytest
 
 from agent_tui.headless.schema import _bounded, _TooLongError
 from tests.support.cli import Cli, answers
+from tests.support.forms import one_of
 
 SCHEMA = {
     "type": "object",
@@ -104,20 +105,22 @@ def test_a_schema_nested_without_end_is_one_line(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("schema", "answer"),
-    [
-        ({"type": "string", "pattern": "^(a+)+$"}, json.dumps("a" * 60 + "!")),
-        ({"patternProperties": {"^(a|a)*$": {"type": "null"}}}, json.dumps({"a" * 60 + "!": 1})),
-        (
-            {
-                "properties": {"a": {"$ref": "#/$defs/d0"}},
-                "$defs": {
-                    **{f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)},
-                    "d60": {"const": 1},
+    one_of(
+        [
+            ({"type": "string", "pattern": "^(a+)+$"}, json.dumps("a" * 60 + "!")),
+            ({"patternProperties": {"^(a|a)*$": {"type": "null"}}}, json.dumps({"a" * 60 + "!": 1})),
+            (
+                {
+                    "properties": {"a": {"$ref": "#/$defs/d0"}},
+                    "$defs": {
+                        **{f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)},
+                        "d60": {"const": 1},
+                    },
                 },
-            },
-            '{"a": 2}',
-        ),
-    ],
+                '{"a": 2}',
+            ),
+        ]
+    ),
 )
 def test_checking_is_bounded_and_nobody_is_asked_again_for_it(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, schema: Any, answer: str
@@ -134,7 +137,7 @@ DIGITS = "".join(map(str, range(1_000, 3_000)))
 """More than Python reads as a number, and no piece again and again."""
 
 
-@pytest.mark.parametrize("answer", ["NaN", "[Infinity]", DIGITS, "[" * 1_900 + "]" * 1_900])
+@pytest.mark.parametrize("answer", one_of(["NaN", "[Infinity]", DIGITS, "[" * 1_900 + "]" * 1_900], 2))
 def test_what_is_no_json_elsewhere_is_none_here(cli: Cli, answer: str) -> None:
     (cli.project / "any.json").write_text("{}", "utf-8")
     cli.script(answers(answer, "1"))
@@ -142,6 +145,7 @@ def test_what_is_no_json_elsewhere_is_none_here(cli: Cli, answer: str) -> None:
     assert (outcome.code, outcome.out) == (0, "1\n")
 
 
+@pytest.mark.quick
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_checking_ends_where_the_first_alarm_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_tui.headless.schema.CHECK_SECONDS", 0.05)

@@ -11,6 +11,7 @@ from agent_tui.errors import StoreUnwritableError
 from agent_tui.store.database import Database
 from agent_tui.store.sessions import SessionRows
 from tests.support.cli import Cli, answers, came
+from tests.support.forms import one_of
 
 
 @pytest.mark.quick
@@ -43,6 +44,7 @@ def test_a_session_that_another_process_begins_in_the_same_moment_is_gone_on_wit
     assert [s["messages"] for s in cli.run("sessions", "--json").json] == [4]
 
 
+@pytest.mark.slow
 def test_a_session_of_another_folder_says_so_until_the_model_knows(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +86,7 @@ def test_an_ephemeral_session_leaves_nothing(cli: Cli, tmp_path: Path, monkeypat
     assert [path for path in left if "output" in path.parts or scratch in path.parents] == []
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", one_of([True, False]))
 def test_an_ephemeral_session_needs_no_home_that_can_be_written(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
@@ -135,6 +137,7 @@ def test_trust_holds_in_an_ephemeral_session(cli: Cli) -> None:
     assert cli.run("-p", "/greet", "-m", "demo", "--ephemeral").out == "Came.\n"
 
 
+@pytest.mark.slow
 def test_a_session_that_is_typed_wins_over_one_of_a_variable(cli: Cli) -> None:
     cli.setenv("AGENT_TUI_SESSION", "ci")
     cli.script(answers("One.") + "[[step]]\nrepeat = 0\ntext = 'More.'\n")

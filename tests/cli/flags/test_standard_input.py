@@ -15,6 +15,7 @@ import pytest
 
 from agent_tui.cli import piped
 from tests.support.cli import Cli, answers, came
+from tests.support.forms import one_of
 from tests.support.pixel import PIXEL_BASE64
 
 FLAGS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "-m", "demo")
@@ -45,15 +46,18 @@ def test_each_line_is_a_turn(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [
-        (b"hello", "line 2: not JSON"),
-        (b"[1]", "not a JSON object"),
-        (b'{"type": "robot"}', "its type is none of"),
-        (b'{"type": "user"}', '"text"'),
-        (b'{"type": "user", "text": " "}', "says nothing"),
-        (b"[" * 100_000, "not JSON"),
-        (b'{"type": "user", "message": {"content": [{"type": "video"}]}}', "'video'"),
-    ],
+    one_of(
+        [
+            (b"hello", "line 2: not JSON"),
+            (b"[1]", "not a JSON object"),
+            (b'{"type": "robot"}', "its type is none of"),
+            (b'{"type": "user"}', '"text"'),
+            (b'{"type": "user", "text": " "}', "says nothing"),
+            (b"[" * 100_000, "not JSON"),
+            (b'{"type": "user", "message": {"content": [{"type": "video"}]}}', "'video'"),
+        ],
+        3,
+    ),
 )
 def test_a_line_that_is_no_message_is_an_error_event_and_the_run_goes_on(cli: Cli, line: bytes, words: str) -> None:
     cli.script(answers("First.", "Second."))
@@ -146,16 +150,19 @@ print(is_held_by_pipeline(0))
 
 @pytest.mark.parametrize(
     ("line", "held"),
-    [
-        ("cat {gate} | {check}", True),  # a command of the pipeline that has written nothing yet
-        ("cat {gate} | cat | {check}", True),
-        ("(cat {gate}; true) | {check}", True),
-        ("set -m; cat {gate} | {check}", True),  # each pipeline a group of its own, as on a terminal
-        ("mkfifo {fifo}; cat {gate} > {fifo} & {check} < {fifo}; kill $!", True),
-        ("mkfifo {fifo}; exec 5<> {fifo}; {check} < {fifo}", False),  # the shell above us holds it
-        ("set -m; mkfifo {fifo}; cat {gate} > {fifo} & {check} < {fifo}; kill $!", False),  # another job
-        ("{check} < /dev/null", False),
-    ],
+    one_of(
+        [
+            ("cat {gate} | {check}", True),  # a command of the pipeline that has written nothing yet
+            ("cat {gate} | cat | {check}", True),
+            ("(cat {gate}; true) | {check}", True),
+            ("set -m; cat {gate} | {check}", True),  # each pipeline a group of its own, as on a terminal
+            ("mkfifo {fifo}; cat {gate} > {fifo} & {check} < {fifo}; kill $!", True),
+            ("mkfifo {fifo}; exec 5<> {fifo}; {check} < {fifo}", False),  # the shell above us holds it
+            ("set -m; mkfifo {fifo}; cat {gate} > {fifo} & {check} < {fifo}; kill $!", False),  # another job
+            ("{check} < /dev/null", False),
+        ],
+        4,
+    ),
 )
 def test_a_pipe_is_waited_for_while_a_command_of_the_pipeline_holds_it(tmp_path: Path, line: str, held: bool) -> None:
     gate, fifo, check = tmp_path / "gate", tmp_path / "fifo", tmp_path / "check.py"
@@ -179,6 +186,7 @@ def test_a_pipe_is_waited_for_while_a_command_of_the_pipeline_holds_it(tmp_path:
         process.wait(timeout=60)
 
 
+@pytest.mark.quick
 def test_a_process_that_has_ended_holds_nothing() -> None:
     """Only root may look what one held whose parent has not asked for it yet: it counts for nobody."""
     child = subprocess.Popen(["true"])

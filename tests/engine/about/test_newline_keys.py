@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_tui.engine.terminal import BY_PROGRAM, BY_TERM, BY_VARIABLE, new_line_keys
+from agent_tui.engine.newline_keys import BY_PROGRAM, BY_TERM, BY_VARIABLE, new_line_keys
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick

@@ -325,6 +325,7 @@ async def test_a_run_s_budget_is_of_what_was_called_since_it_began(tmp_path: Pat
         assert next(line for line in agent.budget.lines() if line.name == "run").spent == run.spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", one_of(range(3)))
 async def test_a_run_s_budget_is_of_all_sessions_that_it_goes_through(seed: int, tmp_path: Path) -> None:
     """Forks, new sessions, others and back again: the run spent what its turns cost, and ends at its budget."""

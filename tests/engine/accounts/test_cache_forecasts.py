@@ -103,6 +103,7 @@ class SummedUp(ForeseenRun):
         return agent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["anthropic", pytest.param("old claude", marks=pytest.mark.slow)])
 async def test_what_a_summary_has_read_is_kept_for_longer(worker: WorkerClient, tmp_path: Path, name: str) -> None:
     run = SummedUp(name, {5: ""}, worker, tmp_path)

@@ -139,6 +139,7 @@ async def test_a_run_calculates_what_it_acts_on(
     assert calculations.since() <= most
 
 
+@pytest.mark.slow
 async def test_an_editor_is_told_what_was_calculated_once(tmp_path: Path, calculations: Calculations) -> None:
     from acp import schema
 

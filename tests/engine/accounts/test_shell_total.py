@@ -139,6 +139,7 @@ class User:
         await self.agent.context.ready()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", one_of([0, 1, 2, 3, 4, 5]))
 async def test_it_is_the_running_total_after_whatever_the_user_did(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -21,7 +21,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import CLEARED_RESULT
 from agent_tui.models.requests import SentMessage
-from tests.support.compaction_talks import (
+from tests.engine.compaction.compaction_talks import (
     BAD_SUMMARIES,
     WINDOW,
     codes,
@@ -262,6 +262,7 @@ async def test_one_long_turn_is_pruned_and_compacted_inside(tmp_path: Path) -> N
         assert CLEARED_RESULT not in results
 
 
+@pytest.mark.slow
 async def test_before_a_switch_to_a_smaller_model_the_old_one_compacts(tmp_path: Path) -> None:
     async with opened(tmp_path, "", models="large") as (agent, seen):
         for number in range(7):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import tempfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,9 +19,9 @@ from agent_tui.models.events import CompactionEnded, Event, StepStarted
 from agent_tui.models.messages import CONTEXT_NOTE, Message, TextPart, ToolResultPart, recall_id
 from agent_tui.text.numbers import tokens
 from tests.benchmarks.tool_tokens import encoding
-from tests.support.acting import Act, acting, call, says
+from tests.engine.acting import Act, acting, call, says
+from tests.engine.dialect_bodies import check_bodies
 from tests.support.agents import TokenCounter, parts_for, running, say
-from tests.support.dialect_bodies import check_bodies
 
 pytestmark = pytest.mark.asyncio
 
@@ -52,21 +53,21 @@ def notes(agent: Agent) -> list[str]:
 
 
 def watch(agent: Agent) -> list[str]:
-    """Compares each line with the numbers right before its request; returns the lines."""
+    """Compares the numbers of ``/context`` with those of each request, and of the line in it; returns the lines."""
     told: list[str] = []
     seen: set[str] = set()
 
     def look(event: Event) -> None:
         if not isinstance(event, StepStarted):
             return
+        usage = agent.context.usage()
+        assert usage.total == agent.conversation.steps[-1].estimated_input
         newest = [m for m in agent.conversation.path if m.status != "streaming"][-1]
         note = note_in(newest, CONTEXT_NOTE)
         if note is None or newest.id in seen:
             return
         seen.add(newest.id)
         told.append(note)
-        usage = agent.context.usage()
-        assert usage.total == agent.conversation.steps[-1].estimated_input
         said = LINE.search(note)
         if said is None:
             return  # only what failed
@@ -112,18 +113,26 @@ async def test_off_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_what_failed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, [read(20), read(20, 19)])
+    acting(monkeypatch, [says("Hello."), read(20), read(20, 19)])
     async with world(tmp_path) as (agent, _):
-        agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
+        await say(agent, "hello")
+        asked = agent._state.binding.compaction.asked
+        asked.add()
+        asked.fail(asked.waiting()[0], "The fold was not made: it is too long.")
         await say(agent, "look")
+        assert not asked.failures()
         assert notes(agent) == ["The fold was not made: it is too long."]
 
 
 async def test_what_failed_is_told_also_where_nothing_else_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acting(monkeypatch, [read(900), read(900, 899)])
+    acting(monkeypatch, [says("Hello."), read(900), read(900, 899)])
     async with world(tmp_path, tell_model=False) as (agent, _):
-        agent._state.binding.compaction._notes.add("The fold was not made: it is too long.")
+        await say(agent, "hello")
+        asked = agent._state.binding.compaction.asked
+        asked.add()
+        asked.fail(asked.waiting()[0], "The fold was not made: it is too long.")
         await say(agent, "look")
+        assert not asked.failures()
         assert notes(agent) == ["The fold was not made: it is too long."]
 
 
@@ -167,12 +176,10 @@ async def test_a_threshold_of_another_model_is_not_taken_for_one_of_this(
         assert len(notes(agent)) == len(told) + 1
 
 
-async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+    """Returns how many requests it made, and lines it was told."""
     rng = random.Random(seed)
     acts: list[Act] = []
-
-    def drop(names: list[str]) -> tuple[str, dict[str, object]]:
-        return "context", {"action": "drop", "names": rng.sample(names, min(2, len(names)))}
 
     for _ in range(rng.randrange(4, 14)):
         match rng.randrange(8):
@@ -185,7 +192,9 @@ async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPat
             case 2:
                 acts.append(lambda names: ("context", {"action": "fold", "names": names[:3], "text": "Read them."}))
             case 3:
-                acts.append(call("context", action=rng.choice(("status", "compact"))))
+                acts.append(
+                    call("context", action=rng.choice(("status", "compact", "keep")), text=f"Note {len(acts)}.")
+                )
             case _:
                 size = rng.choice((20, 90, 300, 900))
                 acts.append(read(size, rng.randrange(10, size)))
@@ -202,14 +211,14 @@ async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPat
         window = agent.context.usage().window or 0
         sent = [note_in(item.message, CONTEXT_NOTE) for item in agent.conversation.view()]
         assert sum(len(line) / 4 for line in sent if line) <= window * ALL_SHARE
-        return len(told)
+        return len(requests), len(told)
 
 
 async def test_the_numbers_are_those_of_the_context_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = 0
     for seed in range(8):
         (tmp_path / str(seed)).mkdir()
-        told += await _random_session(seed, tmp_path / str(seed), monkeypatch)
+        told += (await _random_session(seed, tmp_path / str(seed), monkeypatch))[1]
     assert told >= 8
 
 
@@ -217,6 +226,10 @@ async def test_the_numbers_are_those_of_the_context_screen(tmp_path: Path, monke
 async def test_the_numbers_are_those_of_the_context_screen_in_500_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    steps = told = 0
     for seed in range(500):
-        (tmp_path / str(seed)).mkdir()
-        await _random_session(seed, tmp_path / str(seed), monkeypatch)
+        with monkeypatch.context() as patch, tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            made = await _random_session(seed, Path(folder), patch)
+        steps, told = steps + made[0], told + made[1]
+    print(f"500 sessions, {steps:,} requests, {told:,} lines")
+    assert told > 500

@@ -15,7 +15,7 @@ from agent_tui.context.compaction.plan import assembled_text
 from agent_tui.context.view import summaries_in_force
 from agent_tui.errors import AgentError
 from agent_tui.models.messages import SummaryPart, TextPart, ToolCallPart
-from tests.support import dialect_bodies
+from tests.engine import dialect_bodies
 from tests.support.compaction_world import (
     FakeModel,
     World,

@@ -51,19 +51,22 @@ async def live(life: Life, window: int, operations: list[tuple[object, ...]]) ->
             assert await life.send(5)
 
 
-@given(st.sampled_from(WINDOWS), st.lists(OPERATION, min_size=4, max_size=11))
-def no_sequence_ends_a_session(window: int, operations: list[tuple[object, ...]]) -> None:
-    asyncio.run(live(Life.of(window), window, operations))
-
-
 @pytest.mark.parametrize("tries", one_of([2, examples(12, 200)]))
 def test_no_sequence_ends_a_session(tries: int) -> None:
-    unhurried = [HealthCheck.too_slow, HealthCheck.large_base_example]
-    settings(max_examples=tries, deadline=None, suppress_health_check=unhurried)(no_sequence_ends_a_session)()
+    @settings(
+        max_examples=tries,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
+    )
+    @given(st.sampled_from(WINDOWS), st.lists(OPERATION, min_size=4, max_size=11))
+    def no_sequence_ends_a_session(window: int, operations: list[tuple[object, ...]]) -> None:
+        asyncio.run(live(Life.of(window), window, operations))
+
+    no_sequence_ends_a_session()
 
 
 @pytest.mark.parametrize("window", one_of([4_096, 32_768]))
-@pytest.mark.parametrize("script", sorted(SCRIPTS))
+@pytest.mark.parametrize("script", one_of(sorted(SCRIPTS), 3))
 async def test_full_windows_go_on_whatever_the_summary_call_does(window: int, script: str) -> None:
     life = Life.of(window)
     life.script(script)

@@ -146,6 +146,7 @@ async def test_the_summary_is_there_when_the_limit_is_reached(bench: Make) -> No
     assert totals.unused == 0 and totals.by_kind["compaction"].calls == world.model.kinds.count("compaction")
 
 
+@pytest.mark.slow
 async def test_rubbish_that_was_prepared_is_not_put_in_force(bench: Make) -> None:
     world = talked(bench, 14)
     world.model.summary = lambda: [Delta(0, "text", "I would rather go on with the work."), Finished("stop")]
@@ -197,6 +198,7 @@ async def test_an_interrupted_turn_ends_what_runs_beside_it(bench: Make) -> None
     assert len([s for s in summaries(world) if s.prepared == step.prepared]) == 1, "never two for the same cut"
 
 
+@pytest.mark.slow
 async def test_a_kill_leaves_a_session_that_is_whole(bench: Make) -> None:
     """Killed while it is written, and when it is there and not used: nothing is in force, and it is paid for."""
     for opened in (False, True):
@@ -221,6 +223,7 @@ async def test_a_kill_leaves_a_session_that_is_whole(bench: Make) -> None:
         world.file.unlink()
 
 
+@pytest.mark.slow
 async def test_a_conversation_that_was_changed_meanwhile_gets_a_summary_of_its_own(bench: Make) -> None:
     world = talked(bench, 7)
     await world.turn("Read eleven files.")
@@ -236,6 +239,7 @@ async def test_a_conversation_that_was_changed_meanwhile_gets_a_summary_of_its_o
     assert world.runtime.usage().session.unused >= 1
 
 
+@pytest.mark.slow
 async def test_nothing_is_prepared_beside_a_server_that_answers_one_at_a_time(bench: Make) -> None:
     local = replace(model_info(), parallel=False)
     world = talked(bench, 14, local)
@@ -274,6 +278,7 @@ async def near(bench: Make, *done_before: str) -> tuple[Bench[SlowWriter], Step]
     return world, step
 
 
+@pytest.mark.slow
 async def test_what_is_pinned_or_taken_back_meanwhile_is_as_it_is_now(bench: Make) -> None:
     world, step = await near(bench, "sweep the floor")
     rule, later = world.conversation.path[0], world.conversation.path[6]
@@ -299,6 +304,7 @@ async def test_a_compaction_by_hand_takes_what_is_there_unless_it_asks_for_anoth
     assert world.runtime.usage().session.unused == bool(focus)
 
 
+@pytest.mark.slow
 async def test_another_model_writes_a_summary_of_its_own(bench: Make) -> None:
     world, step = await near(bench)
     world.settings.context.summary_model = "other"
@@ -393,6 +399,7 @@ async def check_in_force(world: Bench[SlowWriter], record: CompactionRecord, pre
     assert {*old.findall(sent_text(request.messages))} >= {found for m in gone for found in old.findall(m.text)}
 
 
+@pytest.mark.slow
 async def test_a_second_window_sees_none_of_it_until_it_is_in_force_and_changes_nothing(bench: Make) -> None:
     world = talked(bench, 14)
     session = world.conversation.info.id

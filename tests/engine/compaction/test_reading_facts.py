@@ -58,6 +58,7 @@ def talk(turns: int = 40) -> World:
     return world
 
 
+@pytest.mark.slow
 def test_however_many_cuts_are_tried_each_message_is_read_once(reads: Reads) -> None:
     world, reader = talk(), FactReader()
     whole = reader.read(world.path)
@@ -120,6 +121,7 @@ async def test_a_compaction_can_be_cancelled_while_it_is_planned(bench: Make, re
     assert (await session.service.compact("manual", session.events.append)).done
 
 
+@pytest.mark.slow
 @every("filler", ["lorem ipsum ", "7.", "a/", "解析器", "-", "\u00e9 "])
 def test_a_rule_is_found_however_long_the_line_is_that_it_stands_in(filler: str) -> None:
     much = filler * (2 * STRETCH // len(filler))

@@ -10,8 +10,7 @@ import pytest
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionStarted
 from agent_tui.models.usage import Prices
-from tests.support.agents import Recorder
-from tests.support.compaction_talks import (
+from tests.engine.compaction.compaction_talks import (
     BAD_SUMMARIES,
     WINDOW,
     codes,
@@ -23,6 +22,7 @@ from tests.support.compaction_talks import (
     times,
     turn,
 )
+from tests.support.agents import Recorder
 
 TOO_LONG = '[[step]]\nmatch = "now it"\nerror = { kind = "context_overflow" }\nrepeat = 0\n'
 LOOPS = '[[step]]\nmatch = "look"\ntool_calls = [{ name = "list", arguments = {} }]\nrepeat = 3\n'

@@ -132,6 +132,7 @@ async def test_missing_usage_is_a_warning_once_a_step(tmp_path: Path, caplog: py
         assert len(told) == 1 and "no usage" in told[0] and agent.conversation.steps[-1].id in told[0]
 
 
+@pytest.mark.slow
 async def test_the_demo_model_counts_what_is_known_of_it(tmp_path: Path) -> None:
     """Every input is estimated to a few tokens, the first too, and a long result of which only a part is sent."""
     numbers = "\n".join(map(str, range(1, 20_000)))

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from agent_tui.commands.past_words import past_json, past_view
 from agent_tui.models.messages import Message
 from tests.support.agents import parts_for, running
@@ -13,6 +15,7 @@ from tests.support.agents import parts_for, running
 EXAMPLE = re.compile(r"^```json\n(\{.*\})\n```$", re.M)
 
 
+@pytest.mark.slow
 async def test_an_example_has_the_numbers_that_context_had_for_the_question(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path)) as (agent, _):
         await agent.context.ready()

@@ -135,7 +135,7 @@ async def test_thinking_off_is_undone_before_the_next_answer_only(worker: Worker
         assert await w.next() == 0, "and not any more after an answer"
 
 
-@pytest.mark.parametrize("name", [SIGNED, BOUND])
+@pytest.mark.parametrize("name", one_of([SIGNED, BOUND]))
 async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClient, tmp_path: Path, name: str) -> None:
     async with world(worker, name, tmp_path) as w:
         for _ in range(2):
@@ -177,6 +177,7 @@ async def test_going_back_to_a_message_loses_what_came_after_it(
         assert await w.next() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_of([SIGNED, BOUND]))
 async def test_what_stays_in_another_session_is_there_when_it_is_resumed(
     worker: WorkerClient, tmp_path: Path, name: str

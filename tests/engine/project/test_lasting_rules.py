@@ -104,6 +104,7 @@ async def test_a_rule_for_one_half_asks_about_the_other(tmp_path: Path, held: bo
     assert not any("touch" in rule for rule in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", one_of([False, True]))
 @every("command", HALVES)
 async def test_what_is_offered_covers_all_of_it_and_is_asked_once(tmp_path: Path, held: bool, command: str) -> None:

@@ -238,6 +238,7 @@ async def test_a_restart_begins_as_was_sent_and_tells_what_has_changed(
         assert told(heard[-1].requests[-1]) == []
 
 
+@pytest.mark.slow
 async def test_after_a_compaction_the_beginning_is_new(tmp_path: Path) -> None:
     heard: list[Listening] = []
     async with running(world(tmp_path, heard)) as (agent, _):

@@ -20,9 +20,9 @@ from agent_tui.models.codec import dumps
 from agent_tui.models.events import CompactionStarted, Event, PartDelta, ToolStarted
 from agent_tui.models.messages import AttachmentPart, attachments_of
 from agent_tui.models.requests import Effort
+from tests.engine.dialect_bodies import check_bodies
 from tests.support.agents import TokenCounter, parts_for, running
 from tests.support.contexts import assert_identities
-from tests.support.dialect_bodies import check_bodies
 from tests.support.forms import examples
 from tests.support.scripts import step
 

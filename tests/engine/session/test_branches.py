@@ -98,6 +98,7 @@ async def test_a_branch_that_was_left_is_one_step_away_and_counts_as_it_did(tmp_
         assert users(agent) == ["one", "another two"]
 
 
+@pytest.mark.slow
 async def test_what_one_branch_compacted_is_sent_in_full_on_another(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         for number in range(6):
@@ -220,6 +221,7 @@ async def test_what_cannot_be_gone_to_says_so_and_changes_nothing(tmp_path: Path
         assert users(agent) == ["one"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 async def test_killed_among_the_files_it_is_where_it_was_and_can_go_on(tmp_path: Path) -> None:
     project = tmp_path / "p"
@@ -264,6 +266,7 @@ async def test_a_fork_spends_its_own_money_and_keeps_the_form_of_its_answers(tmp
         assert next(line.spent for line in agent.budget.lines() if line.name == "session").known == 0
 
 
+@pytest.mark.slow
 async def test_fifty_branches_of_a_long_session_are_all_there(tmp_path: Path) -> None:
     async with running(parts_for(tmp_path / "home", tmp_path / "p")) as (agent, _):
         await say(agent, "begin")

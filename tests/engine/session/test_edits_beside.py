@@ -85,6 +85,7 @@ async def test_killed_in_an_edit_it_is_done_or_it_is_not(tmp_path: Path, edit: s
         assert_valid(conversation.view())
 
 
+@pytest.mark.slow
 async def test_a_fold_after_a_switch_is_written_by_the_model_in_front(tmp_path: Path) -> None:
     parts = parts_for(tmp_path / "home", tmp_path / "p")
     parts.settings.models["two"] = ModelConfig(model="demo")

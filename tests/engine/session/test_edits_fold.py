@@ -77,6 +77,7 @@ async def test_a_fold_in_a_running_turn_waits_for_the_end_of_its_step(tmp_path: 
         assert_valid(agent.conversation.view())
 
 
+@pytest.mark.slow
 async def test_a_later_summary_is_undone_before_the_fold_in_it(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, _):
         await talk(agent, 6)
@@ -116,6 +117,7 @@ async def test_a_budget_binds_a_fold_as_any_call(tmp_path: Path) -> None:
             await edited(agent, "fold", [f"{recall_id(path[0].id)}..{recall_id(path[-1].id)}"])
 
 
+@pytest.mark.slow
 async def test_in_words_the_price_is_said_before_it_is_done(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, seen):
         await talk(agent)
@@ -130,6 +132,7 @@ async def test_in_words_the_price_is_said_before_it_is_done(tmp_path: Path) -> N
         assert body(agent) == before
 
 
+@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", one_of(["anthropic", "responses", "gemini"]))
 async def test_a_fold_is_asked_of_the_cache_and_taken_back_to_the_byte_and_the_next_request_is_valid(

@@ -25,10 +25,10 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.usage import Prices
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.urls import hosts_in
-from tests.support.acting import acting, call
+from tests.engine.acting import acting, call
+from tests.engine.failing_store import failing
 from tests.support.agents import Recorder, parts_for, running
 from tests.support.every import every
-from tests.support.failing_store import failing
 
 SCRIPT = """
 window = 60_000
@@ -62,6 +62,7 @@ def notices(recorder: Recorder) -> list[str]:
     return [notice.text for notice in recorder.of(Notice) if notice.code == "handoff"]
 
 
+@pytest.mark.quick
 @every(
     ("answer", "brief"),
     [

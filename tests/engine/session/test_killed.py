@@ -205,6 +205,7 @@ async def test_calls_that_ran_when_the_program_was_killed_say_so(tmp_path: Path)
             assert_valid(agent.conversation.view())
 
 
+@pytest.mark.slow
 async def test_a_compaction_killed_at_any_statement_is_whole_or_not_there(tmp_path: Path) -> None:
     """What the disk holds before each statement is what a kill there would leave."""
     home, project, moments = tmp_path / "home", tmp_path / "p", list[Path]()

@@ -23,8 +23,8 @@ from agent_tui.models.events import (
 from agent_tui.models.messages import AttachmentPart, user_message
 from agent_tui.store.backup import backups_of
 from agent_tui.store.store import Store
+from tests.engine.failing_store import failing
 from tests.support.agents import parts_for, running, waiting
-from tests.support.failing_store import failing
 
 pytestmark = pytest.mark.quick
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from agent_tui.commands.mentions import expand_mentions
 from agent_tui.models.events import Notice, PermissionAsked, ToolStarted
 from agent_tui.tools.files.access import FileAccess
@@ -83,6 +85,7 @@ async def test_the_todo_list_is_shown_and_kept(tmp_path: Path, project: Path) ->
         assert not seen.of(PermissionAsked)
 
 
+@pytest.mark.quick
 async def test_calls_of_one_answer_see_what_the_ones_before_them_did(tmp_path: Path, project: Path) -> None:
     second = {"path": "new.py", "edits": [{"old_string": "one", "new_string": "two"}]}
     script = step(write={"path": "new.py", "content": "one\n"}, edit=second, read={"path": "new.py"}) + step("ok")

@@ -7,6 +7,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agent_tui.commands.export.readable import Call as ExportedCall
 from agent_tui.engine.transcript import called_as
 from agent_tui.errors import ToolError
@@ -87,6 +89,7 @@ async def test_file_names_and_output_cannot_drive_the_terminal(tmp_path: Path, p
         assert not [text for text in shown if set(text) & set("\x00\x07\x1b\x9b")]
 
 
+@pytest.mark.slow
 async def test_calls_that_no_reader_takes_fail_and_the_turn_goes_on(tmp_path: Path, project: Path) -> None:
     raws = [raw for raw in ARGUMENTS if raw.isascii() and "\ufffd" not in raw]
     calls = list(zip(cycle(("read", "functions.bash", "todo")), raws))

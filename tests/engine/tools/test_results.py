@@ -8,6 +8,7 @@ import pytest
 
 from agent_tui.commands.mentions import expand_mentions
 from agent_tui.config import ToolsConfig
+from agent_tui.engine.runtime import RESULT_CHARS
 from agent_tui.models.events import PermissionAsked, ToolOutput
 from agent_tui.models.messages import INTERRUPTED_RESULT, AttachmentPart
 from agent_tui.tools.files.access import FileAccess
@@ -118,7 +119,8 @@ async def test_results_that_are_made_at_once_share_what_is_left_of_the_context(t
     script = calls_step(*(("read", f'{{"path": "{name}"}}') for name in names)) + step("Long.")
     async with running(parts(tmp_path, project, script)) as (agent, _):
         await agent.context.ready()
-        room = agent.runtime.result_room()
+        usage = agent.context.usage()
+        room = (usage.limit - usage.total) * RESULT_CHARS if usage.limit else None
         await say(agent, "read them")
         read = [result.text for result in results(agent)]
         assert room is not None and len(read) == 4 and all(len(text) > 1_000 for text in read)

@@ -101,6 +101,7 @@ async def test_an_end_the_model_has_seen_is_not_told_again(tmp_path: Path) -> No
         assert everything.count("b1 ended after") == 1 and "hi\n" in results(agent)[-1]
 
 
+@pytest.mark.slow
 async def test_a_compaction_leaves_them_running_and_the_model_is_told(tmp_path: Path) -> None:
     words = "many words are said here " * 60
     script = step(bash=HOLD) + step(words) + step(words) * 8
@@ -139,6 +140,7 @@ async def test_they_end_with_the_session(way: str, tmp_path: Path) -> None:
         assert told(users(agent)[-1]) == ""
 
 
+@pytest.mark.slow
 async def test_a_session_that_is_resumed_later_learns_that_they_are_gone(tmp_path: Path) -> None:
     script = step(bash=HOLD) + step(bash={"command": "true", "background": True}) + step(jobs={"id": "b2", "wait": 60})
     async with running(made(tmp_path, script + step("ok"))) as (agent, _):

@@ -295,13 +295,16 @@ async def test_esc_ends_a_hook_that_hangs(tmp_path: Path, event: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    [
-        ("exit 1", "exit code 1."),
-        ("echo oops >&2; exit 7", "exit code 7: oops."),
-        ("echo '{\"decision\": 5}'", "answered what cannot be used: decision is no text."),
-        ("head -c 3000000 /dev/zero", "printed more than 1 MB and was ended."),
-        (r"printf '\033[31m\xff\xfe' >&2; exit 4", "exit code 4"),
-    ],
+    one_of(
+        [
+            ("exit 1", "exit code 1."),
+            ("echo oops >&2; exit 7", "exit code 7: oops."),
+            ("echo '{\"decision\": 5}'", "answered what cannot be used: decision is no text."),
+            ("head -c 3000000 /dev/zero", "printed more than 1 MB and was ended."),
+            (r"printf '\033[31m\xff\xfe' >&2; exit 4", "exit code 4"),
+        ],
+        2,
+    ),
 )
 async def test_one_that_fails_is_a_line_and_the_session_goes_on(tmp_path: Path, command: str, said: str) -> None:
     broken = [

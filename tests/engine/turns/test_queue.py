@@ -9,8 +9,8 @@ import pytest
 from agent_tui.engine.agent import Agent
 from agent_tui.errors import StoreError
 from agent_tui.models.events import QueueChanged, TurnEnded
+from tests.engine.failing_store import failing
 from tests.support.agents import parts_for, running, waiting
-from tests.support.failing_store import failing
 
 pytestmark = [pytest.mark.quick, pytest.mark.versions]
 

@@ -22,6 +22,7 @@ from agent_tui.models.requests import Counter, Failed, ModelRequest, StreamItem
 from agent_tui.providers import keys as keys_of_providers
 from agent_tui.providers.demo import DemoProvider
 from tests.support.agents import Recorder, parts_for, running
+from tests.support.forms import one_of
 from tests.support.keyrings import Kept, use_keyring
 from tests.support.scripts import step
 
@@ -109,7 +110,18 @@ async def test_a_budget_is_raised_by_one_key_and_the_turn_goes_on_between_its_st
         assert reasons(seen) == ["budget", "end"], "an answer to a question that is closed does nothing"
 
 
-@pytest.mark.parametrize("typed", ["0.0001", "nonsense", "-1", "0", "1e9", "0.001\n", "$", "5k"])
+@pytest.mark.quick
+async def test_an_answer_to_another_question_leaves_this_one_open(tmp_path: Path) -> None:
+    async with opened(tmp_path, session_usd=0.001) as (agent, seen):
+        question = await asked(agent, seen, "hello")
+        for key in keys(question):
+            await agent.stops.answer("an earlier one", key, "5")
+        assert seen.of(QuestionClosed) == [] and reasons(seen) == ["budget"]
+        await answered(agent, question, "n")
+        assert seen.of(QuestionClosed) == [QuestionClosed(question.request_id)]
+
+
+@pytest.mark.parametrize("typed", one_of(["0.0001", "nonsense", "-1", "0", "1e9", "0.001\n", "$", "5k"], 4))
 async def test_an_amount_that_does_not_help_leaves_the_question_open(typed: str, tmp_path: Path) -> None:
     async with opened(tmp_path, session_usd=0.001) as (agent, seen):
         question = await asked(agent, seen, "hello")

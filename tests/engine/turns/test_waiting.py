@@ -13,8 +13,8 @@ from agent_tui.errors import StoreError, StoreLockedError
 from agent_tui.models.events import MessageAdded, Notice, QueueChanged, TurnEnded
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.store.store import Store
+from tests.engine.failing_store import failing
 from tests.support.agents import Recorder, parts_for, running, waiting
-from tests.support.failing_store import failing
 from tests.support.terminal import in_terminal
 from tests.support.waiting import PATIENCE
 

@@ -8,6 +8,8 @@ import struct
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
 from agent_tui.models.requests import ModelInfo, ModelSpec, SentMessage
 from agent_tui.models.usage import Limits, Prices
@@ -95,6 +97,7 @@ def test_among_many_only_smaller_ones_are_sent() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_growing_conversation_seldom_begins_differently() -> None:
     """What a provider has in its cache is only lost when a tenth of the images goes at once."""
     items: list[SentMessage] = []
@@ -120,6 +123,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @every(("model", "api"), CASES)
 def test_every_body_says_what_was_left_out(model: str, api: Any) -> None:
     spec = ModelSpec("m", model, api=api)

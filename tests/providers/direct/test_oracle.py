@@ -13,7 +13,7 @@ from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import DIALECTS, dialect_of, resolve_target
 from tests.recordings import needs_recordings
 from tests.support import oracle, recorded, wire
-from tests.support.forms import LONG
+from tests.support.forms import LONG, one_of
 
 MODELS = (
     "anthropic/claude-sonnet-4-6",
@@ -121,7 +121,7 @@ def test_every_direct_provider_is_compared() -> None:
 
 
 @needs_recordings
-@pytest.mark.parametrize("name", recorded.names() or ["none"])
+@pytest.mark.parametrize("name", one_of(recorded.names() or ["none"], 6))
 def test_what_follows_a_recorded_answer_is_sent_alike(sender: oracle.Sender, name: str) -> None:
     recording = recorded.load(name)
     spec = recorded.spec_for(recording, "http://127.0.0.1")

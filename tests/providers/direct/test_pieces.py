@@ -159,7 +159,7 @@ def changes() -> Iterator[tuple[str, Change]]:
     yield "nothing", lambda messages: None
 
 
-@pytest.mark.parametrize("spec", one_of(SPECS, every=3), ids=IDS)
+@pytest.mark.parametrize("spec", one_of(SPECS, 6), ids=IDS)
 def test_digests_are_the_same_exactly_as_far_as_the_bytes_are(spec: ModelSpec) -> None:
     first = conversation(spec)
     before, known = said(request(spec, first)), pieces(request(spec, first)).digests
@@ -197,6 +197,7 @@ def test_how_a_message_is_treated_is_in_its_digest(spec: ModelSpec) -> None:
         assert said(made) != said(first)
 
 
+@pytest.mark.slow
 @every("spec", SPECS)
 def test_settings_are_the_same_exactly_where_the_rest_of_the_body_is(spec: ModelSpec) -> None:
     plain = [wire.user("u", "hi")]

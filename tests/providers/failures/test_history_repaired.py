@@ -16,9 +16,9 @@ from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, Permission
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import Notice
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.providers.failures.in_process import InProcess
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.agents import Recorder, parts_for, say
 from tests.support.end_to_end import KEY_VARIABLE, Product, leaves, model
 from tests.support.forms import one_of
@@ -410,7 +410,7 @@ def ended(heard: Recorder) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "words", "bad"), one_of(CASES, 3), ids=[f"{c[0]} {c[2][:40]}" for c in CASES]
+    ("name", "status", "words", "bad"), one_of(CASES, 6), ids=[f"{c[0]} {c[2][:40]}" for c in CASES]
 )
 async def test_what_is_refused_in_the_history_is_sent_otherwise(
     name: str, status: int, words: str, bad: Judge, tmp_path: Path, server: Loopback
@@ -463,7 +463,7 @@ NOT_THE_HISTORY = [
 ]
 
 
-@pytest.mark.parametrize(("status", "words"), NOT_THE_HISTORY, ids=[w[:30] for _, w in NOT_THE_HISTORY])
+@pytest.mark.parametrize(("status", "words"), one_of(NOT_THE_HISTORY, 3), ids=[w[:30] for _, w in NOT_THE_HISTORY])
 async def test_what_is_plainly_not_for_the_history_is_not_tried_with_less(
     status: int, words: str, tmp_path: Path, server: Loopback
 ) -> None:
@@ -477,7 +477,7 @@ async def test_what_is_plainly_not_for_the_history_is_not_tried_with_less(
         assert (ended(heard)[0], strict.refused) == ("error", 1)
 
 
-@pytest.mark.parametrize("name", [name for name in APIS if name != "litellm"])
+@pytest.mark.parametrize("name", one_of([name for name in APIS if name != "litellm"], 3))
 async def test_what_nothing_helps_against_is_tried_a_few_times_and_changes_nothing(
     name: str, tmp_path: Path, server: Loopback
 ) -> None:

@@ -14,11 +14,12 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.providers.refusals import refuses_media
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
 from tests.support.every import every
+from tests.support.forms import one_of
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_stream, json_reply, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -141,7 +142,7 @@ def shown(body: Any) -> bool:
     return base64.b64encode(PNG).decode() in text
 
 
-@pytest.mark.parametrize(("name", "who", "status", "body"), UNSEEING, ids=[row[1] for row in UNSEEING])
+@pytest.mark.parametrize(("name", "who", "status", "body"), one_of(UNSEEING, 3), ids=[row[1] for row in UNSEEING])
 async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_on(
     name: str, who: str, status: int, body: Any, worker: WorkerClient, tmp_path: Path, server: Loopback
 ) -> None:
@@ -363,7 +364,7 @@ MALFORMED: list[tuple[str, Reply]] = [
 ]
 
 
-@pytest.mark.parametrize(("who", "refusal"), MALFORMED, ids=[row[0] for row in MALFORMED])
+@pytest.mark.parametrize(("who", "refusal"), one_of(MALFORMED, 2), ids=[row[0] for row in MALFORMED])
 async def test_a_call_that_the_server_cannot_read_is_told_to_the_model_and_the_turn_goes_on(
     who: str, refusal: Reply, worker: WorkerClient, tmp_path: Path, server: Loopback
 ) -> None:

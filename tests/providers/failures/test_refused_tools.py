@@ -19,6 +19,7 @@ from tests.providers.failures.test_refused_for_ever import CHAT, fine, path_of
 from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
 from tests.support.every import every
+from tests.support.forms import one_of
 from tests.support.loopback import Loopback, Reply, json_reply
 from tests.support.tool_context import Tickets
 
@@ -108,7 +109,7 @@ def refusal(name: str, tool: str, place: int) -> Reply:
     return json_reply({"error": {"message": said, "type": "invalid_request_error"}}, status=status)
 
 
-@pytest.mark.parametrize("name", BAD_TOOLS)
+@pytest.mark.parametrize("name", one_of(BAD_TOOLS, 2))
 async def test_tools_that_a_server_refuses_are_left_out_counted_so_and_remembered(
     name: str, worker: WorkerClient, tmp_path: Path, server: Loopback
 ) -> None:

@@ -18,6 +18,7 @@ from agent_tui.providers.images import within_bytes
 from tests.providers.failures.test_history_repaired import APIS, chat, ended, text_of
 from tests.support.agents import say
 from tests.support.every import every
+from tests.support.forms import one_of
 from tests.support.loopback import Loopback, Recorded, Reply, json_reply
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -63,7 +64,7 @@ async def test_the_largest_go_first_then_the_oldest() -> None:
     assert items[0].message.parts == parts, "what is stored stays"
 
 
-@pytest.mark.parametrize("name", ["chat", "responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.parametrize("name", one_of(["chat", "responses", "anthropic", "gemini", "ollama"], 2))
 async def test_pictures_stay_out_until_it_is_taken_and_nothing_is_compacted(
     name: str, tmp_path: Path, server: Loopback
 ) -> None:

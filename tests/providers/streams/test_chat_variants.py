@@ -8,8 +8,8 @@ import pytest
 
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers.stream_answers import ask
 from tests.support.loopback import Loopback, chat_chunk, json_reply, sse
-from tests.support.stream_answers import ask
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 USAGE = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers.stream_answers import ask
 from tests.support import anthropic_stream as anthropic
 from tests.support.loopback import Loopback, sse
-from tests.support.stream_answers import ask
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 CLAUDE = "anthropic/claude-sonnet-4-6"
 
 
 async def test_thinking_between_tool_uses_and_redacted_blocks(worker: WorkerClient, server: Loopback) -> None:
+    at_once = {"type": "thinking", "thinking": "zero", "signature": "S0"}
     body = anthropic.answer(
+        (at_once, []),
         anthropic.thinking("one", "S1"),
         anthropic.redacted("D1"),
         anthropic.text(""),
@@ -27,6 +29,7 @@ async def test_thinking_between_tool_uses_and_redacted_blocks(worker: WorkerClie
     )
     got = await ask(worker, server, CLAUDE, body)
     assert got.parts == [
+        ("reasoning", "zero", {"type": "thinking", "signature": "S0"}),
         ("reasoning", "one", {"type": "thinking", "signature": "S1"}),
         ("reasoning", "", {"type": "redacted_thinking", "data": "D1"}),
         ("call", "weather", '{"location": "Rome"}', None),

@@ -9,8 +9,8 @@ import pytest
 
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers.stream_answers import ask
 from tests.support.loopback import Loopback, Reply, sse
-from tests.support.stream_answers import ask
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 GEMINI = "gemini/gemini-3-pro-preview"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import pytest
+
 from agent_tui.providers.dialects.chat import ChatStream
 from agent_tui.providers.dialects.parts import PartBuilder
 from tests.support.every import every
@@ -33,6 +35,7 @@ def work(calls: int, ids: bool, places: bool) -> tuple[int, int]:
     return entered, len({delta.index for delta in out.take()})
 
 
+@pytest.mark.slow
 @every(("ids", "places"), [(True, True), (True, False), (False, True), (False, False)])
 def test_each_piece_is_the_same_work(ids: bool, places: bool) -> None:
     few, made = work(100, ids, places)

@@ -8,9 +8,9 @@ import pytest
 
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.worker.client import WorkerClient
-from tests.support import responses_stream as responses
+from tests.providers import responses_stream as responses
+from tests.providers.stream_answers import Got, ask
 from tests.support.loopback import Loopback, sse
-from tests.support.stream_answers import Got, ask
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 

@@ -14,9 +14,9 @@ from agent_tui.models.requests import Finished, ModelSpec, Target, UsageReport
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers.stream_answers import ask
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, json_reply, sse
-from tests.support.stream_answers import ask
 
 async_test = pytest.mark.asyncio(loop_scope="session")
 ARGUMENTS = {"location": "Rom"}
@@ -200,6 +200,7 @@ async def test_a_stream_that_says_done_has_ended_and_an_empty_call_is_none(
     assert got.end == "tool_calls" and got.parts == [("call", "weather", json.dumps(ARGUMENTS), None)]
 
 
+@pytest.mark.quick
 @async_test
 async def test_a_reason_that_nobody_knows_is_calls_where_there_are_some(worker: WorkerClient, server: Loopback) -> None:
     """As proxies of Gemini's API say it."""
@@ -210,6 +211,7 @@ async def test_a_reason_that_nobody_knows_is_calls_where_there_are_some(worker: 
     assert (await ask(worker, server, "gemini/gemini-2.5-pro", sse([event]))).end == "unknown"
 
 
+@pytest.mark.quick
 @async_test
 async def test_an_error_is_not_mended_by_the_word_done(worker: WorkerClient, server: Loopback) -> None:
     events = [*unended({"content": "It "}, finish=None), {"error": {"code": 500, "message": "melted"}}, "[DONE]"]
@@ -217,6 +219,7 @@ async def test_an_error_is_not_mended_by_the_word_done(worker: WorkerClient, ser
     assert got.end == "overloaded"
 
 
+@pytest.mark.quick
 @async_test
 async def test_a_message_that_starts_twice_is_one_message(worker: WorkerClient, server: Loopback) -> None:
     start, *rest = anthropic_events(["It rains."])
@@ -226,6 +229,7 @@ async def test_a_message_that_starts_twice_is_one_message(worker: WorkerClient, 
         assert got == ([("text", "It rains.", None)], "stop", TokenUsage(11, 3))
 
 
+@pytest.mark.quick
 @async_test
 async def test_a_message_that_another_one_cuts_off_is_not_mixed_with_it(worker: WorkerClient, server: Loopback) -> None:
     first, second = anthropic_events(["It r"])[:3], anthropic_events(["The sun shines."])
@@ -237,6 +241,7 @@ async def test_a_message_that_another_one_cuts_off_is_not_mixed_with_it(worker: 
     assert (got.parts, got.end) == ([("text", "It rains.", None)], "stop")
 
 
+@pytest.mark.quick
 @async_test
 async def test_thoughts_that_only_the_total_counts_are_output(worker: WorkerClient, server: Loopback) -> None:
     """As Google's OpenAI-compatible endpoint says it."""
@@ -284,6 +289,7 @@ def test_a_model_that_nobody_knows_is_asked_for_so_many_tokens_where_that_is_req
     assert "max_tokens" not in sent("openai/some-name")
 
 
+@pytest.mark.quick
 def test_parts_stay_what_they_are_when_a_call_has_no_name_yet() -> None:
     """A field that fills up later is a call from its first word on."""
     accumulator = Accumulator(Target("openai", "chat", "m", "unknown"))

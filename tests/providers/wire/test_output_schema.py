@@ -206,6 +206,7 @@ ORACLE = (
 )
 
 
+@pytest.mark.slow
 @every("name", ORACLE)
 def test_through_litellm_it_arrives_as_well(name: str) -> None:
     spec = wire.spec(name)

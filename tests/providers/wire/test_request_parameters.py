@@ -16,8 +16,8 @@ from agent_tui.providers.direct import encode
 from agent_tui.providers.limits import describe
 from agent_tui.providers.request import build_call
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.end_to_end import Product, calls, model
 from tests.support.every import every
 from tests.support.loopback import Loopback, Reply, chat_stream, sse

@@ -11,9 +11,10 @@ import pytest
 
 from agent_tui.config import ModelConfig
 from agent_tui.providers.worker.client import WorkerClient
+from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
-from tests.support import responses_stream as responses
 from tests.support.end_to_end import Product, calls, leaves, model
+from tests.support.forms import one_of
 from tests.support.loopback import CHAT_USAGE, Loopback, chat_chunk, chat_events, sse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -154,7 +155,7 @@ CASES: dict[str, tuple[str, dict[str, Any], bytes, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_of(CASES, 3))
 async def test_opaque_values_are_exported_and_sent_back(
     worker: WorkerClient, tmp_path: Path, server: Loopback, name: str
 ) -> None:

@@ -97,6 +97,7 @@ async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts
     await client.close()
 
 
+@pytest.mark.slow
 async def test_a_stream_cut_by_the_workers_death_keeps_its_deltas(server: Loopback) -> None:
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     client = WorkerClient()
@@ -125,6 +126,7 @@ async def test_a_hung_worker_is_killed_and_replaced() -> None:
     await client.close()
 
 
+@pytest.mark.quick
 async def test_a_worker_that_says_nothing_at_the_start_is_given_up() -> None:
     client = WorkerClient(command=fake("import time; time.sleep(600)"), start_timeout=0.4, hang_timeout=0.4)
     with pytest.raises(WorkerError):
@@ -156,6 +158,7 @@ async def test_garbage_on_the_pipe_is_ignored() -> None:
     await client.close()
 
 
+@pytest.mark.slow
 async def test_garbage_to_the_worker_is_ignored() -> None:
     client = WorkerClient()
     await client.start()
@@ -165,6 +168,7 @@ async def test_garbage_to_the_worker_is_ignored() -> None:
     await client.close()
 
 
+@pytest.mark.quick
 async def test_a_worker_that_cannot_start_is_an_error_not_a_crash() -> None:
     client = WorkerClient(command=("/no/such/program",))
     await client.start()

@@ -41,6 +41,7 @@ async def test_the_early_worker_is_the_one_that_is_used(tmp_path: Path) -> None:
     await other.close()
 
 
+@pytest.mark.slow
 async def test_one_that_died_meanwhile_is_replaced(tmp_path: Path) -> None:
     start.start_early(tmp_path / "log")
     early = start._early

@@ -132,6 +132,7 @@ async def test_a_chunk_of_five_megabytes_passes(worker: WorkerClient, server: Lo
     assert longest < 100_000, "it comes in pieces"
 
 
+@pytest.mark.slow
 async def test_fifty_thousand_tiny_chunks_are_gathered(worker: WorkerClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["a"] * 50_000))
     answer = await collect(worker.stream(make_request(local(server))))

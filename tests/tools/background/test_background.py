@@ -278,6 +278,7 @@ async def test_there_is_an_end_to_how_many_run(context: ToolContext, monkeypatch
         await background(context, "cat hold")
 
 
+@pytest.mark.quick
 async def test_where_nothing_can_run_in_the_background_it_says_so(context: ToolContext) -> None:
     context.jobs = None
     for tool, arguments in ((BashTool(), {"command": "true", "background": True}), (JobsTool(), {})):
@@ -300,6 +301,7 @@ async def test_a_command_that_talks_without_end_fills_neither_memory_nor_disk(
     assert len(job.shown) <= TAIL + 100 and "again" in job.info.last_line
 
 
+@pytest.mark.quick
 def test_what_is_new_keeps_both_ends(tmp_path: Path) -> None:
     output = JobOutput(tmp_path, "x", 1_000)
     for number in range(2_000):
@@ -407,6 +409,7 @@ async def test_with_the_program_it_ends(way: str, tmp_path: Path, programs: list
     await ended(program.pid, *program.family)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", one_of(["leave", "kill"]))
 async def test_one_that_is_kept_goes_on_and_its_words_go_to_the_log(
     way: str, tmp_path: Path, programs: list[Program]

@@ -86,7 +86,7 @@ async def test_what_was_written_without_the_answer_is_told_truly(tmp_path: Path,
         return Verdict(True)
 
     stored: list[Message] = []
-    runner = ToolRunner(ToolRegistry([AskTool(), WriteTool()]), lambda: context(tmp_path, user), allow)
+    runner = ToolRunner(ToolRegistry([AskTool(), WriteTool()]), lambda calls=1: context(tmp_path, user), allow)
     calls = [
         ToolCallPart("c1", "ask", '{"question": "?", "choices": ["a", "b"]}'),
         ToolCallPart("c2", "write", '{"path": "x", "content": "b"}'),

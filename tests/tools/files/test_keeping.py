@@ -123,7 +123,7 @@ DESTROYED = [
 ]
 
 
-@pytest.mark.parametrize(("packed", "command"), one_of(product([False, True], DESTROYED), every=6))
+@pytest.mark.parametrize(("packed", "command"), one_of(product([False, True], DESTROYED), every=18))
 async def test_the_history_survives(project: Project, command: str, packed: bool) -> None:
     root = project.root
     if packed:
@@ -162,7 +162,7 @@ HONEST = [
 ]
 
 
-@pytest.mark.parametrize("command", one_of(HONEST, every=4))
+@pytest.mark.parametrize("command", one_of(HONEST, every=8))
 async def test_what_git_does_by_itself_stays(project: Project, tmp_path: Path, command: str) -> None:
     twin = tmp_path / "twin"
     shutil.copytree(project.root, twin, symlinks=True)
@@ -184,6 +184,7 @@ def _asked(folder: Path, query: tuple[str, ...]) -> str:
     return subprocess.run(["git", *query], cwd=folder, capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.slow
 async def test_worktrees_and_submodules_survive_too(project: Project, tmp_path: Path) -> None:
     shutil.copytree(project.root, tmp_path / "library")
     git(tmp_path / "library", "reset", "-q", "--hard")

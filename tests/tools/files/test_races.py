@@ -164,7 +164,7 @@ TOOLS: dict[str, Try] = {
 
 
 @pytest.mark.parametrize("tries", TRIES)
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", one_of(TOOLS, 4))
 async def test_no_tool_is_led_out_by_a_link_that_is_swapped_in(name: str, tries: int, context: ToolContext) -> None:
     outside = context.root.parent / "outside"
     before = state(outside)

@@ -118,6 +118,7 @@ async def test_pushes_are_refused_and_forced_as_by_plain_git(world: World) -> No
     assert said.text == plain(world, "git push -f -q origin main; git push --porcelain origin main 2>/dev/null")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", one_of(["web", "folder"]))
 async def test_a_clone_is_one_of_plain_git(world: World, kind: str) -> None:
     address = world.addresses[kind].replace("/var", "file:///var", 1) if kind == "folder" else world.addresses[kind]
@@ -222,6 +223,7 @@ async def test_the_users_configuration_counts_and_that_of_the_folder_does_not(wo
     assert called.startswith("-F none -o BatchMode=yes") and "-p 2222 git@host.invalid git-upload-pack" in called
 
 
+@pytest.mark.slow
 async def test_a_wrong_password_and_a_place_that_is_not_there_are_told(world: World) -> None:
     git(world.project, "remote", "set-url", "origin", world.addresses["web"].replace("remote", "missing"))
     assert "not found" in (await world.run("git fetch", "git fetch")).text
@@ -231,6 +233,7 @@ async def test_a_wrong_password_and_a_place_that_is_not_there_are_told(world: Wo
         assert done.is_error and "could not read Username" in done.text, done.text
 
 
+@pytest.mark.slow
 async def test_it_ends_with_its_line(world: World, bell: Callable[[str], Bell]) -> None:
     begun = bell("begun")
     (world.base / "tools/ssh").write_text(f"#!/bin/sh\necho $$ > '{begun}'\nexec sleep 1000\n")
@@ -243,6 +246,7 @@ async def test_it_ends_with_its_line(world: World, bell: Callable[[str], Bell]) 
         assert not running(pid)
 
 
+@pytest.mark.slow
 async def test_in_the_background_it_ends_with_its_job(world: World, tmp_path: Path) -> None:
     both(world, "web")
     world.more("a")
@@ -271,6 +275,7 @@ class Failing:
         raise AssertionError("it never began")
 
 
+@pytest.mark.slow
 async def test_what_cannot_start_gives_back_all_that_was_opened_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

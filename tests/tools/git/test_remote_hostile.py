@@ -53,6 +53,7 @@ async def test_nothing_of_a_hostile_repository_runs_outside(world: World, traps:
     assert not mark.exists()
 
 
+@pytest.mark.slow
 async def test_a_repository_that_the_line_makes_starts_nothing_outside(world: World) -> None:
     evil, mark = evil_program(world.base)
     git(world.project, "remote", "set-url", "origin", world.addresses["web"])
@@ -93,6 +94,7 @@ async def test_a_configuration_that_changes_meanwhile_starts_nothing_outside(wor
     assert "evil" not in (world.project / ".git/config").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", one_of(["cd sub && {}", "git -C sub {}", "GIT_TERMINAL_PROMPT=0 git -C sub -c core.pager=cat {}"])
 )

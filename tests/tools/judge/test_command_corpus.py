@@ -23,6 +23,7 @@ HOSTILE = lines("hostile.txt")
 EVERYDAY = lines("everyday.txt")
 
 
+@pytest.mark.quick
 def test_the_corpus_is_large_and_without_repetition() -> None:
     assert len(set(HOSTILE)) == len(HOSTILE) >= 600
     assert len(set(EVERYDAY)) == len(EVERYDAY) >= 250
@@ -82,6 +83,7 @@ REACHING = [command for heading, command in sections("everyday.txt") if heading 
 REMOVING = [command for heading, command in sections("everyday.txt") if heading == "Removing by unknown names"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", one_of(["auto", "accept-edits"]))
 def test_where_a_sandbox_holds_the_honest_ask_only_to_reach_out(world: World, mode: PermissionMode) -> None:
     assert [c for c in EVERYDAY if held(world, c, mode).action != "allow"] == REACHING + REMOVING
@@ -100,6 +102,7 @@ def test_where_a_sandbox_holds_looking_is_never_asked_about(world: World) -> Non
         assert [c for c in looking if held(world, c, mode).action != "allow"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", TURNS)
 def test_where_nothing_holds_plain_readers_run_and_nothing_else(world: World, turn: int) -> None:
     told = in_turn(sections("everyday.txt"), turn)

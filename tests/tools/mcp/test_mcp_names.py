@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def test_what_was_built_is_taken_apart(server: str, tool: str) -> None:
     part, called = split_tool_name(name)
     assert part == server_part(server) and name == tool_prefix(server) + called
     assert short_name(name) == f"{part}__{called}" and with_all_tools(name) == name
+
+
+@every("server", SERVERS)
+def test_a_name_is_what_every_provider_takes_and_is_of_one_tool_alone(server: str) -> None:
+    tools = ["get.it", "get_it", "get-it", "g\u00e9t", "", "t" * 90, "t" * 91, "t" * 64, "t" * 65]
+    names = [tool_name(server, tool) for tool in tools]
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names) and len({*names}) == len(tools)
 
 
 @every(

@@ -169,6 +169,7 @@ async def test_a_project_in_a_secret_place_is_a_project(
     assert world.runs_later(home / where) == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="needs root, to stop being it")
 def test_they_hold_for_ordinary_users_too(base: Path) -> None:
     """The trial, as somebody who is not root."""

@@ -135,6 +135,7 @@ async def test_everyday_commands_work(base: Path, sandbox: Sandbox, script: str,
     assert code >= 0, output
 
 
+@pytest.mark.slow
 async def test_a_program_talks_to_itself_where_nobody_else_could_hear_it(base: Path, sandbox: Sandbox) -> None:
     """Where a means cannot keep others from it, the command is refused it and nobody claims otherwise."""
     here = [s for s in ALONE if (program := s.split()[0]) in ("py", "echo") or shutil.which(program) is not None]

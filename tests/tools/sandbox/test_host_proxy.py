@@ -92,6 +92,7 @@ def wheel(folder: Path, name: str) -> None:
         made.writestr(f"{info}/RECORD", "")
 
 
+@pytest.mark.slow
 def test_pip_installs_from_the_registry_that_the_user_names(
     tmp_path: Path, sandbox: Sandbox, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

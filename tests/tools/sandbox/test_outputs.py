@@ -74,6 +74,7 @@ def test_a_first_build_needs_no_question_and_leaves_what_it_made(jail: Jail) -> 
     assert not (jail.root / "build").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_only_made_for_the_sandbox_does_not_stay(jail: Jail) -> None:
     outcome = looked(jail, "echo 1 > build/app; echo 1 > src-file")
     assert "src-file" in wanted(outcome), "the question is about what is no build's"
@@ -215,6 +216,7 @@ def test_what_was_given_by_a_command_of_the_session_cannot_be_linked_in(jail: Ja
     assert (jail.root / "file").read_text() == "file\n"
 
 
+@pytest.mark.slow
 def test_a_folder_that_a_command_tries_to_make_can_be_named_by_the_user(jail: Jail) -> None:
     for command in ("mkdir node_modules && echo x > node_modules/x", "mkdir -p node_modules/deep/er"):
         outcome = looked(jail, command)
@@ -236,6 +238,7 @@ def test_what_was_made_for_a_command_and_is_refused_is_gone(
     assert not lent.places and not (jail.root / made).exists()
 
 
+@pytest.mark.slow
 def test_a_folder_that_the_user_named_is_written_until_the_program_ends(jail: Jail) -> None:
     (jail.root / ".venv").mkdir()
     outcome = looked(jail, "echo x > .venv/x")
@@ -245,6 +248,7 @@ def test_a_folder_that_the_user_named_is_written_until_the_program_ends(jail: Ja
     assert wanted(looked(jail, "echo x > folder/x")), "git does not leave it out"
 
 
+@pytest.mark.slow
 def test_a_lock_file_is_made_by_a_first_build_and_changed_by_none(jail: Jail) -> None:
     (jail.root / "folder/Cargo.toml").write_text("")
     commit(jail.root)
@@ -256,6 +260,7 @@ def test_a_lock_file_is_made_by_a_first_build_and_changed_by_none(jail: Jail) ->
     assert (jail.root / "folder/Cargo.lock").read_text() == kept
 
 
+@pytest.mark.slow
 def test_a_socket_of_its_own_needs_no_question_where_nobody_listens(
     jail: Jail, monkeypatch: pytest.MonkeyPatch
 ) -> None:

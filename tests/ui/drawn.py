@@ -32,18 +32,30 @@ class Drawn:
 
     async def settle(self) -> None:
         """Waits until everything that changed was drawn."""
-        calm = 0
-        async with asyncio.timeout(PATIENCE):
-            while calm < 2:
-                await self.run.pilot.pause()
-                calm = 0 if self._busy() else calm + 1
+        calm, waits = 0, ""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while calm < 2:
+                    await self.run.pilot.pause()
+                    waits = self._waits()
+                    calm = 0 if waits else calm + 1
+        except TimeoutError:
+            raise AssertionError(f"never drawn: {waits}") from None
 
-    def _busy(self) -> bool:
-        app, screen = self.run.app, self.run.app.screen
-        widgets = [node for node in screen.walk_children(with_self=True) if isinstance(node, Widget)]
-        if any(node._repaint_required or node._layout_required or node._scroll_required for node in widgets):
-            return True
-        return bool(screen._dirty_widgets or app.transcript._dirty or app.transcript._frame_pending)
+    def _waits(self) -> str:
+        """What waits to be drawn, of the screens that are seen: one that is hidden waits until it is."""
+        app = self.run.app
+        for screen in app.screen_stack:
+            if not screen.is_current:
+                continue
+            if screen._dirty_widgets:
+                return f"{screen}: {screen._dirty_widgets}"
+            for node in screen.walk_children(with_self=True):
+                if isinstance(node, Widget):
+                    asked = node._repaint_required, node._layout_required, node._scroll_required
+                    if any(asked):
+                        return f"{screen}: {node}, repaint, layout, scroll: {asked}"
+        return "the transcript" if app.transcript._dirty or app.transcript._frame_pending else ""
 
     def expected(self) -> list[list[Cell]]:
         """The cells that the compositor holds."""
