@@ -112,6 +112,10 @@ async def test_tools_of_servers_are_those_of_the_newest_step(cli: Cli) -> None:
         alone = agent.context.usage().total
         read = FixedPart("tools", "mcp:files", "files_read", 400, "fp", raw_tokens=100, ascii_chars=400)
         step.fixed = (*step.fixed, read)
+        assert step.settlement is not None
+        largest = max(step.settlement.costs, key=step.settlement.costs.__getitem__)
+        step.settlement.costs[largest] -= 100
+        step.settlement.costs["tools:fp"] = 100
         agent.store.steps.write(session, step)
     looking = Agent(parts_for(home, project, resume=session))
     try:

@@ -218,7 +218,7 @@ def test_of_a_long_change_the_first_lines_are_said_and_how_many_more_there_are(c
     said: dict[str, list[str]] = {}
     for how in ("short", "full", "line"):
         out = io.StringIO()
-        tell_result(LineWriter(out), "edit x", result, how)  # type: ignore[arg-type]
+        tell_result(LineWriter(out), "edit x", result, how)
         said[how] = out.getvalue().splitlines()
     lines = change_lines(diff)
     hidden = len(lines) - CHANGED_LINES

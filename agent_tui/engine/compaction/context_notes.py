@@ -38,7 +38,7 @@ class _Moment:
 
     compacted: str = ""
     near: bool = False
-    names: bool = True
+    names: int = NAMED
 
 
 class ContextNotes:
@@ -65,20 +65,35 @@ class ContextNotes:
             failures.pop()
         news = " ".join(each.failed for each in failures)
         moment = self._fitting(usage, self._moment(usage, newest), news, room) if tells else None
-        line = self._text(usage, moment, news)
-        for _ in range(TRIES if line else 0):
-            amended = replace(message, parts=list(message.parts), raw_tokens=None, counts=None)
-            take_note_out(amended, CONTEXT_NOTE)  # one that could not be sent: a budget was in its way, or the user
-            put_note(amended, CONTEXT_NOTE, line)
-            conversation.amend(amended)
-            runtime.calculate_anew()
-            await runtime.counts.ensure(conversation, runtime.request_prefix)
-            if line == (line := self._text(runtime.usage(), moment, news)):
-                break
+        forms = [None] if moment is None else [replace(moment, names=n) for n in range(moment.names, -1, -1)]
+        if moment is None and not news:
+            return False
+        for form in forms:
+            if await self._settles(message, form, news):
+                self._asked.forget(failures)
+                conversation.save_if_possible()
+                return True
+        await self._amend(message, "")
+        return False
+
+    async def _settles(self, message: Message, moment: _Moment | None, news: str) -> bool:
+        """Puts the line into the message; False where its numbers would be others with it in, whatever they are."""
+        line = self._text(self._runtime.usage(), moment, news)
+        for _ in range(TRIES):
+            await self._amend(message, line)
+            if line == (line := self._text(self._runtime.usage(), moment, news)):
+                return True
+        return False
+
+    async def _amend(self, message: Message, line: str) -> None:
+        runtime, conversation = self._runtime, self._runtime.conversation
+        amended = replace(message, parts=list(message.parts), raw_tokens=None, counts=None)
+        take_note_out(amended, CONTEXT_NOTE)  # one that could not be sent: a budget was in its way, or the user
         if line:
-            self._asked.forget(failures)
-            conversation.save_if_possible()
-        return bool(line)
+            put_note(amended, CONTEXT_NOTE, line)
+        conversation.amend(amended)
+        runtime.calculate_anew()
+        await runtime.count(sends=True)
 
     def _moment(self, usage: ContextUsage, newest: Step | None) -> _Moment | None:
         """Returns why something is to be told of the next request, ``newest`` being the last one; None where nothing
@@ -100,7 +115,7 @@ class ContextNotes:
         offered = any(part.row == "tools" and part.label == CONTEXT_TOOL for part in self._runtime.request_prefix.fixed)
         large = own_results(self._runtime, int(usage.window * LARGE_SHARE), unseen=True)
         if compacted or near or large or any(crossed(limit * share) for share in THRESHOLDS):
-            return _Moment(compacted, near, offered)
+            return _Moment(compacted, near, NAMED if offered else 0)
         return None
 
     def _fitting(self, usage: ContextUsage, moment: _Moment | None, news: str, room: float) -> _Moment | None:
@@ -110,7 +125,7 @@ class ContextNotes:
         # What comes early leaves half of the room to what must not be missed.
         urgent = moment.near or bool(moment.compacted) or usage.total >= (usage.limit or 0) * THRESHOLDS[-1]
         left = room if urgent else room - (usage.window or 0) * ALL_SHARE / 2
-        every = (moment, replace(moment, names=False))
+        every = (moment, replace(moment, names=0))
         return next((each for each in every if self._fits(usage, left, self._text(usage, each, news))), None)
 
     def _room(self, usage: ContextUsage) -> float:
@@ -132,7 +147,7 @@ class ContextNotes:
             results = sorted(
                 own_results(self._runtime) + own_results(self._runtime, unseen=True), key=lambda each: -each.tokens
             )
-            named = [f"{each.what} {tokens(each.tokens, True)} [{each.name}]" for each in results[:NAMED]]
+            named = [f"{each.what} {tokens(each.tokens, True)} [{each.name}]" for each in results[: moment.names]]
             said += [f"largest: {', '.join(named)}"] if named else []
         return " ".join(filter(None, [news, f"{'; '.join(said)}."]))
 

@@ -61,19 +61,19 @@ def watch(agent: Agent) -> list[str]:
         if not isinstance(event, StepStarted):
             return
         usage = agent.context.usage()
-        assert usage.total == agent.conversation.steps[-1].estimated_input
+        if usage.total != agent.conversation.steps[-1].estimated_input:
+            told.append("the request has other numbers")  # no subscriber can fail a test
         newest = [m for m in agent.conversation.path if m.status != "streaming"][-1]
         note = note_in(newest, CONTEXT_NOTE)
         if note is None or newest.id in seen:
             return
         seen.add(newest.id)
-        told.append(note)
         said = LINE.search(note)
-        if said is None:
-            return  # only what failed
-        assert said.groups() == (tokens(usage.total, usage.approximate), tokens(usage.limit, False))
+        now = (tokens(usage.total, usage.approximate), tokens(usage.limit, False))
         sizes = {recall_id(i): tokens(size, True) for i, size in message_tokens(usage).items()}
-        assert all(sizes[name] == size for size, name in NAMED.findall(note))
+        right = said is None or said.groups() == now  # without numbers it says what failed
+        right = right and all(sizes[name] == size for size, name in NAMED.findall(note))
+        told.append(note if right else f"{note} but it is {now}")
 
     agent.subscribe(look, numbers=False)
     return told
@@ -231,5 +231,4 @@ async def test_the_numbers_are_those_of_the_context_screen_in_500_sessions(
         with monkeypatch.context() as patch, tempfile.TemporaryDirectory(dir=tmp_path) as folder:
             made = await _random_session(seed, Path(folder), patch)
         steps, told = steps + made[0], told + made[1]
-    print(f"500 sessions, {steps:,} requests, {told:,} lines")
-    assert told > 500
+    assert told > 500 and steps > 4 * 500
