@@ -309,6 +309,13 @@ class Conversation:
             self.steps.append(step)
         self.changed()
 
+    def time_of_edit(self) -> float:
+        """A time for an edit made now that sorts after all others even when the clock was set back."""
+        state = self.info.state
+        before = [record.created for record in self.every_record]
+        before += [*state.drops_waiting.values(), *(asked.asked for asked in state.agent_asked)]
+        return max(time.time(), max(before, default=0.0) + 0.001)
+
     def deactivate(self, operation_id: str) -> list[CompactionRecord]:
         """Takes a compaction out of force; returns its records."""
         self.require_writable()

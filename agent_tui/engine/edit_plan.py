@@ -14,7 +14,6 @@ from agent_tui.context.compaction.price import PlanPrice, expected_read
 from agent_tui.context.cuts import dropped_attachments, parts_of, parts_words
 from agent_tui.context.view import DROP_ID, RESTORE_ID, build_view
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.edit_targets import after_all
 from agent_tui.engine.notes import newest_note
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.context import ContextUsage
@@ -76,7 +75,7 @@ def edit_record(conversation: Conversation, kind: Kind, ids: Sequence[str]) -> C
         new_id("op"),
         kind,
         [*whole, *(id for id in attachments if id not in whole)],
-        created=after_all(conversation),
+        created=conversation.time_of_edit(),
         reason="edit",
         attachments={id: numbers for id, numbers in attachments.items() if id not in whole},
     )
@@ -93,7 +92,7 @@ def forget_record(conversation: Conversation, note: Message) -> CompactionRecord
             found[id] = [place]
     if not found:
         return None
-    created = after_all(conversation)
+    created = conversation.time_of_edit()
     id, operation = new_id(DROP_ID), new_id("op")
     return CompactionRecord(id, operation, "drop", [*found], created=created, reason="edit", attachments=found)
 
@@ -105,7 +104,7 @@ def clear_record(runtime: Runtime, ids: Sequence[str]) -> CompactionRecord:
         new_id("op"),
         "prune",
         list(ids),
-        created=after_all(runtime.conversation),
+        created=runtime.conversation.time_of_edit(),
         reason="edit",
         recall=runtime.inputs().recall,
         by="agent",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from agent_tui.context.cuts import CLEARED_SUFFIX, DROPPED_SUFFIX, dropped_attachments, dropped_ids, parts_of
@@ -179,14 +178,6 @@ def marks_of(conversation: Conversation) -> dict[str, float]:
         for each, asked in waiting.items()
         if each.partition("#")[0] in there and asked > done.get(each, 0.0)
     }
-
-
-def after_all(conversation: Conversation) -> float:
-    """A time for an edit that sorts after all others even when the clock was set back."""
-    state = conversation.info.state
-    before = [record.created for record in conversation.every_record]
-    before += [*state.drops_waiting.values(), *(asked.asked for asked in state.agent_asked)]
-    return max(time.time(), max(before, default=0.0) + 0.001)
 
 
 def _is_result_of(message: Message, call_id: str) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.edit_targets import after_all
 from agent_tui.models.session import AskedCompaction
 
 
@@ -20,7 +19,7 @@ class AskedCompactions:
     def add(self, focus: str = "", fold: tuple[str, ...] = (), text: str = "") -> None:
         """Has one made before the next request. Raises StoreError, and nothing is asked for."""
         conversation, state = self._conversation, self._conversation.info.state
-        asked = AskedCompaction(conversation.path[-1].id, after_all(conversation), focus, fold, text)
+        asked = AskedCompaction(conversation.path[-1].id, conversation.time_of_edit(), focus, fold, text)
         conversation.set_state(replace(state, agent_asked=(*state.agent_asked, asked)))
 
     def waiting(self) -> list[AskedCompaction]:

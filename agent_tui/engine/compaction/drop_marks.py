@@ -12,7 +12,7 @@ from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.cuts import CLEARED_SUFFIX, parts_of
 from agent_tui.engine.compaction.preparing import growth
 from agent_tui.engine.edit_plan import EditPlan, clear_record, commit_edit, count_words, edit_record, plan_edit
-from agent_tui.engine.edit_targets import EditTargets, after_all, marks_of
+from agent_tui.engine.edit_targets import EditTargets, marks_of
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Notice
@@ -34,7 +34,7 @@ class DropMarks:
 
     def add(self, ids: Collection[str], *, by_agent: bool) -> None:
         """Marks messages. Raises AgentError where that cannot be stored."""
-        state, asked = self._conversation.info.state, after_all(self._conversation)
+        state, asked = self._conversation.info.state, self._conversation.time_of_edit()
         new = [each for each in ids if each not in marks_of(self._conversation)]
         waiting = dict(state.drops_waiting) | dict.fromkeys(new, asked)
         agents = (*(each for each in state.agent_drops if each not in new), *(new if by_agent else ()))
@@ -94,7 +94,7 @@ class DropMarks:
             return False
         records = self._records()
         for record in records:
-            record.created = after_all(self._conversation)
+            record.created = self._conversation.time_of_edit()
             plan, after = plan_edit(self._runtime, self._runtime.usage(), [record])
             commit_edit(self._runtime, record, after, emit)
             self.forget(parts_of(record))
