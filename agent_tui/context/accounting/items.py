@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from agent_tui.context.accounting.inputs import ReasoningNow, reasoning_tokens
-from agent_tui.context.accounting.tally import SHARE_OFF, TAKEN_OVER
+from agent_tui.context.accounting.tally import ANSWER_OFF, SHARE_OFF, TAKEN_OVER
 from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, ItemShares, Sent, is_sent, part_keys, tokens_of
 from agent_tui.context.tokens import ROUGH, Family, MessageEstimate, estimate_fixed, estimate_message, round_up
 from agent_tui.models.calibration import ANSWERS, MESSAGES, Calibration, Content
@@ -279,6 +279,7 @@ class Estimator:
         if abs(whole - thought - known.tokens(text)) > 1:
             # The text is estimated at more than all of the answer.
             text = Content(plain=whole - thought, rough=known.variance(text))
+        text.rough += ANSWER_OFF**2 * (1 + len(message.tool_calls))
         found.split = Split(answer, whole - thought, text)
         found.spoken.tokens, found.spoken.approximate = whole - thought, found.estimate.approximate
 
