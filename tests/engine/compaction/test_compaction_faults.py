@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.engine.agent import Agent
+from agent_tui.engine.runtime import Runtime
 from agent_tui.errors import AgentError
 from agent_tui.models.events import (
     CompactionEnded,
@@ -224,7 +225,7 @@ async def test_results_that_are_together_larger_than_the_limit_are_sent_clipped_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As those of tools that keep to no limit, and of a session that goes on with a smaller window.
-    monkeypatch.setattr("agent_tui.engine.turns.toolrunner.bounded", lambda config, room, calls: config)
+    monkeypatch.setattr(Runtime, "tools_config", lambda runtime, calls=1: runtime.settings.tools)
     script = (
         WINDOW
         + '[[step]]\nmatch = "big"\ntool_calls = ['
