@@ -39,9 +39,9 @@ from agent_tui.paths import (
 )
 from agent_tui.pipes.programs import keep_out_of
 from agent_tui.providers.catalog import KEY_VARIABLES
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.demo import DemoProvider
 from agent_tui.providers.secrets import Redactor, names_value
-from agent_tui.providers.worker.client import WorkerClient
 from agent_tui.store.keys import KeyStore
 from agent_tui.store.locks import remove_left_behind
 from agent_tui.store.store import UNSEEN_TIMEOUT, Store
@@ -300,7 +300,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     project = trust.config()
     settings = own if project is None else await asyncio.to_thread(_settings_of_run, options, paths, project)
     added = [_folder(folder, options.written("add_dirs", at)) for at, folder in enumerate(options.add_dirs)]
-    client = WorkerClient(log_file=paths.log_file)
+    client = ModelClient(log_file=paths.log_file)
     script = os.environ.get("AGENT_TUI_DEMO_SCRIPT")
     demo = DemoProvider(client, Path(script) if script else None)
 
@@ -402,7 +402,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
         foreign=foreign,
     )
     agent = Agent(parts)
-    client.on_state = lambda state: agent.events.publish(BackendChanged(state))
+    client.worker.on_state = lambda state: agent.events.publish(BackendChanged(state))
     return agent
 
 

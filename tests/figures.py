@@ -91,15 +91,15 @@ def figures() -> dict[str, int]:
         sum(parameters(node) > MANY_PARAMETERS for node in inside),
         len(private_to_textual(product)),
         len(asked),
-        entered_in_the_worker(),
+        entered_in_a_call(),
         lines(sources("tests/support")),
     ]
     return dict(zip(CEILINGS, found, strict=True))
 
 
-def entered_in_the_worker() -> int:
+def entered_in_a_call() -> int:
     """Counted in a process of its own: where tests had LiteLLM loaded, what it is watched by is entered, too."""
-    code = "from tests.support.entered import in_the_worker; print(len(in_the_worker()))"
+    code = "from tests.support.entered import in_a_call; print(len(in_a_call()))"
     return int(
         subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     )

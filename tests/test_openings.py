@@ -15,7 +15,7 @@ ELSEWHERE = {
     "agent-tui's own folders, temporary files and package": """
         acp.py cli/subcommands.py commands/desktop.py commands/export/page.py config/schema.py engine/transcript.py
         history.py
-        pipes/pipe.py providers/demo_script.py providers/litellm.py serve/server.py store/backup.py
+        pipes/pipe.py providers/demo_script.py providers/litellm_files.py serve/server.py store/backup.py
         store/database.py store/locks.py store/private_file.py store/repair.py tools/children/git_broker.py
         tools/children/job.py tools/git/outside.py tools/git/repository.py
         tools/output.py tools/sandbox/box.py tools/sandbox/keep.py tools/sandbox/protected.py ui/first_frame.py

@@ -14,6 +14,8 @@ from agent_tui.urls import AddressError, hosts_in, is_loopback, page_address, pa
 from tests.support.every import every
 from tests.support.sources import with_any
 
+pytestmark = pytest.mark.quick
+
 READ = {
     "HtTpS://EXAMPLE.com:443/a/../b?x#y": "https://example.com/b?x#y",
     "https://example.com./": "https://example.com/",

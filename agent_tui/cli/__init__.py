@@ -298,31 +298,22 @@ def _headless(options: Options) -> int:
     from agent_tui.cli.piped import piped_in
 
     asked, piped = bool(options.prompt.strip()) or options.input_format == "stream-json", ""
-    if asked:
-        _begin_worker()
     if options.input_format == "text":
         piped = piped_in(wait=options.wait_for_input or not asked)
-    if not asked:
-        if not piped.strip():
-            raise ConfigError("No prompt. Give one after -p, or pipe one in.")
-        _begin_worker()
+    if not asked and not piped.strip():
+        raise ConfigError("No prompt. Give one after -p, or pipe one in.")
     from agent_tui.bootstrap import make_agent
     from agent_tui.headless.run import run_headless
 
     return asyncio.run(run_headless(lambda: make_agent(options), options, piped=piped))
 
 
-def _begin_worker() -> None:
-    """Has the provider worker get ready while everything else is imported: the first request waits for it. The chat
-    begins it right after its first frame instead: there it would cost the prompt 50 ms, and typing takes longer."""
-    from agent_tui.paths import user_paths
-    from agent_tui.providers.worker.start import start_early
-
-    start_early(user_paths().log_file)
-
-
 async def _make_agent(options: Options) -> Agent:
-    """Imports what the first frame does not need."""
+    """Imports what the first frame does not need: in a thread, so that keys have their turn meanwhile."""
+    import asyncio
+    from importlib import import_module
+
+    await asyncio.to_thread(import_module, "agent_tui.bootstrap")
     from agent_tui.bootstrap import make_agent
 
     return await make_agent(options)
@@ -346,7 +337,6 @@ def _plain(options: Options, settings: Settings, paths: Paths, why: str) -> int:
     from agent_tui.paths import project_root
     from agent_tui.plain.run import run_plain
 
-    _begin_worker()
     return run_plain(partial(_make_agent, options), options, settings, paths, project_root(Path.cwd()), why)
 
 

@@ -64,9 +64,7 @@ def panel(report: ContextReport) -> list[Entry]:
         shown += [Entry("" if at else "Subagents", line) for at, line in enumerate(lines)]
     if usage.why and (usage.held or usage.would_compact or usage.limit is None):
         shown.append(Entry("Compaction", _decision(usage)))
-    if usage.misfit:
-        shown.append(Entry("Rows", SCALED, "quiet"))
-    elif not adds_up(usage):
+    if not adds_up(usage):
         shown.append(Entry("Proof", _proof(report)[0], "bad"))
     return shown + _warnings(report)
 
@@ -83,15 +81,10 @@ def fold(report: ContextReport) -> Entry:
     if usage.warnings:
         parts.append(f"{plural(len(usage.warnings), 'warning')}: w")
     parts += ["read-only"] if report.read_only else []
-    if usage.misfit:
-        parts.append("rows scaled to the measured total")
-    elif not adds_up(usage):
+    if not adds_up(usage):
         return Entry("", f"the rows do not add up to {usage.total:,}: w", "bad")
     wrong = bool(usage.warnings or report.read_only)
     return Entry("", " · ".join(parts), "warning" if wrong else "quiet")
-
-
-SCALED = "scaled to the measured total: the provider's counts disagree"
 
 
 def _proof(report: ContextReport) -> tuple[str, bool]:
@@ -171,7 +164,7 @@ def column(lines: Sequence[Term]) -> Iterator[str]:
 def receipt(report: ContextReport) -> str:
     """How the number was made, and whether it holds, for reading."""
     usage = report.usage
-    proof, holds = _proof(report)
+    proof = _proof(report)[0]
     how = [] if usage.calculation.last_input is not None else ["Nothing measured yet: the whole number is an estimate."]
     blocks = [("How this number is calculated", [*column(terms(usage)), *how])]
     if limit := limit_terms(usage):
@@ -181,7 +174,7 @@ def receipt(report: ContextReport) -> str:
     blocks.append(("Accuracy so far", accuracy_line(usage).split(" · ")))
     blocks.append(("The session so far", [session_line(usage, report.records)]))
     blocks.append(("Its subagents, the newest first", [one.line() for one in subagents_of(report.steps)]))
-    blocks.append(("Does it add up?", [proof] if holds or not usage.misfit else [proof, f"The rows were {SCALED}."]))
+    blocks.append(("Does it add up?", [proof]))
     blocks += [(entry.name, [entry.text]) for entry in _warnings(report)]
     return "\n\n".join("\n".join([f"# {name}", *lines]) for name, lines in blocks if lines)
 
@@ -239,10 +232,9 @@ def session_line(usage: ContextUsage, records: Sequence[CompactionRecord]) -> st
 
 
 def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, bool]:
-    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up. Rows that
-    had to be scaled prove nothing by adding up, so the line says so and does not hold."""
+    """The identities with their numbers, and whether they hold. ``sound``: every level of the rows adds up."""
     rows = sum(row.tokens for row in usage.rows)
-    holds = rows == usage.total == trigger and sound and not usage.misfit
+    holds = rows == usage.total == trigger and sound
     signs = ("=" if rows == usage.total else "≠", "=" if usage.total == trigger else "≠")
     text = f"rows {rows:,} {signs[0]} total {usage.total:,} {signs[1]} trigger {trigger:,}"
     if rows == usage.total == trigger:
@@ -253,8 +245,6 @@ def proof_line(usage: ContextUsage, trigger: int, sound: bool) -> tuple[str, boo
         sign = "=" if whole == usage.window else "≠"
         minus = " − over" if over else ""
         text += f" · + free + reserve{minus} {sign} {usage.window:,}"
-    if usage.misfit:
-        text += f" · rows scaled: off by {plural(abs(usage.misfit), 'token')} from the provider's counts"
     return f"{text} {'✓' if holds else '✗'}", holds
 
 

@@ -50,7 +50,6 @@ def context_json(report: ContextReport, path: Container[str] | None = None) -> d
         "pending": usage.pending,
         "expected_cache_read_tokens": usage.expected_read,
         "forecast": forecast_json(usage.forecast),
-        "misfit_tokens": usage.misfit,
         "warnings": list(usage.warnings),
         "calculation": {
             "last_input_tokens": calculation.last_input,

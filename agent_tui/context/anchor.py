@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import TypeVar
 
-from agent_tui.context.cuts import DROPPED_SUFFIX, cut_states, dropped_by, treated, whole_ids
 from agent_tui.context.tokens import Family, estimate_message
-from agent_tui.context.view import GONE_SUFFIX, active_prune_ids, drop_states
+from agent_tui.context.view import active_prune_ids
 from agent_tui.models.messages import EMPTY, Message, extend
 from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.session import Branch
@@ -68,30 +67,6 @@ def prefixes_of(view: Sequence[SentMessage]) -> SentPrefixes:
     return SentPrefixes().moved_to(view)[0]
 
 
-def anchor_problem(step: Step, prefixes: SentPrefixes, target: Target, window: int | None) -> str | None:
-    """Why the step cannot be built on, in words for people; None when it can."""
-    if step.kind not in ("turn", "count"):
-        return f"it was a {step.kind} call"
-    if step.status != "complete":
-        return {"running": "it is still running", "stopped": "it was interrupted", "failed": "it failed"}[step.status]
-    if (step.model, step.provider, step.api) != (target.model, target.provider, target.api):
-        return "it used another model"
-    if step.usage is not None and step.usage.source != "provider":
-        return "the provider reported no usage"
-    problem = usage_problem(step.counted, window)
-    if problem is not None and step.believed is not None:
-        return "its usage report looks wrong"
-    if problem is not None:
-        return problem
-    ids, count = prefixes.ids, step.sent_count
-    own = 1 if step.kind == "turn" else 0
-    if count < own or count + own > len(ids) or not prefixes.begins_with(step):
-        return "the conversation before it has changed"
-    if own and ids[count] != step.message_id:
-        return "its answer is not part of the conversation"
-    return None
-
-
 def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
     """Why a step's usage is no measure of its context, in words for people; None when it is one."""
     if usage is None:
@@ -101,45 +76,6 @@ def usage_problem(usage: TokenUsage | None, window: int | None) -> str | None:
     if window and usage.input + usage.output > ABSURD_WINDOWS * window:
         return "the reported usage is impossible"
     return None
-
-
-def chain_of(steps: Iterable[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> list[Step]:
-    """The steps that can be built on, in ascending length of what they sent; the last is the anchor."""
-    chain: list[Step] = []
-    extend_chain(chain, steps, prefixes, target, window)
-    return chain
-
-
-def extend_chain(
-    chain: list[Step], steps: Iterable[Step], prefixes: SentPrefixes, target: Target, window: int | None
-) -> None:
-    """Append the steps that can be built on. Of several that sent the same messages the newest stays, but a count
-    never takes the place of a turn step that sent as much: it came late, and the turn measured more."""
-    for step in steps:
-        if anchor_problem(step, prefixes, target, window) is not None:
-            continue
-        if step.kind == "count" and _turn_reaches(chain, step.sent_count):
-            continue
-        while chain and chain[-1].sent_count >= step.sent_count:
-            chain.pop()
-        chain.append(step)
-
-
-def _turn_reaches(chain: Sequence[Step], sent_count: int) -> bool:
-    newest = next((s for s in reversed(chain) if s.kind == "turn"), None)
-    return newest is not None and newest.sent_count >= sent_count
-
-
-OTHER_PARTS = "the system prompt, tools or documents changed since"
-
-
-def why_no_anchor(steps: Sequence[Step], prefixes: SentPrefixes, target: Target, window: int | None) -> str:
-    """One sentence on why the next input is a pure estimate."""
-    turns = [s for s in steps if s.kind in ("turn", "count")]
-    if not turns:
-        return "no model call yet"
-    reason = anchor_problem(turns[-1], prefixes, target, window)
-    return f"the last call does not measure it, because {reason or OTHER_PARTS}"
 
 
 def common_prefix(old: list[T], new: list[T]) -> int:
@@ -154,133 +90,6 @@ def common_prefix(old: list[T], new: list[T]) -> int:
         else:
             high = middle - 1
     return low
-
-
-class ResultStates:
-    """``mentioned`` are the ids in any prune record, in force or not, and of what was ever dropped of ``whole``, which
-    is the view, with or without what is dropped of it: a placeholder has the id of what it stands for. A state is the
-    suffix of the message's key."""
-
-    def __init__(self, records: Sequence[CompactionRecord], whole: Sequence[SentMessage] = ()) -> None:
-        self._records = {r.id: r for r in records if r.kind != "summary"}
-        self._active = active_prune_ids(records)
-        self._states: dict[tuple[str, ...], dict[str, str]] = {}
-        self.mentioned: set[str] = set()
-        for record in self._records.values():
-            if record.kind == "prune":
-                self.mentioned.update(record.message_ids, record.clips)
-            self.mentioned.update(record.attachments)
-        self._dropped = {i for record in self._records.values() if record.kind == "drop" for i in whole_ids(record)}
-        self._whole = _up_to_answer(whole, self._dropped)
-        self.mentioned.update(drop_states(self._whole, self._dropped))
-        self.mentioned.update(item.message.id for item in self._whole if item.message.id in self._dropped)
-
-    def measuring(self, chain: Sequence[Step], ids: Sequence[str]) -> Sequence[Step]:
-        """The steps of a chain over messages with these ids that sent each of them as its newest step did: whole, or
-        as the placeholder of what was dropped. What was measured of the one says nothing of the other."""
-        if not chain or not self._dropped:
-            return chain
-        ends: dict[tuple[str, ...], int] = {}
-        newest = self._placeholders(chain[-1])
-        for step in chain:
-            if (held := tuple(step.prune_ids)) not in ends:
-                other = newest ^ self._placeholders(step)
-                ends[held] = min((place for place, id in enumerate(ids) if id in other), default=len(ids))
-        return [step for step in chain if step.sent_count <= ends[tuple(step.prune_ids)]]
-
-    def _placeholders(self, step: Step) -> set[str]:
-        return {i for i, state in self.states(step.prune_ids).items() if state == DROPPED_SUFFIX}
-
-    def same(self, then: list[str], now: list[str] | None = None) -> bool:
-        """Returns whether two sets of records are the same; None stands for those in force."""
-        return set(then) == set(self._active if now is None else now)
-
-    def within(self, then: list[str]) -> bool:
-        """Returns whether all records of ``then`` are still in force."""
-        return set(then) <= set(self._active)
-
-    def state(self, record_ids: list[str] | None, message_id: str) -> str:
-        """Returns how the message is sent under these records; None stands for those in force."""
-        return self.states(record_ids).get(message_id, "")
-
-    def states(self, record_ids: list[str] | None) -> dict[str, str]:
-        """The states of all messages that have one."""
-        key = tuple(self._active if record_ids is None else record_ids)
-        known = self._states.get(key)
-        if known is None:
-            held = [record for i, record in self._records.items() if i in key]
-            known = {**cut_states(held), **drop_states(self._whole, dropped_by(held))}
-            self._states[key] = known
-        return known
-
-    def sent(self, stored: Message, state: str) -> tuple[Message, str]:
-        """The stored message as sent in a state, and its key."""
-        if state == GONE_SUFFIX:
-            return stored, stored.id + state
-        sent = treated(stored, state)
-        return (stored, stored.id) if sent is stored else (sent, stored.id + state)
-
-
-def _up_to_answer(view: Sequence[SentMessage], ids: Set[str]) -> Sequence[SentMessage]:
-    """The view up to the answer after the last of these messages: how they are sent depends on nothing behind it."""
-    last = max((place for place, item in enumerate(view) if item.message.id in ids), default=-1) if ids else -1
-    after = (p for p in range(last + 1, len(view)) if view[p].message.role == "assistant")
-    return view[: next(after, len(view) - 1) + 1] if last >= 0 else ()
-
-
-def edits_since(path: Sequence[Message], records: Sequence[CompactionRecord], steps: Sequence[Step]) -> bool:
-    """Returns whether the user dropped or restored messages since the conversation's newest answer."""
-    edits = {r.id: r.active for r in records if not r.compacts}
-    if not edits:
-        return False
-    answers = {message.id for message in path if message.role == "assistant"}
-    newest = next((s for s in reversed(steps) if s.message_id in answers and s.status == "complete"), None)
-    held = () if newest is None else newest.prune_ids
-    return newest is not None and {i for i, active in edits.items() if active} != edits.keys() & set(held)
-
-
-def aligned(steps: Iterable[Step], whole: SentPrefixes, results: ResultStates) -> list[Step]:
-    """The steps as if they had sent, at no cost, what had been dropped then: ``whole`` has all of it in its place.
-    Those that sent something else are left out."""
-    ways: dict[tuple[str, ...], _Way] = {}
-    found: list[Step] = []
-    for step in steps:
-        held = tuple(step.prune_ids)
-        if held not in ways:
-            ways[held] = _Way(whole, results.states(step.prune_ids))
-        if (moved := ways[held].moved(step)) is not None:
-            found.append(moved)
-    return found
-
-
-class _Way:
-    """What of a whole view was sent while some of it was dropped: ``places`` are the indexes of that."""
-
-    def __init__(self, whole: SentPrefixes, states: Mapping[str, str]) -> None:
-        self._whole = whole
-        gone = {i for i, state in states.items() if state == GONE_SUFFIX}
-        self._places = [place for place, id in enumerate(whole.ids) if id not in gone]
-        self._is_whole = len(self._places) == len(whole.ids)
-        self._gone = [p for p, id in enumerate(whole.ids) if id in gone and whole.view[p].message.role == "assistant"]
-        self._rolling = [EMPTY]
-        for place in self._places:
-            self._rolling.append(extend(self._rolling[-1], whole.ids[place]))
-
-    def moved(self, step: Step) -> Step | None:
-        count, places = step.sent_count, self._places
-        if count >= len(self._rolling) or self._rolling[count] != step.sent_fingerprint:
-            return None
-        if self._is_whole:
-            return step
-        if step.kind == "turn" and count < len(places):
-            end = places[count]
-        else:
-            end = places[count - 1] + 1 if count else 0
-        runs = step.sent_reasoning
-        if runs is not None:
-            moved = [(places[start] if start < len(places) else end, share, sent) for start, share, sent in runs]
-            runs = without(moved, [place for place in self._gone if place < end], end)
-        return replace(step, sent_count=end, sent_fingerprint=self._whole.at(end), sent_reasoning=runs)
 
 
 def runs_of(view: Sequence[SentMessage], plan: ReplayPlan, family: str) -> list[SentRun]:
@@ -359,7 +168,7 @@ def left_out(
     view: Sequence[SentMessage],
     steps: Sequence[Step],
     prefixes: SentPrefixes,
-    results: ResultStates,
+    records: Sequence[CompactionRecord],
     target: Target,
 ) -> list[str]:
     """Answers whose reasoning the newest request to this model left out, if its messages are how the next one begins.
@@ -367,7 +176,7 @@ def left_out(
     They stay out when more results are cleared, although the cache is rewritten then: what came back would take the
     room that was just made. A summary, a rewind or the undo of a compaction goes back to what was sent before.
     """
-    ids = prefixes.ids
+    ids, active = prefixes.ids, frozenset(active_prune_ids(records))
     for step in reversed(steps):
         if step.kind != "turn" or step.status not in ("complete", "stopped") or step.sent_reasoning is None:
             continue
@@ -376,7 +185,7 @@ def left_out(
         count = step.sent_count
         if count > len(ids) or prefixes.at(count) != step.sent_fingerprint:
             continue
-        if not results.within(step.prune_ids):
+        if not active.issuperset(step.prune_ids):
             continue
         runs = step.sent_reasoning
         if all(run[2] for run in runs):

@@ -8,10 +8,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, get_args
 
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, edited_view
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.next_input import compact_at_of
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
-from agent_tui.context.incremental import Incremental
 from agent_tui.context.view import ViewBuilder, build_view
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
@@ -123,7 +123,6 @@ class Rebuilder:
                 steps = session.steps[:index]
                 return ContextInputs(
                     view=view,
-                    edited=edited_view(view, self.path, records, session.summaries, steps),
                     steps=steps,
                     records=records,
                     fixed=step.fixed,
@@ -257,7 +256,7 @@ class History:
         self._session = session
         self._lock = threading.Lock()
         self._rebuilder = Rebuilder(session)
-        self._accounts = Incremental()
+        self._accounts = Calculator()
         self._at = -1
         self._kept: OrderedDict[int, PastMoment] = OrderedDict()
         self._places: list[int] = []

@@ -136,28 +136,6 @@ def without(view: Sequence[SentMessage], gone: Set[str]) -> list[SentMessage]:
     return [dropped_message(item) if item.message.id in states else item for item in kept]
 
 
-def whole_view(
-    path: Sequence[Message], records: Sequence[CompactionRecord], summaries: Mapping[str, Message]
-) -> list[SentMessage]:
-    """The view with what the user dropped in its place, marked by its key (``is_gone``): not to be sent."""
-    whole = _whole(path, records, summaries)
-    states = drop_states(whole, dropped_ids(records))
-    return [_marked(item, states[item.message.id]) if item.message.id in states else item for item in whole]
-
-
-def _marked(item: SentMessage, state: str) -> SentMessage:
-    if state != GONE_SUFFIX:
-        return dropped_message(item)
-    # An answer that was trimmed would be sent so again; a result by the records that hold then.
-    stored = item.message if item.message.role == "assistant" else item.stored or item.message
-    return SentMessage(item.message, item.message.id + GONE_SUFFIX, stored)
-
-
-def is_gone(key: str) -> bool:
-    """Returns whether this is the key of a message that was dropped, in a view that has it all the same."""
-    return key.endswith(GONE_SUFFIX)
-
-
 def _is_last_word(message: Message) -> bool:
     return message.role == "assistant" and not message.tool_calls
 

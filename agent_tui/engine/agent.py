@@ -139,7 +139,7 @@ class Agent:
             self.parts.extensions.mcp.carried_by(carry)
 
     async def start(self) -> None:
-        """Opens the session and begins to warm up the worker; nothing begins where it was closed meanwhile. Raises
+        """Opens the session and has the model described; nothing begins where it was closed meanwhile. Raises
         AgentError when the session cannot be opened."""
         parts = self.parts
         conversation = await patiently(
@@ -154,7 +154,7 @@ class Agent:
         self._state.run.change(RunState.IDLE)
         self.events.publish(SessionChanged(conversation.info, reload=True))
         self.context.tell()
-        self.events.spawn(self._binder.warm_up(), "warm-up")
+        self.events.spawn(self._binder.describe_and_count(), "warm-up")
         if parts.extensions is not None:
             parts.extensions.mcp.answers_by(self.servers.reply)
             parts.extensions.mcp.on_failure(
@@ -221,7 +221,7 @@ class Agent:
         self._binder.bind(conversation, self._binder.first_model(conversation))
         self._state.run.change(RunState.IDLE if editing else RunState.LOOKING)
         self._tell_of_database()
-        await self._binder.warm_up()
+        await self._binder.describe_and_count(every=True)
         newest = next((s for s in reversed(conversation.steps) if s.kind == "turn" and s.fixed), None)
         if newest is not None and not known:
             self.runtime.request_prefix.add_servers_of(newest)
@@ -230,7 +230,7 @@ class Agent:
         return self.context.usage()
 
     async def close(self) -> None:
-        """Ends what runs, stores what is left and lets the worker go. Raises StoreError, once all is closed, when
+        """Ends what runs, stores what is left and lets go of the models. Raises StoreError, once all is closed, when
         something could not be stored to the last."""
         parts, opened = self.parts, self.sessions.opened
         if self._backup is not None:

@@ -144,20 +144,12 @@ class Binder:
         if failed is None:
             self._ask_again_soon(binding)
 
-    async def describe_and_count(self) -> None:
-        """All that is to be known of a binding that has just come into force."""
+    async def describe_and_count(self, *, every: bool = False) -> None:
+        """All that is to be known of a binding that has just come into force; ``every``: the counts that do not matter
+        yet as well."""
         await self.describe()
-        await self._context.count()
+        await self._context.count(every=every)
         self._context.count_exact_soon()
-
-    async def warm_up(self) -> None:
-        """Starts the worker, and then the same."""
-        try:
-            await self._parts.backend.start()
-        except Exception:
-            # It is tried again with the first call, which says what is wrong.
-            log.exception("The worker could not be started")
-        await self.describe_and_count()
 
     async def prepare_step(self) -> None:
         """Before a step the model's facts are known, or asked for again where that failed, and the numbers final."""

@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from agent_tui.config import BudgetConfig
 from agent_tui.context.accounting.inputs import DEFAULT_RESERVE
+from agent_tui.context.accounting.reports import Followed
 from agent_tui.context.accounting.spending import (
     SETTINGS,
     BudgetLine,
@@ -22,7 +23,6 @@ from agent_tui.context.accounting.spending import (
     stop_text,
     unpriced_text,
 )
-from agent_tui.context.incremental import Followed
 from agent_tui.engine.conversation import Conversation
 from agent_tui.errors import StoreError
 from agent_tui.models.events import Notice

@@ -31,7 +31,6 @@ from agent_tui.models.requests import (
 from agent_tui.models.steps import Step, StepKind
 from agent_tui.models.usage import TokenUsage
 from agent_tui.providers.catalog import DEMO, sees
-from agent_tui.providers.reasoning import prefix_fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -85,10 +84,11 @@ def _step_of_now(runtime: Runtime, kind: StepKind) -> Step:
     conversation, prefix = runtime.conversation, runtime.request_prefix
     step, view = new_step(kind, runtime.info), conversation.view()
     step.sent_count, step.sent_fingerprint = len(view), fingerprint(sent.message.id for sent in view)
-    step.prefix_fingerprint = prefix_fingerprint(view, prefix.fingerprint)
     step.fixed, step.fixed_fingerprint = conversation.fixed_sets.one(prefix.fixed), prefix.fingerprint
     step.prune_ids = active_prune_ids(conversation.records)
     step.given = given_of(runtime.inputs(), conversation.info.head_id)
+    if kind in ("turn", "count"):
+        runtime.calculator.record(step, runtime.inputs())
     return step
 
 
@@ -144,6 +144,7 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
     step.usage = TokenUsage(input=tokens, output=0)
     step.status, step.finished = "complete", time.time()
     after_step(step)
+    runtime.settle(step)
     if conversation.read_only:
         conversation.steps.append(step)
     else:

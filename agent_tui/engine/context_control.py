@@ -165,13 +165,8 @@ class PrefixBuilder:
 
 
 COUNT_PATIENCE = 0.3
-"""Seconds a step waits for token counts where no decision hangs on them; a warm worker needs a few milliseconds. One
+"""Seconds a step waits for token counts where no decision hangs on them; a warm counter needs a few milliseconds. One
 that has counted nothing yet is not waited for: the request goes out and is counted meanwhile."""
-
-DECISION_SHARE = 1 / 3
-"""From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess. The
-character rule guesses a third of what random base64 and the like come to, which is the worst of what people paste."""
-
 
 EXACT_PATIENCE = 1.0
 """Seconds a step waits for a count by the server itself where it decides whether to compact."""
@@ -301,13 +296,11 @@ class ContextControl:
         began, runtime = time.monotonic(), self._state.runtime
         # Whoever has counted before answers at once, and more is learned from an exact count then.
         exact = None if runtime.counts.warm else self._count_nearby()
-        counting = asyncio.create_task(self.count(), name="count")
+        counting = asyncio.create_task(self.count(sends=True), name="count")
         try:
             await asyncio.wait([counting], timeout=COUNT_PATIENCE if runtime.counts.warm else 0.0)
-            if not counting.done():
-                usage = runtime.usage()
-                if usage.limit is not None and usage.total > usage.limit * DECISION_SHARE:
-                    await asyncio.wait([counting])
+            if not counting.done() and runtime.must_be_counted:
+                await asyncio.wait([counting])
         except asyncio.CancelledError:
             counting.cancel()
             raise
@@ -338,10 +331,10 @@ class ContextControl:
         if (exact := self._count_nearby()) is not None:
             await _wait_until(exact, began + EXACT_PATIENCE)
 
-    async def count(self) -> None:
-        """Counts what has no count yet, and tells the numbers when that changed them."""
-        runtime = self._state.runtime
-        if await runtime.counts.ensure(runtime.conversation, runtime.request_prefix):
+    async def count(self, *, every: bool = False, sends: bool = False) -> None:
+        """Counts what has no count yet, as far as that matters (or ``every`` of it), and tells the numbers when that
+        changed them. ``sends``: a request is about to be sent."""
+        if await self._state.runtime.count(every=every, followed=self._state.events.is_followed(), sends=sends):
             self.tell()
 
     def tell(self) -> None:
@@ -382,7 +375,7 @@ class ContextControl:
     async def ready(self) -> None:
         """Waits until the model's window and limits are known and everything is counted: the numbers are final."""
         await self._until_described()
-        await self.count()
+        await self.count(every=True)
 
     async def _until_described(self) -> None:
         binding = None

@@ -23,6 +23,7 @@ from agent_tui.context.tokens import (
 )
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.runner import TurnRelay
+from agent_tui.engine.runtime import WORTH_COUNTING
 from agent_tui.engine.state import AgentState
 from agent_tui.engine.turns.toolrunner import mask_attachments
 from agent_tui.engine.waiting import Waiting
@@ -304,6 +305,10 @@ class Drafting:
         parts: list[Part] = [*self._brought, *self._attached.parts]
         parts += [part for message in self._waiting.to_send() for part in message.parts]
         wanted = dict.fromkeys([*self._pastes, *filter(None, map(text_of_part, parts))])
+        texts = [typed, *(text for text in wanted if text not in self._counts)]
+        if not self._state.parts.counter.running and sum(map(len, texts)) < WORTH_COUNTING:
+            # The character rule is good enough for so few.
+            return
         try:
             if not self._typed.settled:
                 self._typed.count(typed, await self._counted(typed))

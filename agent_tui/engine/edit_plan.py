@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from agent_tui.context.accounting.inputs import ContextInputs, edited_view
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.plan import message_tokens
@@ -117,8 +117,7 @@ def inputs_with(runtime: Runtime, *further: CompactionRecord) -> ContextInputs:
     records = [*inputs.records, *further]
     path, summaries = conversation.path, conversation.summaries
     view = build_view(path, records, summaries)
-    edited = edited_view(view, path, records, summaries, inputs.steps)
-    return replace(inputs, records=records, view=view, edited=edited)
+    return replace(inputs, records=records, view=view)
 
 
 def plan_edit(

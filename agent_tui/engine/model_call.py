@@ -274,6 +274,8 @@ class ModelCall:
             failure=failure,
             finished=time.time(),
             sent=None,
+            sent_keys=None,
+            settlement=None,
             given=None,
         )
         self._assume(tried, self._attempt_tokens or 0.0)
@@ -330,6 +332,8 @@ class ModelCall:
             prune_ids=[],
             sent_reasoning=None,
             sent=None,
+            sent_keys=None,
+            settlement=None,
             given=None,
         )
         parent.keep_step(copy)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.config import Settings, ToolsConfig
 from agent_tui.context.accounting.believed import Verdict, believe
-from agent_tui.context.accounting.inputs import (
-    CompactionSettings,
-    ContextInputs,
-    edited_view,
-)
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.reports import after_step
 from agent_tui.context.accounting.spending import (
     BudgetLine,
     ExpectedCall,
     expected_call,
 )
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.tokens import TokenCounterMetrics, estimate_message, family_of, message_text_for_count, round_up
 from agent_tui.engine.accepted import outgrown
 from agent_tui.engine.budget import SpendingBudget
@@ -60,11 +57,21 @@ class CountService:
         self._metrics = metrics
         self.unavailable = False
         """No tokenizer can be had: the character rule stays."""
-        self.warm = False
-        """The worker has counted before, so that it answers at once."""
+        self._has_counted = False
 
-    async def ensure(self, conversation: Conversation, request_prefix: RequestPrefix) -> bool:
-        """Counts whatever of the conversation and the fixed parts has no count; True when something changed."""
+    @property
+    def running(self) -> bool:
+        """Whether counting needs no process that has to be started."""
+        return self._counter.running
+
+    @property
+    def warm(self) -> bool:
+        """Whether the counter has counted before, and answers at once."""
+        return self._has_counted and self.running
+
+    async def ensure(self, conversation: Conversation, request_prefix: RequestPrefix, least: float = 0) -> bool:
+        """Counts whatever of the conversation and the fixed parts has no count; True when something changed. Fewer
+        characters than ``least`` wait for more."""
         every = (*conversation.path, *conversation.summaries.values())
         relevant = [m for m in every if m.status != "streaming"]
         messages = [m for m in relevant if m.raw_tokens is None or m.counts is None]
@@ -79,6 +86,8 @@ class CountService:
         if not messages and not fixed:
             return bool(known)
         texts = [message_text_for_count(m) for m in messages] + list(fixed.values())
+        if sum(map(len, texts)) < least:
+            return bool(known)
         try:
             counts = await self._counter.count(texts)
         except WorkerError as error:
@@ -86,7 +95,7 @@ class CountService:
                 log.warning("No token counts, the character rule stands in: %s", error)
             self.unavailable = True
             return bool(known)
-        self.unavailable, self.warm = False, True
+        self.unavailable, self._has_counted = False, True
         by_message = {m.id: n for m, n in zip(messages, counts, strict=False)}
         for count in by_message.values():
             self._metrics.miss(raw_total(count))
@@ -106,6 +115,14 @@ class CountService:
 
 
 Emit: TypeAlias = Callable[[Event], None]
+
+DECISION_SHARE = 1 / 3
+"""From this share of the limit on a step waits for its counts: the compaction decision must not rest on a guess. The
+character rule guesses a third of what random base64 and the like come to, which is the worst of what people paste."""
+
+WORTH_COUNTING = 6_000
+"""Characters without a count for which a process is started below that share. The character rule is off by less than
+anybody acts on for fewer, and the report of the first answer measures them anyway."""
 
 RESULT_CHARS = 3
 """Characters of a result that are reckoned as a token: those of code and logs are no longer."""
@@ -128,7 +145,7 @@ class Runtime:
     request_prefix: RequestPrefix
     calibration: Calibration | None = None
     """What was learned of how the model's server counts; None before its first report."""
-    calculator: Incremental = field(default_factory=Incremental)
+    calculator: Calculator = field(default_factory=Calculator)
     parent: Conversation | None = None
     """A subagent's: its steps are counted in the parent's cost."""
     agent: SubagentRef | None = None
@@ -268,8 +285,6 @@ class Runtime:
             if other.id in verdict.truth:
                 after_step(other)
                 conversation.save_step(other)
-        if verdict.truth:
-            self.calculate_anew()
         if verdict.taken_back is not None and not conversation.read_only:
             self.calibration = relearned_calibration(conversation.store, info, steps, verdict.taken_back)
         if verdict.always is not None and not conversation.read_only:
@@ -281,9 +296,21 @@ class Runtime:
             self.info = outgrown(conversation.store, info, step) or self.info
         return verdict, verdict.doubt is not None and verdict.doubt not in known
 
+    def settle(self, step: Step, message: Message | None = None, verdict: Verdict | None = None) -> None:
+        """Turns the report of a step that has ended into costs; ``verdict`` is what is believed of it, and now of those
+        before it."""
+        conversation = self.conversation
+        added = verdict.always if verdict is not None else None
+        known = verdict.truth if verdict is not None else {}
+        changed = [other for other in conversation.steps if other.id in known and other is not step]
+        for other in self.calculator.settle(step, message, self.inputs(), changed, added):
+            if other is not step:
+                conversation.save_step(other)
+        conversation.changed()
+
     def calculate_anew(self) -> None:
         """What was calculated before does not hold any more: something of it was not as it seemed, or is another."""
-        self.calculator = Incremental()
+        self.calculator = Calculator()
 
     def policy(self) -> CompactionSettings:
         """When to compact, from the configuration and the session's own state (paused, off)."""
@@ -317,7 +344,6 @@ class Runtime:
         return ContextInputs(
             model=model,
             view=view,
-            edited=edited_view(view, c.path, c.records, c.summaries, c.steps),
             steps=c.steps,
             records=c.records,
             fixed=self.request_prefix.fixed,
@@ -348,6 +374,21 @@ class Runtime:
             return usage
         read = self.cold_read if usage.expected_read is None else min(self.cold_read, usage.expected_read)
         return replace(usage, expected_read=read)
+
+    @property
+    def must_be_counted(self) -> bool:
+        """Whether the decision to compact may hang on what has no count."""
+        usage = self.usage()
+        return usage.limit is not None and usage.total > usage.limit * DECISION_SHARE
+
+    async def count(self, *, every: bool = False, followed: bool = False, sends: bool = False) -> bool:
+        """Counts what has no count yet; True when something changed. Where a process has to be started for it, only
+        (but for ``every``) what a decision may hang on, or enough of it, where the numbers are ``followed`` or a second
+        request is sent: of a single answer the report says all."""
+        least = 0.0
+        if not (every or self.counts.running or self.must_be_counted):
+            least = WORTH_COUNTING if followed or (sends and self.conversation.steps) else math.inf
+        return await self.counts.ensure(self.conversation, self.request_prefix, least)
 
     def tools_config(self, calls: int = 1) -> ToolsConfig:
         """The tools' settings for one of so many calls that are made at once: together their results take no more than

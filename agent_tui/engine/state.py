@@ -47,13 +47,10 @@ log = logging.getLogger(__name__)
 
 
 class Backend(Protocol):
-    """The worker as the Agent sees it: started early, closed at the end."""
+    """What calls models as the Agent sees it: warmed up early, closed at the end."""
 
-    async def start(self) -> None: ...
-
-    async def prepare(self, spec: ModelSpec | None = None) -> None:
-        """Loads what the model (or any real one) needs, in the background, ahead of the first call. Raises
-        WorkerError."""
+    async def prepare(self, spec: ModelSpec) -> None:
+        """Loads what the model needs, ahead of its first call. Raises WorkerError."""
         ...
 
     async def close(self) -> None: ...

@@ -44,9 +44,10 @@ many know single characters only; ``fragments``: base64, hashes and the like. Tw
 vocabularies count more for: ``capitals`` are words and pieces that are not in lower case, ``more digits`` the digits
 beyond the first of each token, which vocabularies that take digits one by one count."""
 
-TERMS = (*KINDS, "messages", "schemas")
-"""What an input consists of: texts by kind, how many messages wrap them, and tokens of tool definitions, which
-providers write in their own way. What is stored of them is forgotten by a migration when they change."""
+TERMS = (*KINDS, "messages", "schemas", "answers", "calls")
+"""What an input consists of: texts by kind, how many messages wrap them, tokens of tool definitions, which providers
+write in their own way, how many answers are left of an output without the reasoning in it, and how many calls of tools.
+A change of them needs another version of the store."""
 
 CAPITALS, MORE = KINDS.index("capitals"), KINDS.index("more digits")
 """The kinds whose counts are no tokens of o200k_base."""
@@ -69,7 +70,7 @@ that is 4 % larger (``tests/benchmarks/full_context.py``, 2026-11-23)."""
 EXACT, INEXACT = 0.004, 0.012
 """Noises of a vocabulary that is known whole, and that is not: up to the first no language is foreign to it."""
 
-MESSAGES, SCHEMAS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
+MESSAGES, SCHEMAS, ANSWERS, CALLS = (TERMS.index(term) for term in TERMS[len(KINDS) :])
 
 GRAIN = 0.02
 """Steps of ``Calibration.coarse``."""
@@ -160,6 +161,11 @@ class Factors:
     def spread(self, content: Content) -> int:
         """Half the width of the interval that holds the true number 95 times of 100, in tokens."""
         return math.ceil(BOUND * math.sqrt(self.variance(content)) - 1e-9)
+
+    def shares_of_error(self, whole: Content, parts: Sequence[Content]) -> list[float]:
+        """By how much each of the parts of a whole is expected to be off where the whole is, in proportion."""
+        along, _ = self._known(whole.terms)
+        return [max(0.0, sum(map(mul, along, part.terms)) + self._own(part)) for part in parts]
 
     def taught(self, content: Content, measured: float) -> Factors:
         off = measured - self.tokens(content)

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Literal
 
 from agent_tui.models.calibration import Content
+from agent_tui.models.costs import Settlement
 from agent_tui.models.rows import MESSAGES, ROW_KINDS
 from agent_tui.models.steps import CacheForecast, StepKind
 from agent_tui.models.usage import NO_COST, Cost, TokenUsage
@@ -90,10 +91,10 @@ class Calculation:
     else is estimated."""
     known: int = 0
     """The rest of the total, in tokens."""
-    new_given: int = 0
-    """Their images and the like."""
     all_messages: int | None = None
     """All messages as estimated; None where some of them are measured."""
+    settlement: Settlement | None = None
+    """What is not known of the request, as it is stored with the step that sends it."""
     spreads: Spreads = Spreads()
     """Of each term alone. They do not add up to the total's: errors partly cancel out, or come from one cause."""
 
@@ -210,9 +211,6 @@ class ContextUsage:
     """The model's own limit on input, where it has one."""
     window_origin: str = ""
     """Where the window is known from, in words."""
-    misfit: int = 0
-    """Tokens by which what was measured contradicts itself: the rows had to be scaled, they add up but are not to be
-    trusted."""
     forecast: CacheForecast | None = None
     """What it will find in the cache if it is sent now; None while a turn runs, and where nothing is known of it."""
     growth: float | None = None

@@ -377,14 +377,14 @@ class MessagesWithdrawn:
     ids: list[str]
 
 
-LOADING = ("starting", "litellm_loading")
-"""States of the backend in which a request waits for it."""
+LOADING = "litellm_loading"
+"""The state of the worker in which a request through LiteLLM waits for it."""
 
 
 @dataclass(slots=True, frozen=True)
 class BackendChanged:
-    """The state of the process that talks to providers: ``stopped``, ``starting``, ``ready``, ``litellm_loading``,
-    ``litellm_ready``. For the screen only: a first request waits until it is loaded."""
+    """The state of the process that counts, and calls models through LiteLLM: ``stopped``, ``ready``,
+    ``litellm_loading``, ``litellm_ready``. For the screen only: a first request waits until LiteLLM is loaded."""
 
     state: str
 

@@ -304,6 +304,11 @@ class Provider(Protocol):
 class Counter(Protocol):
     """Counts o200k_base tokens by kind."""
 
+    @property
+    def running(self) -> bool:
+        """Whether it answers at once, without a process that has to be started."""
+        ...
+
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         """Counts by kind (``models.calibration.KINDS``) in the order given. Raises WorkerError when no tokenizer can be
         had."""

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from agent_tui.models.calibration import Calibration, Content, raw_total, unpacked
+from agent_tui.models.costs import SentKeys, Settlement
 from agent_tui.models.failure import NOT_BILLED, Adaptation, Failure
 from agent_tui.models.rows import RowId
 from agent_tui.models.usage import NO_COST, Cost, LimitSource, SubagentRef, TokenUsage
@@ -248,7 +249,6 @@ class Step:
     sent_count: int = 0
     sent_fingerprint: str = ""
     """Of the ids of the messages that were sent (``models.messages.fingerprint``)."""
-    prefix_fingerprint: str = ""
     fixed_fingerprint: str = ""
     """Of the request's system prompt and tools."""
     anchor_step: str | None = None
@@ -268,8 +268,6 @@ class Step:
     estimated_change: tuple[int, int, int] | None = None
     """Of the prefix parts that came and went since the step it was built on: tokens, their spread, and the spread of
     everything else; None where they are the same."""
-    estimated_messages: int | None = None
-    """Of the messages alone, where none of them was measured."""
     known_input: int | None = None
     """All of the input that is not learned from."""
     actual_growth: int | None = None
@@ -284,6 +282,9 @@ class Step:
     cost_usd: float | None = None
     failure: Failure | None = None
     window: int | None = None
+    sent_keys: SentKeys | None = None
+    settlement: Settlement | None = None
+    """What was not known of the request when it was sent, and what its report made of that."""
     sent_reasoning: list[SentRun] | None = None
     """Which reasoning of earlier answers was sent and counted."""
     sent: Sent | None = None

@@ -59,11 +59,7 @@ class Language:
 
     def line(self, message: Any, call_id: int = 0) -> bytes:
         """A message as a line."""
-        return self.wrap(type(message), call_id, dumps_for_pipe(message))
-
-    def wrap(self, cls: type[Any], call_id: int, fields: str) -> bytes:
-        """As ``line``, of a message whose fields are JSON already."""
-        return f'{{"op":"{self._names[cls]}","id":{call_id},"v":{fields}}}\n'.encode()
+        return f'{{"op":"{self._names[type(message)]}","id":{call_id},"v":{dumps_for_pipe(message)}}}\n'.encode()
 
     def read(self, data: bytes) -> tuple[int, Any]:
         """The id and the message of a line; None in its place for an unknown operation, which was reported.

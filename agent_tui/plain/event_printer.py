@@ -251,7 +251,7 @@ class EventPrinter:
                 writer.say(BEGINS_AGAIN, "Note")
                 self._thinking = False
             case BackendChanged(state):
-                if state in LOADING and not self._loading and self._ticker.phase and agent.models.spec.model != "demo":
+                if state == LOADING and not self._loading and self._ticker.phase and agent.models.spec.model != "demo":
                     self._loading = True
                     writer.say("Starting the provider…")
             case StepEnded(step, message):

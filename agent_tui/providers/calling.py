@@ -1,5 +1,4 @@
-"""One model call, straight to the provider or through LiteLLM: streamed, with limits on silence and length,
-cancellable, every failure a value.
+"""One model call: streamed, with limits on silence and length, cancellable, every failure a value.
 
 Retries inside it are off: what to try again is the engine's decision.
 """
@@ -9,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_tui.errors import WorkerError
 from agent_tui.models.failure import Failure, FailureKind, make_failure
 from agent_tui.models.requests import (
     Delta,
@@ -24,21 +22,17 @@ from agent_tui.models.requests import (
     ModelSpec,
     Started,
     StreamItem,
-    Target,
     UsageReport,
 )
 from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.catalog import Called, Key, dialect_of, is_direct, missing_key_line, own_limit, resolve_key
-from agent_tui.providers.counting import encoding
-from agent_tui.providers.dialects.chat import WIRE as CHAT
-from agent_tui.providers.direct import Connections, NetworkSettingsError, NoAddressError, encode, exchange
+from agent_tui.providers.catalog import Called, Key, missing_key_line, own_limit, resolve_key
+from agent_tui.providers.direct import Connections, HttpCall, NetworkSettingsError, NoAddressError, encode, exchange
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, bad_end_failure, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
-from agent_tui.providers.litellm import import_quietly, lean_arguments, listen, said_why
+from agent_tui.providers.litellm import said_why
 from agent_tui.providers.net import BODY_LIMIT, BoundError
 from agent_tui.providers.request import WireCall, build_call
-from agent_tui.text.strict_json import DEEPEST_WHOLE, strict
-from agent_tui.urls import AddressError, parse_url
+from agent_tui.text.strict_json import strict
 
 log = logging.getLogger(__name__)
 
@@ -154,38 +148,24 @@ class Silence:
 
 Emit = Callable[[StreamItem], None]
 
-YIELD_EVERY = 0.01
-"""Seconds of buffered chunks after which the loop gets a turn: LiteLLM's stream hands them out without one."""
 
-
-async def run(
-    request: ModelRequest, info: ModelInfo, emit: Emit, load: Callable[[], Awaitable[Any]], connections: Connections
-) -> None:
-    """Streams one answer into ``emit``, ending with exactly one Finished or Failed. ``load`` gives LiteLLM, once it is
-    imported: it is only called for a model that is not called directly. Only cancellation is raised; it closes the
-    connection."""
-    target, spec = info.target, request.spec
-    key = resolve_key(spec, target.provider)
-    if (early := _early_failure(spec, info, key)) is not None:
+async def run(request: ModelRequest, info: ModelInfo, emit: Emit, connections: Connections) -> None:
+    """Streams one answer of a provider that is called directly into ``emit``, ending with exactly one Finished or
+    Failed. Only cancellation is raised; it closes the connection."""
+    key = resolve_key(request.spec, info.target.provider)
+    if (early := early_failure(request.spec, info, key)) is not None:
         emit(Failed(early))
         return
-    answer = Answer(request, info, emit, key)
-    if is_direct(spec, target):
-        await answer.stream(
-            lambda wire: exchange(connections, encode(wire, spec, target, key.value), answer.accumulator.tap)
-        )
-        return
     try:
-        litellm = await load()
+        await DirectAnswer(request, info, emit, key, connections).stream()
     except Exception as error:
-        log.exception("LiteLLM cannot be imported")
-        emit(Failed(make_failure("worker", f"Cannot load LiteLLM: {error}.", "Reinstall agent-tui.")))
-        return
-    await answer.stream(lambda wire: answer.through(litellm, wire))
+        log.exception("A call ended with a fault of this program")
+        called = Called(info.target.provider, request.spec.api_base, request.spec.api_key_env)
+        emit(Failed(classify(error, called, info.target.model, True, [key.value] if key.value else [])))
 
 
-def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:
-    """Returns what is wrong before anything is sent, without waiting for LiteLLM's import."""
+def early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:
+    """Returns what is wrong before anything is sent; None where nothing is."""
     provider = info.target.provider
     if key.missing:
         return make_failure("auth", missing_key_line(spec, provider, key.missing))
@@ -198,44 +178,9 @@ def _early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None
     return None
 
 
-def connection(request: ModelRequest, target: Target, key: Key) -> dict[str, Any]:
-    """LiteLLM arguments that say where to and how: address, key, time limits, streaming, no retries."""
-    arguments: dict[str, Any] = {
-        "stream": True,
-        "max_retries": 0,
-        "num_retries": 0,
-        "timeout": request.timeout + 30,
-    }
-    if key.value:
-        arguments["api_key"] = key.value
-    if base := api_base(request.spec, target):
-        arguments["api_base"] = base
-    return arguments
-
-
-def api_base(spec: ModelSpec, target: Target) -> str | None:
-    """Returns the configured address as LiteLLM wants it for this provider, which appends to it."""
-    if not spec.api_base:
-        return None
-    try:
-        base = parse_url(spec.api_base.strip().rstrip("/"), login=True)
-    except AddressError as error:
-        raise NoAddressError(f"api_base of the model is not the address of an API. {error}") from None
-    dialect = dialect_of(target.provider)
-    return replace(base, path=(dialect.wire or CHAT).litellm_path(base.path, target, dialect)).text
-
-
-def load_litellm() -> Any:
-    """Imports LiteLLM. Blocks for seconds; run it in a thread. Raises ImportError."""
-    try:
-        tokenizer = encoding()
-    except WorkerError:
-        tokenizer = None
-    return import_quietly(tokenizer)
-
-
 class Answer:
-    """What is emitted ends with exactly one Finished or Failed."""
+    """What is emitted ends with exactly one Finished or Failed. How a call is made and sent is said by subclasses:
+    ``_send`` has the answer read into the accumulator."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, key: Key) -> None:
         self._request, self._info, self._emit, self._key = request, info, emit, key
@@ -252,16 +197,16 @@ class Answer:
         self._started = False
         self._broken: BoundError | None = None
 
-    async def stream(self, send: Callable[[WireCall], Awaitable[None]]) -> None:
-        """Sends the call, emits what comes, and how it ends. Only cancellation is raised. ``send`` has the answer read
-        into the accumulator."""
+    async def stream(self) -> None:
+        """Sends the call, emits what comes, and how it ends. Only cancellation is raised."""
         try:
-            wire = build_call(self._request, self._info)
+            # A long conversation takes a while, in which others on the loop have their turn.
+            wire = await asyncio.to_thread(self._build)
             self._names = wire.names
             self._emit(Started(self._info.target, wire.notes))
             self._silence.broken()
             async with asyncio.timeout(self._silence.patience()) as self._clock:
-                await send(wire)
+                await self._send(wire)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -270,32 +215,17 @@ class Answer:
                 self._fail(error, silent)
                 return
         finally:
-            await self._close_source()
+            await self._close()
         self._end()
 
-    async def through(self, litellm: Any, wire: WireCall) -> None:
-        """Sends the call and takes LiteLLM's chunks, beside the provider's own bytes."""
-        arguments = {**strict(wire.kwargs, DEEPEST_WHOLE), **connection(self._request, self._info.target, self._key)}
-        if wire.method == "acompletion":
-            arguments |= lean_arguments(litellm)
-        loop = asyncio.get_running_loop()
-        with listen(self.accumulator.tap):
-            self._source = await getattr(litellm, wire.method)(**arguments)
-            turn = loop.time()
-            async for chunk in self._source:
-                now = loop.time()
-                self._take(self.accumulator.feed(chunk))
-                if now - turn > YIELD_EVERY:
-                    await asyncio.sleep(0)
-                    turn = loop.time()
+    def _build(self) -> WireCall:
+        return build_call(self._request, self._info)
 
-    async def _close_source(self) -> None:
-        """``break`` alone leaves the connection of LiteLLM's stream open."""
-        if (close := getattr(self._source, "aclose", None)) is not None:
-            try:
-                await close()
-            except Exception:
-                log.debug("A finished stream did not close cleanly", exc_info=True)
+    async def _send(self, wire: WireCall) -> None:
+        raise NotImplementedError
+
+    async def _close(self) -> None:
+        """Closes what the answer is read from, where that does not happen by itself."""
 
     def _arrived(self) -> None:
         """Bytes came, whatever LiteLLM makes of them: not silence, and worth showing at once."""
@@ -306,8 +236,8 @@ class Answer:
         self._silence.wait_on(self._clock)
 
     async def _read_on(self, error: Exception) -> bool:
-        """LiteLLM failed over an answer that we understand ourselves: the rest is read without it. False when there
-        is no such answer, or it does not end as it should."""
+        """Reading failed over an answer that may be whole all the same: the rest is read as the provider sent it. False
+        when there is no such answer, or it does not end as it should."""
         if not self.accumulator.independent or self.accumulator.raw_error is not None or self._bound() is not None:
             return False
         try:
@@ -320,7 +250,7 @@ class Answer:
                 self._emit_content(self.accumulator.pump())
         if self._bound() is not None or not self.accumulator.complete or self.accumulator.raw_error is not None:
             return False
-        log.info("LiteLLM could not read the answer of %s: %s", self._info.target.provider, type(error).__name__)
+        log.info("The end of the answer of %s could not be read: %s", self._info.target.provider, type(error).__name__)
         return True
 
     def _end(self) -> None:
@@ -422,3 +352,23 @@ class Answer:
             log.debug("Nothing could be saved of the broken stream", exc_info=True)
             return []
         return [i for i in items if not (isinstance(i, UsageReport) and i.usage.source == "estimated")]
+
+
+class DirectAnswer(Answer):
+    """The answer to a call straight to the provider."""
+
+    def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, key: Key, connections: Connections) -> None:
+        super().__init__(request, info, emit, key)
+        self._connections = connections
+        self._call: HttpCall | None = None
+        self._content = b""
+
+    def _build(self) -> WireCall:
+        wire = super()._build()
+        self._call = encode(wire, self._request.spec, self._info.target, self._key.value)
+        self._content = self._call.content
+        return wire
+
+    async def _send(self, wire: WireCall) -> None:
+        assert self._call is not None, "it is built before it is sent"
+        await exchange(self._connections, self._call, self._content, self.accumulator.tap)

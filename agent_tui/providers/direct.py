@@ -1,4 +1,4 @@
-"""Calls straight to a provider's HTTP API: the connections (one pool for the worker's life, no redirects, nothing read
+"""Calls straight to a provider's HTTP API: the connections (one pool for the program's life, no redirects, nothing read
 without a bound), the address, the request as the provider's record says, and the provider's own count of one."""
 
 from __future__ import annotations
@@ -68,19 +68,22 @@ class Connections:
     def __init__(self) -> None:
         self._clients: dict[tuple[bool, bool], httpx.AsyncClient] = {}
 
-    def client(self, url: str) -> httpx.AsyncClient:
+    async def client(self, url: str) -> httpx.AsyncClient:
         """The client for a URL. One that never speaks TLS is quicker to make, so those are kept apart, and this machine
         is never asked for through a proxy. Raises NetworkSettingsError."""
-        secure, near = url.startswith("https:"), is_loopback(url)
-        if (secure, near) not in self._clients:
-            self._clients[secure, near] = _client(secure, near)
-        return self._clients[secure, near]
+        net.look_names_up_apart(asyncio.get_running_loop())
+        kind = url.startswith("https:"), is_loopback(url)
+        if kind not in self._clients:
+            # httpx is imported, and certificates are read, for the first one.
+            made = await asyncio.to_thread(_client, *kind)
+            self._clients.setdefault(kind, made)
+        return self._clients[kind]
 
-    def warm(self, url: str | None) -> None:
+    async def warm(self, url: str | None) -> None:
         """Has imported and made what a first call to an address (None: a provider's own) needs. Opens no connection."""
         # What is wrong with the settings is told by the call.
         with suppress(NetworkSettingsError):
-            self.client(url or "https://")
+            await self.client(url or "https://")
 
     @asynccontextmanager
     async def post(self, url: str, headers: dict[str, str], content: bytes | None) -> AsyncIterator[httpx.Response]:
@@ -100,9 +103,8 @@ class Connections:
     async def _send(self, url: str, headers: dict[str, str], content: bytes | None) -> httpx.Response:
         """The response, its head read. A kept connection that turns out to be closed is no failure of the server's: the
         request goes out again, until it fails on a new one."""
-        import httpx
-
-        client = self.client(url)
+        client = await self.client(url)
+        httpx = net.import_httpx()
         for kept in range(KEPT, -1, -1):
             request = client.build_request("GET" if content is None else "POST", url, headers=headers, content=content)
             opened = net.note_openings(request)
@@ -119,9 +121,9 @@ class Connections:
         self._clients.clear()
 
 
-def _client(secure: bool, near: bool) -> httpx.AsyncClient:
-    import httpx
-
+def _client(secure: bool, near: bool) -> Any:
+    """An ``httpx.AsyncClient``."""
+    httpx = net.import_httpx()
     limits = httpx.Limits(max_connections=64, max_keepalive_connections=KEPT, keepalive_expiry=KEEP_ALIVE)
     verify = secure or (not near and bool(getproxies().keys() & {"http", "all"}))
     try:
@@ -223,13 +225,12 @@ def headers_of(target: Target, key: str | None, extra: Mapping[str, str]) -> dic
     return headers | {name.lower(): value for name, value in extra.items()}
 
 
-async def exchange(connections: Connections, call: HttpCall, tap: Tap) -> None:
-    """Sends a call and reads its answer to the end into ``tap``. Raises what ``Connections.post`` raises."""
-    async with connections.post(call.url, call.headers, call.content) as response:
+async def exchange(connections: Connections, call: HttpCall, content: bytes, tap: Tap) -> None:
+    """Sends a call with its ``content`` and reads its answer to the end into ``tap``. Raises what ``Connections.post``
+    raises."""
+    async with connections.post(call.url, call.headers, content) as response:
         tap.begin(response.headers.get("content-type", ""))
-        async for data in net.body(response, tap.limit):
-            tap.feed(data)
-        tap.close()
+        await tap.read_all(net.body(response, tap.limit))
 
 
 log = logging.getLogger(__name__)
@@ -251,7 +252,7 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
         return None
     secrets = [key.value] if key.value else []
     try:
-        call = encode(build_call(request, info), request.spec, target, key.value)
+        call = await asyncio.to_thread(lambda: encode(build_call(request, info), request.spec, target, key.value))
         async with asyncio.timeout(TIMEOUT):
             if wire.count is not None:
                 answer = await _asked(_question(call, target, wire.count), connections)
@@ -272,7 +273,8 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
 
 async def _asked(call: HttpCall, connections: Connections) -> Metadata:
     """The object that a question is answered with; an empty one for anything else."""
-    async with connections.post(call.url, call.headers, call.content) as response:
+    content = await asyncio.to_thread(lambda: call.content)
+    async with connections.post(call.url, call.headers, content) as response:
         answer = json.loads(b"".join([piece async for piece in net.body(response, ANSWER_LIMIT)]))
     return answer if isinstance(answer, dict) else {}
 

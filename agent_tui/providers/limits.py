@@ -1,12 +1,10 @@
-"""The facts known about a model before it is called: limits, prices, abilities. LiteLLM's table of models is read from
-its file: looking a model up needs no import of LiteLLM (3–6 s, 165 MB)."""
+"""The facts known about a model before it is called: limits, prices, abilities."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from agent_tui.models.requests import Counting, ModelInfo, ModelSpec, Target
@@ -23,18 +21,12 @@ from agent_tui.providers.catalog import (
 from agent_tui.providers.dialects.chat import is_openai_reasoning
 from agent_tui.providers.dialects.shared import finite, integer, mapping
 from agent_tui.providers.listing import DATED, SPLIT_WINDOW, doubt, split_window, unknown
-from agent_tui.providers.litellm import TABLE_FILE, data_file
+from agent_tui.providers.litellm_files import each_model, model_entry
 from agent_tui.providers.net import is_nearby
 from agent_tui.records import dataclass
 
 _REGION = re.compile(r"^(?:us|us-gov|eu|apac|ap|global|jp|au|ca)\.")
 _VENDOR = re.compile(r"^(?:anthropic|meta|amazon|mistral|deepseek|qwen|openai|moonshotai?|zai|google|cohere|minimax)\.")
-
-
-@cache
-def table() -> dict[str, dict[str, Any]]:
-    """Model name → its entry; empty when this LiteLLM keeps the table elsewhere (limits are then unknown)."""
-    return {k: v for k, v in data_file(TABLE_FILE).items() if isinstance(v, dict) and k != "sample_spec"}
 
 
 def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
@@ -47,7 +39,7 @@ def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
         found = _exact("", target, shorter)
         if found is None and "/" in target.model:
             # A gateway's name for another provider's model: openrouter/openai/gpt-5.
-            found = table().get(shorter.rsplit("/", 1)[-1])
+            found = model_entry(shorter.rsplit("/", 1)[-1])
         if found is not None:
             return found, False
         shorter, before = DATED.sub("", shorter), shorter
@@ -61,22 +53,15 @@ def entry(name: str, target: Target) -> tuple[dict[str, Any] | None, bool]:
 def namesake(model: str) -> dict[str, Any] | None:
     """Returns what other providers' entries for a model of this name agree on: the middle one of their limits, the
     flags of any. None where no other provider has it."""
-    others = _by_bare_name().get(_bare_name(model), ())
+    bare = _bare_name(model)
+    entries = (values for _, values in each_model(lambda name: _bare_name(name) == bare))
+    others = [values for values in entries if values.get("mode") in ("chat", "responses")]
     agreed: dict[str, Any] = {}
     for name in ("max_input_tokens", "max_output_tokens"):
         told = sorted(n for e in others if isinstance(n := e.get(name), int) and n > 0)
         agreed[name] = told[(len(told) - 1) // 2] if told else None
     agreed |= {name: True for name in ("supports_reasoning", "supports_vision") if any(e.get(name) for e in others)}
     return agreed if agreed["max_input_tokens"] else None
-
-
-@cache
-def _by_bare_name() -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, values in table().items():
-        if values.get("mode") in ("chat", "responses"):
-            found.setdefault(_bare_name(name), []).append(values)
-    return found
 
 
 def _bare_name(name: str) -> str:
@@ -87,11 +72,10 @@ def _bare_name(name: str) -> str:
 
 
 def _exact(name: str, target: Target, model: str) -> dict[str, Any] | None:
-    entries = table()
     for candidate in (name, f"{target.provider}/{model}"):
-        if candidate in entries and "/" in candidate:
-            return entries[candidate]
-    if (plain := entries.get(model)) is None:
+        if "/" in candidate and (found := model_entry(candidate)) is not None:
+            return found
+    if (plain := model_entry(model)) is None:
         return None
     maker = str(plain.get("litellm_provider", "")).split("-")[0]
     return plain if maker.startswith(target.provider) or dialect_of(target.provider).plain_names else None

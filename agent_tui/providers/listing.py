@@ -14,7 +14,7 @@ from typing import Any
 from agent_tui.models.usage import Prices
 from agent_tui.providers.catalog import DIALECTS, dialect_of, has_record, model_family, split_model, variable_base
 from agent_tui.providers.dialects.shared import finite, integer
-from agent_tui.providers.litellm import PROVIDERS_FILE, TABLE_FILE, data_file, place
+from agent_tui.providers.litellm_files import PROVIDERS_FILE, data_file, each_model, model_entry, place
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 from agent_tui.text.search import match
@@ -99,19 +99,34 @@ def _read() -> tuple[Mapping[str, ListedModel], frozenset[str]]:
     """The models that chat, and the providers of any."""
     found: dict[str, ListedModel] = {}
     providers: set[str] = set()
-    for key, values in data_file(TABLE_FILE).items():
-        if not isinstance(values, dict) or not isinstance(told := values.get("litellm_provider"), str):
+    for key, values in each_model():
+        if not isinstance(told := values.get("litellm_provider"), str):
             continue
         provider = _PART.sub("", told)
         providers.add(provider)
         if values.get("mode") not in _MODES or ("/" not in key and not provider):
             continue
-        name = key if key.startswith(f"{provider}/") else f"{provider}/{key}"
+        name = _with_provider(key, provider)
         model = _listed(name, provider, values)
         # Some stand there with their provider and without.
         if name not in found or key == name:
             found[name] = model
     return found, frozenset(providers)
+
+
+def _with_provider(key: str, provider: str) -> str:
+    return key if key.startswith(f"{provider}/") else f"{provider}/{key}"
+
+
+def _is_listed(name: str) -> bool:
+    """Returns whether ``listed_models`` has a name, without reading them all."""
+    for key in (name, name.partition("/")[2]):
+        found = model_entry(key)
+        if found is not None and found.get("mode") in _MODES and isinstance(told := found.get("litellm_provider"), str):
+            provider = _PART.sub("", told)
+            if provider and _with_provider(key, provider) == name:
+                return True
+    return False
 
 
 def _listed(name: str, provider: str, values: Mapping[str, Any]) -> ListedModel:
@@ -201,7 +216,7 @@ def unlisted(name: str, api_base: str | None) -> bool:
     provider, _, plain = name.partition("/")
     dialect = dialect_of(provider)
     own = api_base is not None or variable_base(dialect) is not None or dialect.deployments or "arn:" in plain
-    if own or dialect.local or (dialect.compatible and dialect.base is None) or name in listed_models():
+    if own or dialect.local or (dialect.compatible and dialect.base is None) or _is_listed(name):
         return False
     models = [model.plain for model in listed_models().values() if model.provider == provider]
     bare = split_model(name)[1]

@@ -1,4 +1,4 @@
-"""LiteLLM: found, imported quietly and offline, mended where it must be; and everything of it that it does not promise.
+"""LiteLLM: imported quietly and offline, mended where it must be; and everything of its code that it does not promise.
 
 The one place to look at when a new version changes. Importing this does not import LiteLLM.
 
@@ -13,9 +13,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import importlib.util
 import inspect
-import json
 import logging
 import os
 import sys
@@ -23,16 +21,10 @@ import types
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping, Sequence
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 from agent_tui.providers import net
 from agent_tui.providers.net import BoundError, Tap
-
-TABLE_FILE = "model_prices_and_context_window_backup.json"
-PROVIDERS_FILE = "provider_endpoints_support_backup.json"
-VOCABULARIES = ("litellm_core_utils", "tokenizers")
-"""The folder of tiktoken's vocabularies that comes with it."""
 
 DEFAULT_ENCODING = "litellm.litellm_core_utils.default_encoding"
 
@@ -92,25 +84,6 @@ def import_quietly(encoding: Any) -> Any:
     # What an import leaves behind stays: collecting it again and again would stall the loop.
     gc.freeze()
     return litellm
-
-
-def place(*parts: str) -> Path | None:
-    """A file or folder of the installed package; None where there is none."""
-    spec = importlib.util.find_spec("litellm")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (found := Path(folder, *parts)).exists():
-            return found
-    return None
-
-
-def data_file(name: str) -> dict[str, Any]:
-    """One of its tables in JSON; empty when this version keeps it elsewhere."""
-    path = place(name)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8")) if path is not None else {}
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def kept_chunks(stream: Any) -> Any:

@@ -7,12 +7,19 @@ httpx itself is not imported here.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import ipaddress
 import socket
+import sys
+import threading
 import zlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any
+from contextlib import suppress
+from functools import partial
+from types import ModuleType
+from typing import Any, cast
 
 from agent_tui.models.failure import FailureKind
 from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
@@ -130,7 +137,8 @@ class LineBuffer:
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
         self._pieces: list[bytes] = []
-        self._size = 0
+        self.size = 0
+        """Bytes of the line that is not whole yet."""
 
     def feed(self, data: bytes) -> bytes:
         """All lines that are whole now, with their ends (``\\n``, ``\\r`` or both); empty while there is none."""
@@ -142,8 +150,8 @@ class LineBuffer:
             whole = self.close()
         if rest := data[cut:]:
             self._pieces.append(rest)
-            self._size += len(rest)
-            if self._size > self._limit:
+            self.size += len(rest)
+            if self.size > self._limit:
                 self._pieces.clear()
                 raise BoundError(f"One line of the answer is longer than {size(self._limit)}; reading stopped.")
         return whole
@@ -152,7 +160,7 @@ class LineBuffer:
         """Returns the rest: a last line without an end."""
         rest = b"".join(self._pieces)
         self._pieces.clear()
-        self._size = 0
+        self.size = 0
         return rest
 
 
@@ -213,6 +221,47 @@ def note_openings(request: Any) -> list[str]:
 
     request.extensions["trace"] = trace
     return opened
+
+
+def import_httpx() -> ModuleType:
+    """httpx, imported where it is not yet, without its command line: that takes three times as long as the rest."""
+    # Where this name cannot be imported, httpx goes without (httpx/__init__.py).
+    sys.modules.setdefault("httpx._main", cast("ModuleType", None))
+    for name in ("anyio._backends._asyncio", "httpcore._async.connection"):
+        importlib.import_module(name)  # what a first connection imports
+    return importlib.import_module("httpx")
+
+
+def look_names_up_apart(loop: asyncio.AbstractEventLoop) -> None:
+    """Has a loop look names of hosts up in threads that the end of the program does not wait for: that cannot be broken
+    off, and takes half a minute where a name server is silent. Idempotent."""
+    if "getaddrinfo" in vars(loop):
+        return
+
+    async def getaddrinfo(host: Any, port: Any, **how: Any) -> Any:
+        answer: asyncio.Future[Any] = loop.create_future()
+
+        def settle(found: Any, error: Exception | None) -> None:
+            if answer.done():
+                return  # nobody waits any more
+            if error is None:
+                answer.set_result(found)
+            else:
+                answer.set_exception(error)
+
+        def look_up() -> None:
+            found, failed = None, None
+            try:
+                found = socket.getaddrinfo(host, port, **how)
+            except Exception as error:
+                failed = error
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle, found, failed)
+
+        threading.Thread(target=look_up, name="look-up of a name", daemon=True).start()
+        return await answer
+
+    vars(loop)["getaddrinfo"] = getaddrinfo
 
 
 def is_of_httpx(error: BaseException) -> bool:
@@ -292,14 +341,15 @@ class JsonDecoder:
     def __init__(self, whole: bool) -> None:
         self._whole = whole
         self._pieces: list[bytes] = []
-        self._size = 0
+        self.size = 0
+        """Bytes of the body that are held."""
 
     def feed(self, data: bytes) -> Iterable[Event]:
         if not self._whole:
             return _objects(data)
         self._pieces.append(data)
-        self._size += len(data)
-        if self._size > LINE_LIMIT:
+        self.size += len(data)
+        if self.size > LINE_LIMIT:
             self._pieces.clear()
             raise BoundError(f"The answer is one body of more than {size(LINE_LIMIT)}; reading stopped.")
         return ()
@@ -320,6 +370,8 @@ def _objects(lines: bytes) -> Iterator[Event]:
             yield event
 
 
+HUGE = 500_000
+"""Bytes from which on reading a line takes longer than a turn on the loop may."""
 _SNIFF = 16
 _KEPT = 4_000
 """Bytes of a body's beginning that are kept, to say what came where it is no answer."""
@@ -375,13 +427,31 @@ class Tap:
 
     def feed(self, data: bytes) -> bytes:
         """Takes bytes of the body; gives those to read on with below. Raises BoundError, which is kept."""
+        below = self._read(data)
+        self.on_data()
+        return below
+
+    async def read_all(self, body: AsyncIterator[bytes]) -> None:
+        """Takes a whole body, for who reads nothing below. What ends a huge line is read in a thread, where others have
+        their turn. Raises BoundError, and what the network raises."""
+        async for data in body:
+            await self._in_turns(partial(self._read, data))
+            self.on_data()
+        await self._in_turns(self.close)
+
+    async def _in_turns(self, read: Callable[[], object]) -> None:
+        held = [part.size for part in (self._buffer, self._decoder) if isinstance(part, (LineBuffer, JsonDecoder))]
+        if sum(held) > HUGE:
+            await asyncio.to_thread(read)
+        else:
+            read()
+
+    def _read(self, data: bytes) -> bytes:
         try:
-            below = self._feed(data)
+            return self._feed(data)
         except BoundError as error:
             self.broken = error
             raise
-        self.on_data()
-        return below
 
     def _feed(self, data: bytes) -> bytes:
         self._start += data[: max(0, _KEPT - len(self._start))]

@@ -16,6 +16,7 @@ from agent_tui.errors import (
     StoreOlderError,
     StoreUnwritableError,
 )
+from agent_tui.models.measuring import steps_measuring
 from agent_tui.models.messages import Metadata, new_id
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
@@ -321,11 +322,13 @@ class Store:
         last_kept = max((n for n, _, message in rows if message in kept), default=0)
         end = min((n for n, _, message in rows if message in tree - kept and n > last_kept), default=None)
         compactions = {record.step_id for record in records}
-        return [
+        own = {
             step
             for n, step, message in rows
             if message in kept or step in compactions or (message not in tree and (end is None or n < end))
-        ]
+        }
+        own |= steps_measuring(self.steps.all(session_id), own)
+        return [step for _, step, _ in rows if step in own]
 
     def __enter__(self) -> Store:
         return self

@@ -1,5 +1,6 @@
-"""What hostile answers cost: seconds, and the memory of the worker at its peak, for each bound; and whether one long
-line costs in proportion to its length (1, 5, 20 MB).
+"""What hostile answers cost: seconds, the longest time in which nothing else on the loop has a turn, and the memory of
+the process at its peak, for each bound; and whether one long line costs in proportion to its length (1, 5, 20 MB). The
+server is a process of its own.
 
 Usage: python tests/benchmarks/bounds.py [--json] [CASE …]
 """
@@ -11,17 +12,18 @@ import asyncio
 import gzip
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.models.requests import Delta, Failed, ModelSpec
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, chat_events, chat_stream, sse
 from tests.support.model_calls import KEY, make_request
 
@@ -80,43 +82,72 @@ def calls(start: int) -> Iterator[dict[str, object]]:
         )
 
 
-def peak(pid: int | None) -> float:
-    """Megabytes of memory a process had at its peak."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+def peak() -> float:
+    """Megabytes of memory this process had at its peak."""
+    for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     return 0.0
 
 
+def kind_of(name: str) -> str:
+    return "anthropic/claude-sonnet-4-6" if "anthropic" in name else "openai/local"
+
+
+def serve(name: str, line: Connection) -> None:
+    """Answers as the case says, after an ordinary answer, until the parent is done."""
+    with Loopback() as server:
+        ordinary = sse(anthropic_events(["x"]), named=True) if "anthropic" in name else chat_stream(["x"])
+        server.serve("*", Reply(ordinary), CASES[name]())
+        line.send(server.url)
+        line.recv()
+
+
+class Heartbeat:
+    """Notes the longest time between two turns on the loop."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+
+    async def beat(self) -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            self.longest = max(self.longest, time.perf_counter() - before - 0.001)
+
+
 async def measure(name: str) -> dict[str, object]:
-    """One call in a worker of its own that has done an ordinary one before."""
-    client = WorkerClient(log_file=Path(tempfile.gettempdir()) / "bounds-worker.log")
+    """One call by a client that has done an ordinary one before."""
+    ours, theirs = Pipe()
+    process = get_context("spawn").Process(target=serve, args=(name, theirs), daemon=True)
+    process.start()
+    url = await asyncio.to_thread(ours.recv)
+    client, heart = ModelClient(), Heartbeat()
     try:
-        with Loopback() as server:
-            kind = "anthropic/claude-sonnet-4-6" if "anthropic" in name else "openai/local"
-            spec = ModelSpec("m", kind, api_base=server.url, api_key=KEY)
-            server.serve(
-                "*", Reply(sse(anthropic_events(["x"]), named=True) if "anthropic" in name else chat_stream(["x"]))
-            )
-            await ask(client, spec)
-            before = peak(client.pid)
-            server.serve("*", CASES[name]())
-            begun = time.perf_counter()
-            said, length = await ask(client, spec)
-            seconds = time.perf_counter() - begun
-            return {
-                "case": name,
-                "seconds": seconds,
-                "before": before,
-                "peak": peak(client.pid),
-                "said": said,
-                "characters": length,
-            }
+        spec = ModelSpec("m", kind_of(name), api_base=url, api_key=KEY)
+        await ask(client, spec)
+        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak
+        before, begun = peak(), time.perf_counter()
+        beating = asyncio.create_task(heart.beat())
+        said, length = await ask(client, spec)
+        seconds = time.perf_counter() - begun
+        beating.cancel()
+        return {
+            "case": name,
+            "seconds": seconds,
+            "stall": heart.longest * 1e3,
+            "before": before,
+            "peak": peak(),
+            "said": said,
+            "characters": length,
+        }
     finally:
+        ours.send("done")
+        process.kill()
         await client.close()
 
 
-async def ask(client: WorkerClient, spec: ModelSpec) -> tuple[str, int]:
+async def ask(client: ModelClient, spec: ModelSpec) -> tuple[str, int]:
     length, said = 0, "finished"
     async for item in client.stream(replace(make_request(spec), content_timeout=3.0)):
         if isinstance(item, Delta):
@@ -126,7 +157,9 @@ async def ask(client: WorkerClient, spec: ModelSpec) -> tuple[str, int]:
     return said, length
 
 
-_LINE: Final[str] = "{case:26}{seconds:>8.2f} s {before:>6.0f} → {peak:>5.0f} MB {characters:>10,}  {said}"
+_LINE: Final[str] = (
+    "{case:26}{seconds:>8.2f} s, stall {stall:>6.0f} ms {before:>6.0f} → {peak:>5.0f} MB {characters:>10,}  {said}"
+)
 
 
 def main() -> None:

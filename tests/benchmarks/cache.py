@@ -46,7 +46,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_tui.providers.catalog import KEY_VARIABLES
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.cache_outcomes import Outcome
 from tests.support.cached_models import KEPT, kinds_of
 from tests.support.cached_runs import busy_run, cached_run
@@ -60,7 +60,7 @@ async def measure(names: list[str], turns: int) -> int:
         f"{'dialect':<12} {'steps':>6} {'plain':>6} {'expected':>11} {'read':>11} "
         f"{'ours':>5} {'exp.':>5} {'unkn.':>6} wrong"
     )
-    worker = WorkerClient()
+    worker = ModelClient()
     try:
         for name in names:
             outcome = await cached_run(name, turns, kinds_of(name), worker)
@@ -82,7 +82,7 @@ BUSY = ((2, 4), (2, 12), (2, 24), (2, 40), (12, 1), (40, 1))
 async def measure_busy(turns: int) -> int:
     names, wrong = ("anthropic", "old claude"), 0
     print(f"{f'{turns} turns of':<30} {names[0]:>9} {names[1]:>11}")
-    worker = WorkerClient()
+    worker = ModelClient()
     try:
         for steps, calls in BUSY:
             runs = [await busy_run(name, turns, steps, calls, worker) for name in names]

@@ -48,7 +48,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from agent_tui.context.compaction.facts import FactReader
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support import floor
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.floor_runs import FloorOutcome, FloorRun, Standing
@@ -56,7 +56,7 @@ from tests.support.model_calls import KEY, environment, no_provider_keys
 
 
 async def measure(names: Iterable[str], rounds: int) -> list[FloorOutcome]:
-    worker, found = WorkerClient(), []
+    worker, found = ModelClient(), []
     try:
         for name in names:
             with tempfile.TemporaryDirectory(prefix="fidelity-") as folder:

@@ -19,11 +19,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 
 from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.tokens import family_of
 from agent_tui.context.view import ViewBuilder
 from agent_tui.models.calibration import Calibration, text_content
 from agent_tui.models.messages import ReasoningPart
+from agent_tui.models.requests import SentMessage
 from agent_tui.models.usage import Limits, TokenUsage
 from tests.support.contexts import TARGET, Conversation, fixed_part, model
 
@@ -64,34 +65,17 @@ def build(messages: int) -> tuple[FastConversation, list[int]]:
 
 
 class FastConversation(Conversation):
-    """Keeps the view and its fingerprint instead of building them afresh for each step; each step's report was expected
-    and teaches, as in a session."""
+    """Keeps the view instead of building it afresh for each step; each step's report was expected and teaches, as in a
+    session."""
 
     calibration: Calibration = family_of(TARGET).beginning
 
-    def answer(self, *args: object, **options: object):  # type: ignore[no-untyped-def]
-        from agent_tui.models.messages import extend
-
-        known = getattr(self, "_known", (0, ""))
-        count, rolling = known
-        for message in self.path[count:]:
-            rolling = extend(rolling, message.id)
-        self._known = (len(self.path), rolling)
-        path, self.path = self.path, []
-        step = super().answer(*args, **options)  # type: ignore[arg-type]
-        message = self.path[0]
-        self.path = path
-        message.parent_id = path[-1].id
-        path.append(message)
-        step.sent_count, step.sent_fingerprint = known_count(self), rolling
-        return step
+    def view(self) -> list[SentMessage]:
+        self.__dict__.setdefault("builder", ViewBuilder())
+        return self.__dict__["builder"].build(self.path, self.records, self.summaries)  # type: ignore[no-any-return]
 
 
-def known_count(conversation: FastConversation) -> int:
-    return conversation._known[0]
-
-
-def timed(conversation: FastConversation, accounts: Incremental, builder: ViewBuilder) -> tuple[float, float]:
+def timed(conversation: FastConversation, accounts: Calculator, builder: ViewBuilder) -> tuple[float, float]:
     """Milliseconds of the view and of the calculation."""
     start = time.process_time()
     view = builder.build(conversation.path, conversation.records, conversation.summaries)
@@ -116,8 +100,8 @@ def timed(conversation: FastConversation, accounts: Incremental, builder: ViewBu
 
 def measure(messages: int, runs: int) -> dict[str, float]:
     conversation, size = build(messages)
-    cold = [timed(conversation, Incremental(), ViewBuilder()) for _ in range(max(1, runs // 3))]
-    accounts, builder = Incremental(), ViewBuilder()
+    cold = [timed(conversation, Calculator(), ViewBuilder()) for _ in range(max(1, runs // 3))]
+    accounts, builder = Calculator(), ViewBuilder()
     timed(conversation, accounts, builder)
     opened, warm = [], []
     for number in range(runs):

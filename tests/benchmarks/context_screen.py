@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.past import History, Session
 from agent_tui.context.view import ViewBuilder
 from agent_tui.models.context import ContextUsage
@@ -34,7 +34,7 @@ from tests.support.fake_agent import FakeAgent
 
 
 def agent_of(conversation: Any) -> type[FakeAgent]:
-    accounts, builder = Incremental(), ViewBuilder()
+    accounts, builder = Calculator(), ViewBuilder()
 
     class Counting(FakeAgent):
         def context_usage(self) -> ContextUsage:

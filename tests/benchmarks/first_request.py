@@ -6,12 +6,11 @@ the clock of the loopback server and of this process is the same. Progress goes 
 * whole: ``agent-tui -p hello`` as a process of its own, from its start to its end, beside ``import httpx`` and
   ``import litellm`` in a bare interpreter of the same run;
 * request: from that process's start until its request has arrived;
-* cold: from the start of a worker until a first request, made at once, has arrived; warm: later requests;
-* burst: chunks served at once, from calling ``stream`` to the last text, with the CPU time of both processes and the
-  worker's memory after it; raw is parsing the bytes alone.
+* cold: from making a client until a first request, made at once, has arrived; warm: later requests;
+* burst: chunks served at once, from calling ``stream`` to the last text, with the CPU time of this process (and of the
+  worker, through LiteLLM) and the worker's memory after it; raw is parsing the bytes alone.
 
-Last figures, two cores, direct / through LiteLLM: ``-p hello`` 1.2 / 5.6 s (x 0.32 / 1.5 of ``import litellm``), cold
-0.5 / 4.1 s, warm 3-4 / 7 ms, burst of 5 000 chunks 0.11 / 2.2 s, 23 / 455 µs of CPU a chunk, worker 120 / 367 MB.
+The server is a thread of this process, so that its work is in the CPU time of a burst.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from typing import Any, Literal
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from agent_tui.models.requests import Delta, Finished, ModelSpec  # noqa: E402
-from agent_tui.providers.worker.client import WorkerClient  # noqa: E402
+from agent_tui.providers.client import ModelClient  # noqa: E402
 from tests.support.loopback import Loopback, anthropic_events, chat_stream, sse  # noqa: E402
 from tests.support.model_calls import KEY, make_request  # noqa: E402
 
@@ -78,7 +77,7 @@ def whole_process(server: Loopback, runs: int, ways: list[Via]) -> dict[str, Any
     return result
 
 
-async def to_the_wire(client: WorkerClient, server: Loopback, spec: ModelSpec) -> float:
+async def to_the_wire(client: ModelClient, server: Loopback, spec: ModelSpec) -> float:
     """Seconds from the call to the request's arrival."""
     before = len(server.requests)
     began = time.monotonic()
@@ -100,9 +99,8 @@ async def first_requests(server: Loopback, runs: int, ways: list[Via]) -> dict[s
         for name, spec in specs.items():
             cold, warm = [], []
             for _ in range(runs):
-                client = WorkerClient()
+                client = ModelClient()
                 cold.append(await to_the_wire(client, server, spec))
-                await client.count(["the tokenizer is loaded after the first answer"])
                 warm.append(statistics.median([await to_the_wire(client, server, spec) for _ in range(10)]))
                 await client.close()
                 say(f"{name}, {via}: cold {cold[-1]:.2f} s, warm {warm[-1] * 1e3:.1f} ms")
@@ -115,13 +113,11 @@ async def burst(server: Loopback, runs: int, chunks: int, via: Via) -> dict[str,
     body = chat_stream(texts)
     server.serve("/v1/chat/completions", body)
     spec = ModelSpec("o", "openai/local", api_base=server.url, via=via)
-    client = WorkerClient()
-    await client.count(["a"])
+    client = ModelClient()
     whole, client_cpu, worker_cpu = [], [], []
     async for _ in client.stream(make_request(spec)):
         pass
-    pid = client.pid
-    assert pid is not None
+    pid = client.worker.pid
     for _ in range(runs):
         began, cpu, worker, last = time.perf_counter(), time.process_time(), _cpu(pid), 0.0
         text: list[str] = []
@@ -151,12 +147,16 @@ async def burst(server: Loopback, runs: int, chunks: int, via: Via) -> dict[str,
     }
 
 
-def _cpu(pid: int) -> float:
+def _cpu(pid: int | None) -> float:
+    if pid is None:
+        return 0.0
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def _memory(pid: int) -> float:
+def _memory(pid: int | None) -> float:
+    if pid is None:
+        return 0.0
     line = next(x for x in Path(f"/proc/{pid}/status").read_text().splitlines() if x.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
@@ -184,7 +184,7 @@ async def measure(runs: int, chunks: int, ways: list[Via]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Latency of requests and cost of chunks through the provider worker.")
+    parser = argparse.ArgumentParser(description="Latency of requests and cost of chunks, direct and through LiteLLM.")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--chunks", type=int, default=5000)

@@ -53,8 +53,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from agent_tui.providers.litellm import VOCABULARIES, place
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
+from agent_tui.providers.litellm_files import VOCABULARIES, place
 from tests.benchmarks.league.vocabularies import NAMES, vocabulary
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.long_run_figures import FLAVOURS, Flavour, Outcome
@@ -68,7 +68,7 @@ async def run(
     flavours: list[Flavour], windows: list[int], plan: Plan, mix: Mix | None, seed: int, verbose: bool
 ) -> list[Outcome]:
     """All runs, one after the other, with one worker."""
-    worker = WorkerClient()
+    worker = ModelClient()
     found = []
     try:
         for flavour in flavours:

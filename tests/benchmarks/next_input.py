@@ -24,7 +24,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.accounting.reports import before_step
+from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
+from agent_tui.context.anchor import runs_of
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.models.calibration import raw_total
 from agent_tui.models.context import ContextUsage
@@ -44,6 +46,7 @@ from agent_tui.models.steps import Step
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers.catalog import model_family
 from agent_tui.providers.counting import by_kind
+from agent_tui.providers.reasoning import plan_replay
 
 PROVIDERS = {"google": "gemini", "vertex": "vertex_ai"}
 LARGE = 3_000
@@ -139,21 +142,32 @@ def calculation(record: dict[str, Any]) -> ContextUsage:
     before = record.get("earlier_reasoning_tokens_this_turn")
     history = [Message("first", "user", [TextPart("recorded")])]
     steps: list[Step] = []
+    calculator = Calculator()
+
+    def settle(step: Step, message: Message) -> None:
+        """The step's report has come, and its answer."""
+        inputs = inputs_of(target, history, steps)
+        before_step(step, calculator.usage(inputs))
+        calculator.record(step, inputs)
+        plan = plan_replay(inputs.view, target)
+        step.sent_reasoning = runs_of(inputs.view, plan, target.family)
+        steps.append(step)
+        history.append(message)
+        calculator.settle(step, message, inputs_of(target, history, steps))
+
     for index, reported in enumerate(before if isinstance(before, list) else []):
         tokens = number(reported or 0, "earlier reasoning")
         earlier = Step(f"e{index}", "turn", "", target.provider, target.api, target.model, f"a{index}", "complete")
-        earlier.usage = TokenUsage(0, tokens, tokens)
-        steps.append(earlier)
-        history.append(answer(f"a{index}", origin, resent, bool(tokens)))
+        earlier.usage, earlier.finished = TokenUsage(0, tokens, tokens), float(index)
+        settle(earlier, answer(f"a{index}", origin, resent, bool(tokens)))
         history.append(Message(f"r{index}", "tool", [ToolResultPart("c", "t", "recorded")]))
     usage = usage_of(previous_usage(record))
     step = Step("previous", "turn", "", target.provider, target.api, target.model, "answer", "complete")
-    step.usage = usage
+    step.usage, step.finished = usage, float(len(steps))
     step.sent_count, step.sent_fingerprint = len(history), fingerprint(m.id for m in history)
-    steps.append(step)
-    history.append(answer("answer", origin, resent, bool(usage.reasoning)))
+    settle(step, answer("answer", origin, resent, bool(usage.reasoning)))
     history.extend(new_messages(record))
-    return calculate(target, history, steps)
+    return calculate_context_usage(inputs_of(target, history, steps))
 
 
 def previous_usage(record: dict[str, Any]) -> dict[str, Any]:
@@ -163,13 +177,13 @@ def previous_usage(record: dict[str, Any]) -> dict[str, Any]:
     return usage
 
 
-def calculate(target: Target, history: list[Message], steps: list[Step]) -> ContextUsage:
+def inputs_of(target: Target, history: list[Message], steps: list[Step]) -> ContextInputs:
     for message in history:
         message.counts = by_kind(message_text_for_count(message))
         message.raw_tokens = raw_total(message.counts)
     info = ModelInfo(ModelSpec("recorded", target.model), target, Limits(), Prices())
     view = [SentMessage(m, m.id) for m in history]
-    return calculate_context_usage(ContextInputs(info, view, steps, effort="medium"))
+    return ContextInputs(info, view, steps, effort="medium")
 
 
 def answer(message_id: str, origin: Origin, resent: dict[str, bool | None], reasoned: bool) -> Message:

@@ -38,7 +38,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.context.accounting.reports import after_step, before_step, verified_growth
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.tokens import family_of
 from agent_tui.models.calibration import Calibration, raw_total
 from agent_tui.models.context import ContextUsage
@@ -47,7 +47,7 @@ from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.counting import by_kind
-from agent_tui.providers.litellm import VOCABULARIES, place
+from agent_tui.providers.litellm_files import VOCABULARIES, place
 from tests.benchmarks.league.vocabularies import NAMES, Count, vocabulary
 from tests.benchmarks.vocabulary_texts import texts
 from tests.support.contexts import Conversation, fixed_part
@@ -90,7 +90,7 @@ class Session:
     random: random.Random
     conversation: Conversation = field(init=False)
     calibration: Calibration | None = None
-    accounts: Incremental = field(default_factory=Incremental)
+    accounts: Calculator = field(init=False)
     true: dict[str, int] = field(default_factory=dict)
     fixed: int = 0
     off: list[tuple[int, int, bool]] = field(default_factory=list)
@@ -98,6 +98,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.conversation = Conversation(target=self.target)
+        self.accounts = self.conversation.calculator
         self.phase = self.random.sample(sorted(self.pool), 4)
         prompt = self.any("markdown")
         self.fixed = prompt.tokens + ADDED
@@ -124,14 +125,14 @@ class Session:
     def step(self, calls: Sequence[str]) -> None:
         usage, actual = self.usage(), self.count()
         text = self.any("prose")
-        step = self.conversation.answer(
-            TokenUsage(actual, text.tokens + 8 * len(calls)), text=text.text, calls=(*calls,)
-        )
+        reported = TokenUsage(actual, text.tokens + 8 * len(calls))
+        step = self.conversation.answer(reported, text=text.text, calls=(*calls,), before=usage, settles=False)
         message = self.conversation.path[-1]
         self.put(message, text)
         self.true[message.id] += 8 * len(calls) - WRAPPED
         before_step(step, usage)
         after_step(step)
+        self.conversation.settle(step, self.calibration)
         if (growth := verified_growth(step)) is not None:
             self.calibration = (self.calibration or family_of(self.target).beginning).learned(*growth)
         self.off.append((usage.total - actual, usage.spread, usage.anchor_step is not None))

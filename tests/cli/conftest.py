@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agent_tui.providers.worker.start import COMMAND, take_early
 from tests.support.cli import Cli
 
 
@@ -20,7 +18,7 @@ def cli(
     monkeypatch: pytest.MonkeyPatch,
     forked_worker: None,
     request: pytest.FixtureRequest,
-) -> Iterator[Cli]:
+) -> Cli:
     for name in list(os.environ):
         if name.startswith("AGENT_TUI_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
@@ -31,8 +29,4 @@ def cli(
     # That of programs is made for the first that is forked.
     cli = Cli(tmp_path / "home", project, capsys, monkeypatch, partial(request.getfixturevalue, "program_nursery"))
     cli.setenv("AGENT_TUI_HOME", str(cli.home))
-    yield cli
-    # A run that ends before it needed its worker leaves it to the end of the process, which here goes on.
-    if (left := take_early(COMMAND)) is not None:
-        left.kill()
-        left.communicate()
+    return cli

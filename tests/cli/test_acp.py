@@ -152,6 +152,24 @@ async def test_commands_answer_and_own_ones_are_sent(cli: Cli) -> None:
             await editor.say(acp.text_block("/compact show 9"))
 
 
+@pytest.mark.quick
+def test_servers_of_the_editor_are_written_as_files_have_them() -> None:
+    schema = acp.schema
+    header, variable = schema.HttpHeader(name="X-Team", value="a"), schema.EnvVariable(name="HOME", value="/h")
+    reached = [
+        schema.HttpMcpServer(name="web", url="https://mcp.example/", headers=[header], type="http"),
+        schema.SseMcpServer(name="old", url="https://sse.example/", headers=[], type="sse"),
+        schema.McpServerStdio(name="own", command="run", args=["-x"], env=[variable]),
+    ]
+    assert [acp_updates.server_entry(server) for server in reached] == [
+        {"type": "http", "url": "https://mcp.example/", "headers": {"X-Team": "a"}},
+        {"type": "sse", "url": "https://sse.example/", "headers": {}},
+        {"command": "run", "args": ["-x"], "env": {"HOME": "/h"}},
+    ]
+    with pytest.raises(acp.RequestError):
+        acp_updates.server_entry(schema.AcpMcpServer(name="within", server_id="s", type="acp"))
+
+
 @pytest.mark.slow
 async def test_images_files_plans_and_servers_arrive(cli: Cli, server_nursery: str, forked_host: None) -> None:
     todo = '{ items = [{ content = "Look", status = "in_progress" }, { content = "Mend", status = "pending" }] }'
@@ -267,6 +285,7 @@ def test_a_search_at_the_provider_is_a_call_that_is_complete(tmp_path: Path) -> 
     assert said.content.text == "They won."
 
 
+@pytest.mark.quick
 def test_an_interrupted_answer_is_said_where_nothing_can_be_taken_back() -> None:
     (update,) = acp_updates.updates(AnswerInterrupted("m"), Path("/p"))
     assert update.session_update == "agent_message_chunk" and "The answer begins again" in update.content.text

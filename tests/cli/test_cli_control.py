@@ -226,6 +226,7 @@ def test_a_line_without_an_end_costs_an_error_and_no_memory(cli: Cli, monkeypatc
     assert outcome.lines[-1]["text"] == "First."
 
 
+@pytest.mark.quick
 def test_questions_need_a_stream_for_the_answers(cli: Cli) -> None:
     cli.refused(2, "-p", "hi", "--permission-prompt-tool", "stdio", words="needs --input-format stream-json")
 

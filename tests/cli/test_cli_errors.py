@@ -95,6 +95,7 @@ def test_flags_that_do_not_go_together(cli: Cli, arguments: tuple[str, ...], wor
     refused(cli, 2, *arguments, words=words)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -111,6 +112,7 @@ def test_flags_that_do_not_exist(cli: Cli, arguments: tuple[str, ...], words: st
     assert words in outcome.err.splitlines()[-1]
 
 
+@pytest.mark.quick
 def test_the_chat_needs_a_terminal(cli: Cli) -> None:
     refused(cli, 2, words="needs a terminal")
 
@@ -133,6 +135,7 @@ def test_databases_of_a_newer_version(cli: Cli) -> None:
     refused(cli, 1, "context", words="newer agent-tui")
 
 
+@pytest.mark.quick
 def test_a_data_folder_that_cannot_be_made(cli: Cli) -> None:
     (cli.home).write_text("a file", "utf-8")
     refused(cli, 1, "sessions", words="cannot store sessions")

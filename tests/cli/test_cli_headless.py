@@ -180,6 +180,7 @@ def test_input_that_is_not_utf8_is_said_and_still_used(cli: Cli) -> None:
     assert "not UTF-8" in outcome.error
 
 
+@pytest.mark.quick
 def test_nothing_to_ask_is_wrong_usage(cli: Cli) -> None:
     for stdin in (b"", b"  \n"):
         outcome = cli.run("-p", "", stdin=stdin)

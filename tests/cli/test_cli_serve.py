@@ -15,6 +15,7 @@ from tests.support.forms import one_of
 pytest.importorskip("textual_serve", reason="needs the serve extra")
 
 
+@pytest.mark.quick
 def test_without_the_extra_it_says_how_to_get_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "textual_serve" else object())
     outcome = cli.run("serve")

@@ -48,6 +48,7 @@ def bare_prints(source: str) -> list[int]:
     return found
 
 
+@pytest.mark.quick
 def test_the_walk_finds_what_it_looks_for() -> None:
     for line in (
         "print(1)",

@@ -44,6 +44,7 @@ def test_the_program_in_the_docs_does_what_it_says(cli: Cli) -> None:
     assert (cli.project / "hello.txt").read_text() == "hello"
 
 
+@pytest.mark.quick
 def test_importing_the_package_loads_none_of_it() -> None:
     code = "import sys, agent_tui; print([n for n in sys.modules if n.startswith('agent_tui')])"
     run = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)

@@ -15,7 +15,15 @@ from markdown_it import MarkdownIt
 from agent_tui.commands.export import render
 from agent_tui.commands.export.markdown_text import code_span, escaped, fenced, rewritten, verbatim
 from agent_tui.commands.export.prose import MOST_MARKDOWN, Prose
-from agent_tui.models.messages import OWN_OUTPUT, AttachmentPart, Message, TextPart, ToolCallPart, ToolResultPart
+from agent_tui.models.messages import (
+    OWN_OUTPUT,
+    AttachmentPart,
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from agent_tui.store.content import Content
 from agent_tui.text.clean import clean
 from tests.commands.export_session import example_session, harmless
@@ -156,6 +164,14 @@ def test_what_markdown_is_written_as(text: str, written: str) -> None:
 
 
 @pytest.mark.quick
+def test_a_thought_that_nobody_can_read_is_left_out() -> None:
+    info, content = example_session()
+    hidden = ReasoningPart(" ", {"encrypted": "x"})
+    content.messages["done"].parts.insert(0, hidden)
+    assert render(info, content, "md") == render(*example_session(), "md")
+
+
+@pytest.mark.quick
 def test_a_session_reads_as_one_document_without_bookkeeping() -> None:
     text = render(*example_session(), "md")
     outside = re.sub(r"^(```+)[^\n]*\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -187,6 +203,7 @@ COMMAND = "!cat <<'END'\n  two  blanks\nEND"
 LONG = f"echo {'word ' * 60}the end"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("form", ["md", "html"])
 def test_words_of_the_user_and_commands_are_whole(form: str) -> None:
     info, _ = example_session()

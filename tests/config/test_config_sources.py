@@ -134,3 +134,13 @@ def test_of_a_list_that_a_variable_and_a_flag_give_together_each_names_its_own(
 )
 def test_a_line_is_named_only_where_it_is_certain(text: str, key: str, entry: str, line: int) -> None:
     assert line_number(text, key, entry) == line
+
+
+def test_what_is_no_file_is_no_configuration_but_where_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").symlink_to("/dev/null")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        file_layer(tmp_path / "config.toml")
+    assert file_layer(tmp_path / "config.toml", required=True) is not None  # as ``--config <(…)`` is
+    assert file_layer(tmp_path / "missing.toml") is None
+    with pytest.raises(ConfigError, match="no such file"):
+        file_layer(tmp_path / "missing.toml", required=True)

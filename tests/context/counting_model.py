@@ -11,8 +11,8 @@ import random
 from dataclasses import dataclass, field
 
 from agent_tui.context.accounting.reports import after_step, before_step, verified_growth
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.anchor import runs_of
-from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import family_of
 from agent_tui.models.calibration import Calibration
 from agent_tui.models.context import ContextUsage
@@ -52,7 +52,7 @@ class Session:
     window: int = 200_000
     remembered: bool = True
     conversation: Conversation = field(init=False)
-    accounts: Incremental = field(default_factory=Incremental)
+    accounts: Calculator = field(init=False)
     effort: Effort = "medium"
     outcomes: list[Outcome] = field(default_factory=list)
     thought: dict[str, int] = field(default_factory=dict)
@@ -62,6 +62,7 @@ class Session:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         self.conversation = Conversation(target=self.target)
+        self.accounts = self.conversation.calculator
         self.use_tools(3)
 
     def use_tools(self, count: int) -> None:
@@ -101,13 +102,16 @@ class Session:
         reasoning = ReasoningPart("In short: " + "so " * self.random.randint(1, 30), SIGNED, "now") if thought else None
         output = thought + self._tokens(spoken)
         reported = TokenUsage(actual + fixed, output, thought if self.counts_reasoning else None)
-        step = conversation.answer(reported, calls=calls, reasoning=reasoning, raw=spoken)
+        step = conversation.answer(
+            reported, calls=calls, reasoning=reasoning, raw=spoken, before=usage, effort=self.effort, settles=False
+        )
         self.thought[step.message_id or ""] = thought
         if self.remembered:
             step.sent_reasoning = runs_of(view, plan, self.target.family)
         step.thinking = self.effort if thinking else "off"
         before_step(step, usage)
         after_step(step)
+        conversation.settle(step, self.calibration)
         growth = verified_growth(step)
         if growth is not None:
             self.calibration = (self.calibration or family_of(self.target).beginning).learned(*growth)

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from agent_tui.context.accounting.believed import Verdict, believe
 from agent_tui.context.accounting.reports import after_step, before_step, relearned, verified_growth
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.past import given_of
 from agent_tui.context.tokens import family_of, message_text_for_count
 from agent_tui.models.calibration import Calibration, raw_total
@@ -123,7 +123,7 @@ class Talk:
     hidden: int = 0
     window: int = 200_000
     conversation: Conversation = field(init=False)
-    accounts: Incremental = field(default_factory=Incremental)
+    accounts: Calculator = field(init=False)
     exchanges: list[Exchange] = field(default_factory=list)
     model: str = "unheard-of"
     calibration: Calibration | None = None
@@ -136,6 +136,7 @@ class Talk:
         self.texts = texts(self.seed)
         self.contents: dict[str, str] = {}
         self.conversation = Conversation(target=LOCAL)
+        self.accounts = self.conversation.calculator
         self.use("system", "\n".join(_sources()[0][:60]), *("\n".join(_sources()[3][n : n + 20]) for n in (0, 50, 90)))
 
     def use(self, *texts: str) -> None:
@@ -171,7 +172,9 @@ class Talk:
         names = tuple(f"c{self.number}_{n}" for n in range(calls))
         output = self.count(text) + 20 * calls
         said = self.lie(self, true, output)
-        step = self.conversation.answer(said, text=text, calls=names, raw=raw(text) + 12 * calls)
+        step = self.conversation.answer(
+            said, text=text, calls=names, raw=raw(text) + 12 * calls, before=usage, settles=False
+        )
         self.count_up(self.conversation.path[-1])
         step.answered_by, step.thinking = self.model, self.thinking
         before_step(step, usage)
@@ -180,9 +183,8 @@ class Talk:
         for other in self.conversation.steps[:-1]:
             if other.id in verdict.truth:
                 after_step(other)
-        if verdict.truth:
-            self.accounts = Incremental()
         after_step(step)
+        self.conversation.settle(step, self.calibration, verdict)
         self.learn(step, verdict)
         for name in names:
             text = next(self.texts)

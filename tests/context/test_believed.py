@@ -150,6 +150,15 @@ def test_an_honest_server_is_never_named_and_never_refused_twice(vocabulary: str
             assert abs(exchange.usage.total - exchange.true) < 0.01 * talk.window
 
 
+def test_reports_that_are_as_expected_change_nothing_that_is_known_of_others() -> None:
+    """Each step of which something else is believed has all costs behind it settled again."""
+    talk = Talk(honest, 4, "cl100k")
+    for _ in range(6):
+        talk.say()
+        talk.step()
+    assert [dict(exchange.verdict.truth) for exchange in talk.exchanges] == [{}] * 6
+
+
 def test_a_prompt_that_a_gateway_adds_is_a_constant_known_from_the_second_request_on() -> None:
     talk = Talk(honest, 2, "claude", 5_012)
     talk.turn()

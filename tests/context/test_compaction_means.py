@@ -115,6 +115,7 @@ def test_the_note_on_the_saved_output_survives_a_clip_and_counts(head: int, tail
 # What a summary keeps
 
 
+@pytest.mark.quick
 def test_a_paste_does_not_push_one_line_rules_out() -> None:
     rules = ["Never touch vendor.", "Answer in French.", "No new dependencies."]
     said = [*rules, "p" * 9_000, "Look at this."]
@@ -145,6 +146,7 @@ def presented(world: World, name: str, plan: str, approved: bool = True) -> None
     part.name, part.display = PLAN_TOOL, {"text": plan, **({APPROVED: True} if approved else {})}
 
 
+@pytest.mark.quick
 def test_the_plan_approved_last_stays_as_a_quotation() -> None:
     world = World()
     assert plan_lines(world.path, 0, 100) == ()
@@ -207,6 +209,7 @@ def sent_text_of(message: Message) -> str:
     return "".join(p.text for p in message.parts if isinstance(p, SummaryPart))
 
 
+@pytest.mark.quick
 def test_files_are_listed_with_the_lines_that_were_read() -> None:
     world = World()
     world.user("go")
@@ -229,6 +232,7 @@ def test_files_are_listed_with_the_lines_that_were_read() -> None:
     ]
 
 
+@pytest.mark.quick
 def test_missing_headings_are_filled_in() -> None:
     text = "## Goal\nBuild it.\n\n## Done\nHalf."
     assert judge_summary(text, "stop", Replaced()) is None

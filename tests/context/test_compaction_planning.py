@@ -28,6 +28,7 @@ def chat(world: World, turns: int, tokens: int = 100) -> None:
         world.says(f"Answer {number}. " + words(tokens, f"a{number}"))
 
 
+@pytest.mark.quick
 @every(
     ("window", "max_output", "max_input", "limit"),
     [
@@ -50,6 +51,7 @@ def test_worked_cases(window: int, max_output: int, max_input: int | None, limit
     assert world.usage().would_compact
 
 
+@pytest.mark.quick
 def test_auto_compact_false_never_wants_to() -> None:
     world = World(policy=CompactionSettings(auto_compact=False))
     world.user(words(20_000))
@@ -70,6 +72,7 @@ def test_old_results_are_cleared_inside_one_long_turn() -> None:
     assert 0.5 * (plan.limit or 0) < plan.expected_after <= 0.6 * (plan.limit or 0)
 
 
+@pytest.mark.quick
 def test_cleared_results_are_sent_as_the_placeholder_and_stay_stored() -> None:
     world = World()
     long_turn(world, 13, 1_000)
@@ -152,6 +155,7 @@ def test_an_open_tool_loop_stays_whole() -> None:
     assert not plan.pruning
 
 
+@pytest.mark.quick
 def test_a_newest_result_that_alone_exceeds_the_limit_is_clipped_in_what_is_sent() -> None:
     world = World()
     world.user("read the log")
@@ -178,6 +182,7 @@ def test_with_history_a_huge_newest_result_is_clipped_and_the_rest_summarised() 
     assert result.id in plan.pruning.clips
 
 
+@pytest.mark.quick
 def test_clips_spare_small_results() -> None:
     world = World()
     world.user("go")
@@ -191,6 +196,7 @@ def test_clips_spare_small_results() -> None:
     assert not plan_clips([small, one], tokens, 10_000)
 
 
+@pytest.mark.quick
 def test_the_gate_refuses_what_brings_too_little() -> None:
     world = World(model_info(200_000, 64_000))
     chat(world, 8)
@@ -200,6 +206,7 @@ def test_the_gate_refuses_what_brings_too_little() -> None:
     assert preview_of(plan, plan.usage_after((), None)).say.startswith("Not worth it: ")
 
 
+@pytest.mark.quick
 def test_nothing_to_compact() -> None:
     world = World()
     assert world.plan("manual").action == "nothing"
@@ -233,6 +240,7 @@ def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
         assert preview_of(plan, plan.usage_after((), None)).say.startswith("No compaction can make room: ")
 
 
+@pytest.mark.quick
 def test_a_manual_compaction_summarises_even_when_clearing_would_do() -> None:
     world = World()
     long_turn(world, 13, 1_000)
@@ -313,6 +321,7 @@ def test_attachments_of_the_user_do_not_disturb() -> None:
     assert plan.summary.files == {"a.txt": ["attached"]}
 
 
+@pytest.mark.quick
 def test_texts() -> None:
     record = CompactionRecord(
         "r", "o", "summary", ["m"], before_tokens=171_234, after_tokens=24_111, before_estimated=False

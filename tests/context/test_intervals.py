@@ -11,8 +11,7 @@ from agent_tui.commands.bookkeeping import accuracy_line, report_text
 from agent_tui.commands.report import ContextReport
 from agent_tui.commands.report_json import context_json
 from agent_tui.context.accounting.reports import after_step, before_step
-from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
 from agent_tui.context.tokens import family_of
 from agent_tui.models.messages import Message, ReasoningPart, SummaryPart
 from agent_tui.models.requests import Target
@@ -68,31 +67,23 @@ def test_the_cost_of_a_cleared_result_is_as_sure_as_it_was_measured() -> None:
     assert usage.calculation.removed > 0 and 0 < usage.spread < 0.2 * usage.calculation.removed
 
 
-@pytest.mark.parametrize("lied", [False, True])
-def test_what_was_measured_before_a_compaction_is_not_estimated_again(lied: bool) -> None:
+def test_what_was_measured_before_a_compaction_is_not_estimated_again() -> None:
     """A result that its server counts at 300 tokens more than the estimate, and an older turn that is put together."""
-    conversation, accounts = measured(), Incremental()
+    conversation, accounts = measured(), Calculator()
     first = [message.id for message in conversation.path]
     conversation.say()
     conversation.answer(TokenUsage(5_060, 60), calls=("c1",))
     result = conversation.result("c1", raw=900)
-    usage = conversation.usage(accounts)
-    off = usage.total - 5_120 + 300
-    step = conversation.answer(TokenUsage(5_120 + off, 50))
-    before_step(step, usage)
-    after_step(step)
-    step.doubt = "doubted" if lied else None
+    off = conversation.usage(accounts).total - 5_120 + 300
+    conversation.answer(TokenUsage(5_120 + off, 50))
     conversation.records.append(CompactionRecord("s", "op", "summary", first, summary_id="sum"))
     conversation.summaries["sum"] = Message("sum", "user", [SummaryPart("so far", "s")], raw_tokens=2)
     conversation.say(raw=10)
     usage = conversation.usage(accounts)
-    assert usage.anchor_step is None and usage == conversation.usage()
+    assert usage == conversation.usage()
     tokens = {leaf.message_id: leaf.tokens for leaf in leaves(usage.rows) if leaf.message_id}
-    assert (tokens[result.id] == off) is not lied
+    assert tokens[result.id] == off
     assert_identities(usage)
-    step.growth = None
-    again = conversation.usage()
-    assert (usage.total - again.total == 300) is not lied and (usage.spread < again.spread) is not lied
 
 
 def test_a_result_beside_reasoning_of_a_report_that_is_not_believed_is_not_measured_by_the_next_one() -> None:
@@ -108,7 +99,7 @@ def test_a_result_beside_reasoning_of_a_report_that_is_not_believed_is_not_measu
         conversation.answer(TokenUsage(6_200, 50))
         conversation.records.append(CompactionRecord("p", "op", "prune", [result.id]))
         spreads.append(conversation.usage().spread)
-    assert spreads[1] > spreads[0] + 1_000
+    assert spreads[1] > 3 * spreads[0], "it took of what the reasoning was off by, which its text does not tell of"
 
 
 def test_reasoning_that_nobody_counted_is_as_unsure_as_what_the_text_leaves_of_the_output() -> None:
@@ -140,7 +131,7 @@ def test_intervals_hold_about_as_often_as_they_say(target: Target, off: float) -
 @example(150726, DEEPSEEK, 0.90625, True)  # what stands for a cleared result is estimated at what the result cost
 def test_screen_json_and_trigger_have_one_interval(seed: int, target: Target, factor: float, counted: bool) -> None:
     session = Session(target, seed, factor, counted, 32_000)
-    accounts = Incremental()
+    accounts = Calculator()
     for _ in range(6):
         session.run(1)
         inputs = session.conversation.inputs(

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.reports import Errors, errors_of
+from agent_tui.context.accounting.reports import Errors, Followed, errors_of
 from agent_tui.context.accounting.spending import Sums, session_totals
-from agent_tui.context.incremental import Followed
 from agent_tui.context.tokens import O200K
 from agent_tui.models.calibration import text_content
 from agent_tui.models.context import SessionTotals

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.rows import CONTEXT_ROWS, FIXED_ROWS, FREE, RESERVE, RowId
 from agent_tui.models.steps import CompactionRecord
@@ -79,7 +79,9 @@ def test_what_claude_adds_for_tools_is_a_part_of_its_own() -> None:
         "builtin": math.ceil(2_000 * usual(CLAUDE)),
     }
     assert tools.label == "Tools (1)"
-    conversation.answer(TokenUsage(5_000, 10, cache_read=490, cache_write=4_510))
+    conversation.answer(TokenUsage(5_000, 10))
+    first = row(conversation.usage(), "tools").children[0].tokens
+    conversation.steps[-1].usage = TokenUsage(5_000, 10, cache_read=first, cache_write=5_000 - first)
     preamble, builtin = row(conversation.usage(), "tools").children
     assert (preamble.cached, builtin.cached, builtin.cached_tokens) == (True, False, 0)
 
@@ -107,7 +109,7 @@ def test_reads_are_shared_out_in_the_order_of_sending(cached: int, expected: dic
 
 @every("cached", [4_000, 4_005, 4_128, 4_300])
 def test_a_reading_may_end_inside_a_message(cached: int) -> None:
-    conversation, accounts = prompt(), Incremental()
+    conversation, accounts = prompt(), Calculator()
     conversation.say(raw=493)
     conversation.answer(TokenUsage(4_000, 10), calls=("c1", "c2"))
     conversation.usage(accounts)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.models.usage import TokenUsage
@@ -15,6 +15,7 @@ from tests.support.contexts import (
     TARGET,
     Conversation,
     assert_identities,
+    leaves,
     row,
     weather,
 )
@@ -69,10 +70,10 @@ def test_rewind_falls_back_to_an_older_anchor() -> None:
     conversation.answer(TokenUsage(5_200, 60))
     del conversation.path[3:]
     usage = conversation.usage()
-    assert usage.anchor_step == "s0" and usage.total == 5_120
+    assert usage.anchor_step == "s0" and usage.total == 5_115, "the result costs what it was measured at"
 
 
-def test_summary_invalidates_and_undo_restores_exactly() -> None:
+def test_after_a_summary_what_stays_costs_what_it_cost_and_undo_restores_exactly() -> None:
     conversation = weather()
     conversation.answer(TokenUsage(5_115, 50))
     conversation.say("next", raw=3)
@@ -84,7 +85,8 @@ def test_summary_invalidates_and_undo_restores_exactly() -> None:
     record = CompactionRecord("r1", "op1", "summary", ids, summary_id=summary.id)
     conversation.records.append(record)
     compacted = conversation.usage()
-    assert compacted.anchor_step is None and compacted.basis == "estimated"
+    kept = sum(leaf.tokens for leaf in leaves(before.rows) if leaf.message_id not in ids)
+    assert compacted.total == kept + row(compacted, "messages", "summary").tokens and compacted.basis == "derived"
     assert row(compacted, "messages", "summary").tokens > 0
     assert_identities(compacted)
     record.active = False
@@ -115,7 +117,7 @@ def test_compaction_and_subagent_steps_do_not_anchor_but_cost() -> None:
 
 
 def test_what_is_kept_finds_the_anchor_again_after_an_undo() -> None:
-    conversation, accounts = weather(), Incremental()
+    conversation, accounts = weather(), Calculator()
     conversation.answer(TokenUsage(5_115, 50))
     before = conversation.usage(accounts)
     summary = conversation.append("user", [SummaryPart("so far", "r1")], 40)
@@ -123,7 +125,7 @@ def test_what_is_kept_finds_the_anchor_again_after_an_undo() -> None:
     conversation.summaries[summary.id] = summary
     ids = [m.id for m in conversation.path]
     conversation.records.append(CompactionRecord("r1", "op1", "summary", ids, summary_id=summary.id))
-    assert conversation.usage(accounts).anchor_step is None
+    assert conversation.usage(accounts).total < before.total
     conversation.records.clear()
     assert conversation.usage(accounts) == before
 
@@ -132,7 +134,7 @@ def test_a_count_that_comes_late_does_not_take_the_place_of_a_measured_turn() ->
     conversation = weather()
     late = replace(conversation.steps[0], id="late", kind="count", message_id=None, usage=TokenUsage(4_900, 0))
     conversation.steps.append(late)
-    for accounts in (None, Incremental()):
+    for accounts in (None, Calculator()):
         usage = conversation.usage(accounts)
         assert usage.anchor_step == "s0" and usage.total == weather().usage().total
     conversation.answer(TokenUsage(5_300, 0), kind="count")
@@ -140,7 +142,7 @@ def test_a_count_that_comes_late_does_not_take_the_place_of_a_measured_turn() ->
 
 
 def test_a_count_made_while_a_step_runs_anchors_until_the_step_is_measured() -> None:
-    conversation, accounts = Conversation(), Incremental()
+    conversation, accounts = Conversation(), Calculator()
     conversation.say(raw=9_000)
     view = len(conversation.view())
     conversation.answer(None, status="running")
@@ -153,6 +155,7 @@ def test_a_count_made_while_a_step_runs_anchors_until_the_step_is_measured() -> 
     assert counted.total == 9_500 and counted == conversation.usage()
     conversation.path.append(draft)
     draft.status = "complete"
-    running.status, running.usage = "complete", TokenUsage(9_510, 40)
+    running.status, running.usage, running.finished = "complete", TokenUsage(9_510, 40), 9.0
+    conversation.settle(running)
     ended = conversation.usage(accounts)
     assert ended.anchor_step == running.id and ended == conversation.usage()

@@ -75,7 +75,6 @@ def test_what_was_learned_says_nothing_of_images() -> None:
     conversation.append("user", [AttachmentPart("a.png", "image/png", data="AAAA")], 0)
     plain, corrected = conversation.usage().total, conversation.usage(calibration=calibrated(1.5)).total
     assert 0 <= corrected - plain <= 4, "only what wraps the message is text"
-    assert conversation.usage().calculation.new_given > 50
 
 
 def test_what_is_learned_of_a_step_is_what_its_new_messages_consist_of() -> None:

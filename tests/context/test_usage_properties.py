@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.next_input import fits_to_send, may_be_refused
-from agent_tui.context.accounting.usage import window_shares
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator, window_shares
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.text.numbers import largest_remainder
 from tests.context.context_operations import apply, operations
@@ -37,7 +36,7 @@ def test_identities_hold_and_the_cache_changes_nothing(
     steps: list[tuple[str, TokenUsage, int]], window: Limits, policy: CompactionSettings, fixed: int, ratio: float
 ) -> None:
     conversation = Conversation(fixed=[fixed_part(raw=fixed), fixed_part("memory", None, "AGENTS.md", "AGENTS.md")])
-    accounts = Incremental()
+    accounts = Calculator()
     for name, usage, size in steps:
         apply(conversation, name, usage, size)
         options = {"limits": window, "policy": policy, "calibration": calibrated(ratio)}

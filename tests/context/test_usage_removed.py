@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.models.messages import ReasoningPart
 from agent_tui.models.requests import Target
 from agent_tui.models.steps import CompactionRecord
@@ -16,6 +16,7 @@ from tests.support.contexts import (
     Conversation,
     assert_identities,
     fixed_part,
+    leaves,
     row,
     usual,
     weather,
@@ -39,10 +40,12 @@ def test_clearing_a_measured_result_takes_away_what_it_cost() -> None:
     assert row(usage, "messages", "tool_results").tokens == placeholder
     assert_identities(usage)
     conversation.answer(TokenUsage(usage.total - 3, 10))
-    assert conversation.usage().calculation.removed == 0
+    conversation_before = conversation.usage()
+    assert conversation_before.calculation.removed == 0
     conversation.records[0].active = False
     undone = conversation.usage()
-    assert undone.calculation.removed == placeholder - 200
+    cleared = sum(leaf.tokens for leaf in leaves([row(conversation_before, "messages", "tool_results")]))
+    assert undone.calculation.removed == cleared - 200
     assert_identities(undone)
 
 
@@ -124,7 +127,7 @@ def test_clearing_drops_reasoning_bound_to_the_prefix() -> None:
 def test_what_is_kept_reopens_a_turn_after_a_rewind() -> None:
     conversation, accounts = (
         Conversation(target=Target("anthropic", "chat", "claude-sonnet-4-5", "claude")),
-        Incremental(),
+        Calculator(),
     )
     conversation.say()
     conversation.answer(TokenUsage(1_000, 150, 100), reasoning=thought())

@@ -11,7 +11,7 @@ import pytest
 from agent_tui.context.tokens import FAMILIES, O200K, UNSURE
 from agent_tui.models.calibration import KINDS, TERMS, Calibration, Content, raw_total, text_content, unpacked, usable
 from agent_tui.providers.counting import by_kind
-from agent_tui.providers.litellm import VOCABULARIES, place
+from agent_tui.providers.litellm_files import VOCABULARIES, place
 from tests.benchmarks.league.vocabularies import vocabulary
 from tests.benchmarks.vocabulary_texts import LINES
 from tests.support.every import every

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.model_calls import KEY, environment, no_provider_keys
 from tests.support.nursery import WORKER, forked
@@ -19,9 +19,9 @@ def keys() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def worker(keys: None, worker_nursery: str) -> AsyncIterator[WorkerClient]:
+async def worker(keys: None, worker_nursery: str) -> AsyncIterator[ModelClient]:
     """One worker for the tests of a file."""
     with forked({WORKER: worker_nursery}):
-        client = WorkerClient()
+        client = ModelClient()
         yield client
         await client.close()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from agent_tui.models.messages import PART_TYPES
-from agent_tui.models.requests import Delta, StreamItem
+from agent_tui.models.requests import StreamItem
 from agent_tui.pipes import pipe as lines
 from agent_tui.pipes.pipe import BadLineError, Language, UnknownNameError
 from agent_tui.providers.worker import protocol
-from agent_tui.providers.worker.client import RequestEncoder
-from agent_tui.providers.worker.serve import item_lines, merge
 from agent_tui.tools.mcp import protocol as host_protocol
 from tests.support.every import every
 from tests.support.filled import every_field, filled, local_fields, without_local
@@ -81,37 +79,6 @@ def test_every_part_and_stream_item_is_among_them() -> None:
     whole = next(filled(protocol.Stream))
     assert {p.type for m in whole.request.messages for p in m.message.parts} == set(PART_TYPES)
     assert set(StreamItem.__args__) <= set(protocol.FROM_WORKER.messages.values())
-
-
-@pytest.mark.parametrize("cls", [protocol.Stream, protocol.CountExactly])
-def test_a_request_arrives_whole_also_when_its_messages_are_kept(cls: type[Any]) -> None:
-    encoder = RequestEncoder()
-    for message in filled(cls):
-        for _ in range(2):
-            call_id, arrived = protocol.TO_WORKER.read(encoder.encode(message, 3))
-            assert call_id == 3
-            assert every_field(arrived) == every_field(without_local(message))
-
-
-@every("name", [f.name for f in fields(Delta) if f.name not in ("index", "kind")])
-def test_joining_deltas_loses_no_field(name: str) -> None:
-    plain = Delta(1, "text")
-    for whole in filled(Delta):
-        marked = Delta(1, "text", **{name: getattr(whole, name)})
-        for pair in ((plain, marked), (marked, plain)):
-            joined = merge(*pair)
-            assert joined is None or getattr(joined, name) == getattr(marked, name)
-
-
-def test_a_huge_delta_arrives_whole() -> None:
-    for delta in filled(Delta):
-        whole = Delta(**{f.name: getattr(delta, f.name) for f in fields(Delta)} | {"text": "x" * 150_000})
-        joined, *rest = [protocol.FROM_WORKER.read(line)[1] for line in item_lines(1, whole)]
-        assert len(rest) == 2
-        for piece in rest:
-            joined = merge(joined, piece)
-            assert joined is not None
-        assert joined == whole
 
 
 OLD, NEW = Language({"m": _Message}), Language({"other": _Inner})

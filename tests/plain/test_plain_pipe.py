@@ -83,6 +83,7 @@ def test_what_has_to_be_mended_is_one_line(cli: Cli) -> None:
     assert done.code == 2 and "config.toml" in done.error and "ui.plain" in done.error
 
 
+@pytest.mark.quick
 def test_without_a_terminal_nobody_guesses_that_lines_are_meant(cli: Cli) -> None:
     done = piped(cli, "hello", arguments=("-m", "demo"))
     assert done.code == 2 and "the chat needs a terminal" in done.error and "--plain" in done.error

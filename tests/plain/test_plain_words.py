@@ -12,14 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_tui.commands.tool_words import change_lines
 from agent_tui.config.files import SCREEN_READERS, why_plain
-from agent_tui.models.messages import Message, SearchPart
-from agent_tui.plain.event_printer import tell_searches
+from agent_tui.models.messages import Message, SearchPart, ToolResultPart
+from agent_tui.plain.event_printer import CHANGED_LINES, tell_result, tell_searches
 from agent_tui.plain.line_writer import BEGINNINGS, LineWriter, Mark, ProgressTicker, spoken
 from agent_tui.text.clean import clean
+from agent_tui.text.numbers import plural
 from tests.support.every import every
 
 
+@pytest.mark.quick
 def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
     dumb = {"TERM": "dumb"}
     assert why_plain(None, None, {"TERM": "xterm"}) == ""
@@ -28,6 +31,7 @@ def test_the_flag_wins_over_the_setting_and_both_over_the_environment() -> None:
     assert why_plain(None, True, {}) == "by [ui] plain" and why_plain(True, False, {}) == "by --plain"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", SCREEN_READERS)
 def test_variables_of_people_with_a_screen_reader(name: str) -> None:
     assert why_plain(None, None, {name: "1"}) == f"because {name} is set"
@@ -146,6 +150,7 @@ def test_nor_can_what_is_quoted_in_several_lines(beginning: str) -> None:
         assert end == "End." and len(lines) == 1 and (lines[0].startswith(front) or "⟨U+" in lines[0])
 
 
+@pytest.mark.quick
 @every("line", ["Toolbox is here", "Notes: x", "Yours: x", "1. Yes", "Answers, many", "Émile: ça va"])
 def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     out = io.StringIO()
@@ -154,6 +159,7 @@ def test_an_ordinary_line_stands_as_it_is(line: str) -> None:
     assert out.getvalue() == f"Agent: Well.\n{line}\n"
 
 
+@pytest.mark.quick
 @every("acting", ["\x07", "\x1b", "\u202e", "\x9b"])
 def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> None:
     out = io.StringIO()
@@ -163,6 +169,7 @@ def test_what_a_terminal_would_act_upon_hides_nothing_of_that(acting: str) -> No
     assert out.getvalue() == f"Agent: Well.\nAgent: {clean(acting)}Per{clean(acting)}mission needed: x\n"
 
 
+@pytest.mark.quick
 def test_a_remark_cuts_no_word_of_the_answer() -> None:
     out = io.StringIO()
     writer = LineWriter(out)
@@ -173,6 +180,7 @@ def test_a_remark_cuts_no_word_of_the_answer() -> None:
     assert out.getvalue() == "Agent: One is here. \nNote: queued\nAgent: And another comes.\n"
 
 
+@pytest.mark.quick
 async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_tui.plain.line_writer.AFTER", (0.0, 0.0, 1_000.0))
     out, said, asked = io.StringIO(), asyncio.Event(), [True]
@@ -193,9 +201,28 @@ async def test_silence_is_broken_with_what_goes_on(monkeypatch: pytest.MonkeyPat
     )
 
 
+@pytest.mark.quick
 def test_a_search_at_the_provider_is_said_with_what_it_found() -> None:
     call = SearchPart({"id": "s", "query": "who\x1b[31m won"})
     found = SearchPart({"id": "s", "sources": [["A", "https://a.example/"], ["B", "https://b.example/"]]})
     out = io.StringIO()
     tell_searches(LineWriter(out), Message("m", "assistant", [call, found]), "line")
     assert out.getvalue() == "Tool web_search who␛[31m won: 2 sources\n"
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("count", [CHANGED_LINES - 1, CHANGED_LINES, 40])
+def test_of_a_long_change_the_first_lines_are_said_and_how_many_more_there_are(count: int) -> None:
+    diff = f"--- a/x\n+++ b/x\n@@ -0,0 +1,{count} @@\n" + "".join(f"+new {n}\n" for n in range(count))
+    result = ToolResultPart("c", "edit", "done", display={"kind": "diff", "text": diff})
+    said: dict[str, list[str]] = {}
+    for how in ("short", "full", "line"):
+        out = io.StringIO()
+        tell_result(LineWriter(out), "edit x", result, how)
+        said[how] = out.getvalue().splitlines()
+    lines = change_lines(diff)
+    hidden = len(lines) - CHANGED_LINES
+    assert [line.strip() for line in said["short"][1 : CHANGED_LINES + 1]] == lines[:CHANGED_LINES]
+    more = [line for line in said["short"] if "more line" in line]
+    assert more == ([f"  {plural(hidden, 'more line')}: /output shows all"] if hidden > 0 else [])
+    assert f"new {count - 1}" in said["full"][-1] and len(said["line"]) == 1

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.end_to_end import KEY_VARIABLE
 from tests.support.loopback import Loopback
 from tests.support.model_calls import KEY, environment, no_provider_keys
@@ -20,9 +20,9 @@ def no_keys() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def worker(no_keys: None) -> AsyncIterator[WorkerClient]:
+async def worker(no_keys: None) -> AsyncIterator[ModelClient]:
     """One worker for all tests of this process: importing LiteLLM takes seconds."""
-    client = WorkerClient()
+    client = ModelClient()
     yield client
     await client.close()
 

@@ -8,7 +8,7 @@ from agent_tui.models.messages import Message, ReasoningPart, SearchPart, TextPa
 from agent_tui.models.requests import Finished, ModelSpec
 from agent_tui.models.search import search_text
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support import recorded
 from tests.support.loopback import Loopback, Reply
 from tests.support.model_calls import KEY, collect, make_request
@@ -20,7 +20,7 @@ class Got(NamedTuple):
     usage: TokenUsage | None
 
 
-async def ask(worker: WorkerClient, server: Loopback, model: str, body: bytes | Reply, api: Any = "chat") -> Got:
+async def ask(worker: ModelClient, server: Loopback, model: str, body: bytes | Reply, api: Any = "chat") -> Got:
     """The answer's parts (kind, text or name and arguments, metadata), how it ended, and its usage."""
     server.serve("*", body)
     spec = ModelSpec("m", model, api_base=server.url, api_key=KEY, api=api)

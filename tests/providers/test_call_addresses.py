@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.calling import api_base, connection
 from agent_tui.providers.catalog import DUMMY_KEY, Key, resolve_key, resolve_target
 from agent_tui.providers.litellm import prepare_environment
+from agent_tui.providers.litellm_call import api_base, connection
 from tests.support.every import every
 from tests.support.model_calls import environment, make_request
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_tui.config import ModelConfig
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
 from tests.support.end_to_end import Product, calls, model, parts_of
@@ -58,7 +58,7 @@ def notes(row: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.slow
-async def test_there_and_back_again(worker: WorkerClient, tmp_path: Path, provider: Loopback) -> None:
+async def test_there_and_back_again(worker: ModelClient, tmp_path: Path, provider: Loopback) -> None:
     models = {"claude": claude(provider), "deepseek": deepseek(provider), "gpt": gpt(provider)}
     product = Product(tmp_path, worker, models)
     await product.run("first", "claude")
@@ -94,7 +94,7 @@ async def test_there_and_back_again(worker: WorkerClient, tmp_path: Path, provid
     ], "everything is kept, whatever is sent"
 
 
-async def test_another_model_of_the_same_provider(worker: WorkerClient, tmp_path: Path, provider: Loopback) -> None:
+async def test_another_model_of_the_same_provider(worker: ModelClient, tmp_path: Path, provider: Loopback) -> None:
     models = {"one": claude(provider), "two": claude(provider, "claude-opus-4-7")}
     product = Product(tmp_path, worker, models)
     await product.run("first", "one")
@@ -103,7 +103,7 @@ async def test_another_model_of_the_same_provider(worker: WorkerClient, tmp_path
     assert THOUGHT not in body(provider)
 
 
-async def test_thinking_off_and_on_again(worker: WorkerClient, tmp_path: Path, provider: Loopback) -> None:
+async def test_thinking_off_and_on_again(worker: ModelClient, tmp_path: Path, provider: Loopback) -> None:
     on = claude(provider, "claude-sonnet-4-5", reasoning_effort="high")
     product = Product(tmp_path, worker, {"m": on})
     await product.run("first")
@@ -122,7 +122,7 @@ async def test_thinking_off_and_on_again(worker: WorkerClient, tmp_path: Path, p
 
 @pytest.mark.parametrize(("name", "resent"), [("claude-fable-5-1", False), ("claude-sonnet-4-6", True)])
 async def test_tools_changed_between_turns(
-    worker: WorkerClient, tmp_path: Path, provider: Loopback, name: str, resent: bool
+    worker: ModelClient, tmp_path: Path, provider: Loopback, name: str, resent: bool
 ) -> None:
     product = Product(tmp_path, worker, {"m": claude(provider, name)})
     await product.run("first")
@@ -134,7 +134,7 @@ async def test_tools_changed_between_turns(
 
 
 @pytest.mark.parametrize("where", ["in the thinking", "in the call", "after the call"])
-async def test_an_answer_that_was_cut_off(worker: WorkerClient, tmp_path: Path, provider: Loopback, where: str) -> None:
+async def test_an_answer_that_was_cut_off(worker: ModelClient, tmp_path: Path, provider: Loopback, where: str) -> None:
     blocks = [anthropic.thinking(THOUGHT, SIGNATURE), anthropic.tool_use("toolu_1")]
     whole = anthropic.answer(*blocks, end=False)
     mark = {"in the thinking": b"signature_delta", "in the call": b'\\"Rome\\"}', "after the call": b"no such mark"}[
@@ -159,7 +159,7 @@ async def test_an_answer_that_was_cut_off(worker: WorkerClient, tmp_path: Path, 
 
 
 async def test_an_open_loop_that_loses_its_blocks_runs_a_step_without_thinking(
-    worker: WorkerClient, tmp_path: Path, provider: Loopback
+    worker: ModelClient, tmp_path: Path, provider: Loopback
 ) -> None:
     call = anthropic.answer(anthropic.thinking(THOUGHT, SIGNATURE), anthropic.tool_use("toolu_1"), stop="tool_use")
     provider.serve("/v1/messages", call, anthropic.answer(anthropic.text("done")))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agent_tui.config import ModelConfig
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.end_to_end import (
@@ -109,7 +109,7 @@ async def _run_chain(product: Product, server: Loopback, names: list[str]) -> No
 
 @pytest.mark.parametrize(("name", "way", "path"), _cases() or [pytest.param("none", Way(""), "")])
 async def test_exported_and_sent_back_exactly(
-    worker: WorkerClient, tmp_path: Path, name: str, way: Way, path: str
+    worker: ModelClient, tmp_path: Path, name: str, way: Way, path: str
 ) -> None:
     names = chain(name)
     with Loopback(posts_only=True) as server:

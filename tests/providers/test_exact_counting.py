@@ -6,7 +6,7 @@ import pytest
 
 from agent_tui.models.messages import Message, TextPart, ToolCallPart, ToolResultPart, user_message
 from agent_tui.models.requests import ModelSpec, ToolSchema
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.loopback import Loopback, Reply, chat_stream, json_reply
 from tests.support.model_calls import KEY, make_request
 
@@ -20,7 +20,7 @@ CONVERSATION = [
 ]
 
 
-async def test_anthropic(worker: WorkerClient, server: Loopback) -> None:
+async def test_anthropic(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/messages/count_tokens", json_reply({"input_tokens": 123}))
     spec = ModelSpec("a", "anthropic/claude-sonnet-4-6", api_base=server.url, api_key=KEY)
     assert await worker.count_exact(make_request(spec, messages=CONVERSATION, tools=[TOOL])) == 123
@@ -35,7 +35,7 @@ async def test_anthropic(worker: WorkerClient, server: Loopback) -> None:
     assert "Be brief." in str(body["system"])
 
 
-async def test_gemini(worker: WorkerClient, server: Loopback) -> None:
+async def test_gemini(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1beta/models/gemini-2.5-pro:countTokens", json_reply({"totalTokens": 77}))
     spec = ModelSpec("g", "gemini/gemini-2.5-pro", api_base=server.url, api_key=KEY)
     assert await worker.count_exact(make_request(spec, messages=CONVERSATION, tools=[TOOL])) == 77
@@ -46,7 +46,7 @@ async def test_gemini(worker: WorkerClient, server: Loopback) -> None:
     assert body["tools"]
 
 
-async def test_openai_responses(worker: WorkerClient, server: Loopback) -> None:
+async def test_openai_responses(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/responses/input_tokens", json_reply({"object": "response.input_tokens", "input_tokens": 55}))
     spec = ModelSpec("o", "openai/gpt-5", api="responses", api_base=server.url, api_key=KEY)
     assert await worker.count_exact(make_request(spec, messages=CONVERSATION, tools=[TOOL])) == 55
@@ -76,7 +76,7 @@ VLLM = {"data": [{"id": "local", "owned_by": "vllm", "max_model_len": 4096}]}
     ],
 )
 async def test_a_server_that_counts_by_itself(
-    worker: WorkerClient, server: Loopback, listed: dict[str, object], answers: dict[str, object]
+    worker: ModelClient, server: Loopback, listed: dict[str, object], answers: dict[str, object]
 ) -> None:
     server.serve("/v1/models", json_reply(listed))
     for path, said in answers.items():
@@ -105,13 +105,13 @@ async def test_a_server_that_counts_by_itself(
     [json_reply({"error": "no"}, 400), Reply(b"nonsense"), json_reply({"input_tokens": 0}), json_reply([1])],
     ids=["refused", "nonsense", "zero", "list"],
 )
-async def test_no_number_is_none(worker: WorkerClient, server: Loopback, reply: Reply) -> None:
+async def test_no_number_is_none(worker: ModelClient, server: Loopback, reply: Reply) -> None:
     server.serve("*", reply)
     spec = ModelSpec("a", "anthropic/claude-sonnet-4-6", api_base=server.url, api_key=KEY)
     assert await worker.count_exact(make_request(spec)) is None
 
 
-async def test_providers_without_an_endpoint_are_not_asked(worker: WorkerClient, server: Loopback) -> None:
+async def test_providers_without_an_endpoint_are_not_asked(worker: ModelClient, server: Loopback) -> None:
     spec = ModelSpec("o", "openai/local", api_base=server.url)
     assert await worker.count_exact(make_request(spec)) is None
     assert await worker.count_exact(make_request(ModelSpec("a", "anthropic/claude-sonnet-4-6"))) is None

@@ -11,7 +11,7 @@ from agent_tui.config import ModelConfig
 from agent_tui.engine.calls import stand_in
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
 from tests.support.end_to_end import Product, calls, model
@@ -42,13 +42,13 @@ async def _count(product: Product) -> int | None:
         await agent.close()
 
 
-def _product(tmp_path: Path, worker: WorkerClient, one: ModelConfig, other: ModelConfig) -> Product:
+def _product(tmp_path: Path, worker: ModelClient, one: ModelConfig, other: ModelConfig) -> Product:
     return Product(tmp_path, worker, {"one": one, "other": other}, exact_counting="auto")
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "gemini", "openai"])
 async def test_the_count_is_stored_and_anchors(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, kind: str
+    worker: ModelClient, tmp_path: Path, server: Loopback, kind: str
 ) -> None:
     for path, said in ENDPOINTS.items():
         server.serve(path, json_reply(said))
@@ -86,7 +86,7 @@ async def test_the_count_is_stored_and_anchors(
     ids=["404", "500", "nonsense"],
 )
 async def test_a_failure_leaves_the_estimate(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, reply: Reply
+    worker: ModelClient, tmp_path: Path, server: Loopback, reply: Reply
 ) -> None:
     server.serve("/v1/messages", anthropic.answer(anthropic.text("hi")))
     server.serve("/v1/messages/count_tokens", reply)
@@ -100,7 +100,7 @@ async def test_a_failure_leaves_the_estimate(
     assert all(step["kind"] != "count" for step in product.export()["steps"])
 
 
-async def test_off_is_off(worker: WorkerClient, tmp_path: Path, server: Loopback) -> None:
+async def test_off_is_off(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     server.serve("/v1/messages", anthropic.answer(anthropic.text("hi")))
     server.serve("/v1/messages/count_tokens", json_reply({"input_tokens": 4321}))
     one, other = model("anthropic/claude-sonnet-4-5", server), model("anthropic/claude-opus-4-7", server)
@@ -112,7 +112,7 @@ async def test_off_is_off(worker: WorkerClient, tmp_path: Path, server: Loopback
 
 
 async def test_a_long_conversation_is_counted_when_the_model_changes(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, caplog: pytest.LogCaptureFixture
+    worker: ModelClient, tmp_path: Path, server: Loopback, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     server.serve("/v1/messages", anthropic.answer(anthropic.text("hi")))

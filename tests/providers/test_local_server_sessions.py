@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.usage import Limits
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, chat_stream, json_reply
 
@@ -31,12 +31,12 @@ def llama(server: Loopback, window: int = 16_384, caps: dict[str, bool] | None =
     server.serve(CHAT, chat_stream(["hi"], usage=usage))
 
 
-def product_of(tmp_path: Path, worker: WorkerClient, server: Loopback, **more: Any) -> Product:
+def product_of(tmp_path: Path, worker: ModelClient, server: Loopback, **more: Any) -> Product:
     return Product(tmp_path, worker, {"m": model("openai/m", server, "/v1", **more)}, exact_counting="auto")
 
 
 async def test_the_first_request_has_the_servers_own_count(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     llama(server)
     product = product_of(tmp_path, worker, server)
@@ -50,7 +50,7 @@ async def test_the_first_request_has_the_servers_own_count(
 
 
 async def test_a_count_that_does_not_come_holds_nothing_up(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     held = threading.Event()
     llama(server, counted=Reply(b'{"input_tokens": 9}', content_type="application/json", hold=held))
@@ -67,7 +67,7 @@ async def test_a_count_that_does_not_come_holds_nothing_up(
 
 
 async def test_tools_that_the_template_leaves_out_are_neither_sent_nor_counted(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     llama(server, caps=NO_TOOLS)
     product = product_of(tmp_path, worker, server)
@@ -84,7 +84,7 @@ async def test_tools_that_the_template_leaves_out_are_neither_sent_nor_counted(
 
 
 async def test_a_server_that_is_gone_is_named_and_its_window_is_the_last_known(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     llama(server, 12_288, NO_TOOLS)
     product = product_of(tmp_path, worker, server)
@@ -103,7 +103,7 @@ async def test_a_server_that_is_gone_is_named_and_its_window_is_the_last_known(
 
 
 async def test_a_window_below_what_was_taken_is_raised_and_nothing_is_thrown_away(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     """As seen with 212,868 reported for an assumed window of 200,000."""
     taken = 9_000

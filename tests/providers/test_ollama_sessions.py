@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, Reply, json_reply
 
@@ -31,9 +31,7 @@ def answer(**last: Any) -> Reply:
     return Reply(body, content_type="application/x-ndjson")
 
 
-async def test_a_configured_context_is_what_ollama_loads(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
-) -> None:
+async def test_a_configured_context_is_what_ollama_loads(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     server.serve("/api/chat", answer(prompt_eval_count=31, eval_count=8))
     product = Product(tmp_path, worker, {"m": model("ollama_chat/qwen3", server, context_window=24_576)})
     summary = await product.run("hi")
@@ -48,9 +46,7 @@ async def test_a_configured_context_is_what_ollama_loads(
     assert [m.get("thinking") for m in chats(server)[-1]["messages"] if m["role"] == "assistant"] == ["hm"]
 
 
-async def test_without_one_its_own_context_is_the_window(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
-) -> None:
+async def test_without_one_its_own_context_is_the_window(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     server.serve("/api/ps", json_reply({"models": [{"name": "qwen3:latest", "context_length": 16_384}]}))
     server.serve("/api/chat", answer(prompt_eval_count=31, eval_count=8))
     product = Product(tmp_path, worker, {"m": model("ollama_chat/qwen3", server)})
@@ -60,7 +56,7 @@ async def test_without_one_its_own_context_is_the_window(
 
 
 async def test_a_model_that_is_not_loaded_gets_a_usable_context(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     server.serve("/api/ps", json_reply({"models": []}))
     server.serve("/api/show", json_reply({"model_info": {"qwen3.context_length": 40_960}}))
@@ -73,7 +69,7 @@ async def test_a_model_that_is_not_loaded_gets_a_usable_context(
 
 @pytest.mark.parametrize(("effort", "think"), [("off", False), ("high", True)])
 async def test_thinking_can_be_switched(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, effort: str, think: bool
+    worker: ModelClient, tmp_path: Path, server: Loopback, effort: str, think: bool
 ) -> None:
     server.serve("/api/chat", answer(prompt_eval_count=31, eval_count=8))
     config = model("ollama_chat/qwen3", server, context_window=8_192, reasoning_effort=effort)

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from agent_tui.providers import litellm as private
+from agent_tui.providers import litellm_files as files
 from agent_tui.providers import net
 from tests.support.every import every
 from tests.support.loopback import Loopback, Reply
@@ -25,9 +26,9 @@ _LITELLM = {
     "stream_chunk_builder": "the end of a stream without 80 µs a chunk",
     private.DEFAULT_ENCODING: "one vocabulary in memory instead of two (39 MB)",
     ".".join(private.BEDROCK): "sending redacted thinking back to Bedrock",
-    private.TABLE_FILE: "limits and prices",
-    private.PROVIDERS_FILE: "telling misspelt providers",
-    "/".join(private.VOCABULARIES): "counting without the network",
+    files.TABLE_FILE: "limits and prices",
+    files.PROVIDERS_FILE: "telling misspelt providers",
+    "/".join(files.VOCABULARIES): "counting without the network",
     "disable_hf_tokenizer_download": "counting without Hugging Face, which it asks for a tokenizer by a model's name",
 }
 
@@ -48,12 +49,14 @@ def _has(name: str) -> bool:
     if name == "stream_chunk_builder":
         return callable(getattr(module, name, None))
     if name == private.DEFAULT_ENCODING:
-        return private.place("litellm_core_utils", "default_encoding.py") is not None
+        return files.place("litellm_core_utils", "default_encoding.py") is not None
     if name == ".".join(private.BEDROCK):
         return private.bedrock_converter()[1] is not None
+    if name == files.TABLE_FILE:
+        return dict(files.each_model()).keys() == files.data_file(name).keys() - {"sample_spec"}
     if name.endswith(".json"):
-        return bool(private.data_file(name))
-    return private.place(*private.VOCABULARIES) is not None
+        return bool(files.data_file(name))
+    return files.place(*files.VOCABULARIES) is not None
 
 
 @every("name", _LITELLM)
@@ -62,8 +65,17 @@ def test_litellm_still_has_it(name: str) -> None:
 
 
 def test_a_file_that_is_gone_is_no_table() -> None:
-    assert private.data_file("no such file.json") == {}
-    assert private.place("no", "such", "place") is None
+    assert files.data_file("no such file.json") == {}
+    assert files.place("no", "such", "place") is None
+
+
+def test_entries_of_the_table_are_found_one_by_one() -> None:
+    whole = files.data_file(files.TABLE_FILE)
+    names = [*list(whole)[::400], "gpt-5", *files.each_model(lambda name: name.startswith("claude-haiku"))]
+    for name in (name for name in names if isinstance(name, str) and name != "sample_spec"):
+        assert files.model_entry(name) == whole[name]
+    for name in ("no such model", "sample_spec", "search_context_cost_per_query", ""):
+        assert files.model_entry(name) is None
 
 
 def test_redacted_thinking_goes_back_to_bedrock() -> None:

@@ -81,6 +81,7 @@ def test_lone_surrogates_are_counted() -> None:
     assert count("a \ud800 b") > 2
 
 
+@pytest.mark.quick
 def test_cutting_changes_nothing_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "PIECE", 100)
     text = "The quick brown fox jumps over the lazy dog and runs home. " * 200

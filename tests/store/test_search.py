@@ -122,6 +122,7 @@ def test_every_hit_has_the_words_and_every_session_with_them_is_hit(
             assert any(word.split()[0][0] in fold(hit.line[start:end]) for word in words)
 
 
+@pytest.mark.quick
 def test_a_hit_shows_the_newest_message_with_its_line_and_the_words_marked(store: Store) -> None:
     info = said(store, "first\nthe Parser is slow", "why is that", "and\nthe PARSER again,\nsee")
     (hit,) = look(store, "parser")
@@ -139,12 +140,14 @@ def test_words_may_stand_in_several_messages_and_in_the_title(store: Store) -> N
     assert found(store, '"parsers and"') == [near.id]
 
 
+@pytest.mark.quick
 def test_scopes_are_this_project_and_all(store: Store) -> None:
     here, there = said(store, "parser"), said(store, "parser", project="/b")
     assert found(store, "parser") == [there.id, here.id]
     assert found(store, "parser", "/a") == [here.id]
 
 
+@pytest.mark.quick
 def test_output_of_tools_and_what_subagents_said_is_not_searched(store: Store) -> None:
     info = said(store, "hello")
     result = ToolResultPart("c", "read", "parser")
@@ -165,6 +168,7 @@ def test_thoughts_are_not_searched_whatever_a_provider_sent_along(store: Store) 
     assert found(store, "horse") == [info.id] and found(store, "zebra") == []
 
 
+@pytest.mark.quick
 def test_what_a_rewind_left_behind_is_found_and_says_so(store: Store) -> None:
     info = said(store, "one parser", "two", "three parser lexer")
     first = next(iter(store.messages.all(info.id)))
@@ -176,6 +180,7 @@ def test_what_a_rewind_left_behind_is_found_and_says_so(store: Store) -> None:
     assert hit.left_behind
 
 
+@pytest.mark.quick
 def test_an_answer_is_found_while_it_streams_and_when_it_is_done(store: Store) -> None:
     info = said(store, "hello")
     draft = add(store, info.id, "about par", "assistant", "streaming")

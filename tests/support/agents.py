@@ -41,12 +41,16 @@ def words_only(tokens: int) -> tuple[int, ...]:
 class WordCounter:
     """Counts a token for every four characters, at once: close to a tokenizer and always the same."""
 
+    running = True
+
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [words_only(-(-len(text) // 4)) for text in texts]
 
 
 class TokenCounter:
     """The tokenizer the worker uses, in this process."""
+
+    running = True
 
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         return count_all(texts)
@@ -55,10 +59,7 @@ class TokenCounter:
 class NoBackend:
     """Stands in for the worker, which the demo model does not need."""
 
-    async def start(self) -> None:
-        return None
-
-    async def prepare(self, spec: ModelSpec | None = None) -> None:
+    async def prepare(self, spec: ModelSpec) -> None:
         return None
 
     async def close(self) -> None:

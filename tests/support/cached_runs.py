@@ -21,7 +21,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded, Event, StepEnded
 from agent_tui.models.messages import new_id
 from agent_tui.models.steps import CompactionRecord, Step
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.cache_outcomes import Outcome, Seen
 from tests.support.cached_models import KEPT, MINUTE, plan_of
 from tests.support.long_run_figures import Flavour
@@ -60,7 +60,7 @@ class CachedRun(TrueRun):
         name: str,
         window: int,
         plan: dict[int, str],
-        worker: WorkerClient,
+        worker: ModelClient,
         folder: Path,
         make_script: MakeScript = _script,
     ) -> None:
@@ -220,7 +220,7 @@ class CachedRun(TrueRun):
 
 
 async def cached_run(
-    name: str, turns: int, kinds: Sequence[str], worker: WorkerClient, window: int = 60_000, every: int = 6
+    name: str, turns: int, kinds: Sequence[str], worker: ModelClient, window: int = 60_000, every: int = 6
 ) -> Outcome:
     """One run in a folder of its own."""
     with scratch() as folder:
@@ -242,7 +242,7 @@ class Busy:
         return sum(u.cache_read for u in usages) / sum(u.input for u in usages)
 
 
-async def busy_run(name: str, turns: int, steps: int, calls: int, worker: WorkerClient) -> Busy:
+async def busy_run(name: str, turns: int, steps: int, calls: int, worker: ModelClient) -> Busy:
     """Turns of ``steps`` answers with ``calls`` tool calls each, in a window that holds all of them."""
     window = 400_000
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from agent_tui.config import Settings
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, facts_of, undo_target
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold
 from agent_tui.context.compaction.situation import Situation
 from agent_tui.context.compaction.summary import MODEL_SECTIONS
-from agent_tui.context.incremental import Incremental
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor
 from agent_tui.engine.compaction.summary_call import OpenCall
@@ -160,6 +160,8 @@ def calls_of(model: object, info: ModelInfo) -> OpenCall:
 
 
 class CharCounter:
+    running = True
+
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         return [words_only(raw(t)) for t in texts]
 
@@ -173,7 +175,7 @@ class World(Conversation):
         *,
         policy: CompactionSettings | None = None,
         model: FakeModel | None = None,
-        accounts: Incremental | None = None,
+        accounts: Calculator | None = None,
     ) -> None:
         super().__init__(TARGET, [FixedPart("system", "system", "system", 2_000, "f", 500)])
         self.info, self.policy = info or model_info(), policy or CompactionSettings()
@@ -245,7 +247,7 @@ class World(Conversation):
         known = self.info, self.view(), self.steps, self.records, self.fixed, self.policy
         return ContextInputs(*known, fixed_fingerprint=self.fixed_fingerprint, pinned=self.pinned)
 
-    def usage(self, accounts: Incremental | None = None, **options: object) -> ContextUsage:
+    def usage(self, accounts: Calculator | None = None, **options: object) -> ContextUsage:
         return super().usage(accounts or self.accounts, **options)
 
     def plan(self, reason: CompactionReason = "auto", focus: str = "") -> CompactionPlan:

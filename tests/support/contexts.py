@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs, edited_view
-from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.believed import Verdict
+from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
+from agent_tui.context.accounting.reports import before_step
+from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
+from agent_tui.context.anchor import runs_of
 from agent_tui.context.tokens import family_of
 from agent_tui.context.view import active_prune_ids, build_view
 from agent_tui.models.calibration import SCHEMAS, Calibration
@@ -24,7 +26,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, FixedPart, Step, StepKind
 from agent_tui.models.usage import Limits, Prices, TokenUsage
-from agent_tui.providers.reasoning import prefix_fingerprint
+from agent_tui.providers.reasoning import plan_replay, prefix_fingerprint
 
 TARGET = Target("openai", "chat", "gpt-4o", "gpt")
 CLAUDE = Target("anthropic", "chat", "claude-sonnet-4-6", "claude")
@@ -59,6 +61,10 @@ class Conversation:
     records: list[CompactionRecord] = field(default_factory=list)
     summaries: dict[str, Message] = field(default_factory=dict)
     number: int = 0
+    made: int = 0
+    """Steps, those that a copy left behind included."""
+    calculator: Calculator = field(default_factory=Calculator)
+    """Keeps what steps sent, and settles their reports."""
 
     def view(self) -> list[SentMessage]:
         return build_view(self.path, self.records, self.summaries)
@@ -87,16 +93,24 @@ class Conversation:
         kind: StepKind = "turn",
         status: str = "complete",
         parts: list[Part] | None = None,
+        before: ContextUsage | None = None,
+        effort: Effort = "medium",
+        settles: bool = True,
     ) -> Step:
-        """``parts``, else what is made of the text, the calls and the reasoning."""
+        """``parts``, else what is made of the text, the calls and the reasoning. ``before``: what was expected of the
+        request; ``settles`` False: its report is settled later, by ``settle``."""
         view = self.view()
+        inputs = self.inputs(effort=effort)
+        before = before or self.calculator.usage(inputs)
+        rule = self.calculator.rule(inputs)
+        plan = plan_replay(view, self.target, self.fixed_fingerprint, "off" if effort == "off" else None, rule)
         given, parts = parts, [reasoning] if reasoning else []
         if isinstance(reasoning, ReasoningPart) and reasoning.prefix == "now":
             parts = [replace(reasoning, prefix=prefix_fingerprint(view, self.fixed_fingerprint))]
         parts += [TextPart(text)] if text else []
         parts += [ToolCallPart(c, "read", '{"path": "app.py"}') for c in calls]
         step = Step(
-            f"s{len(self.steps)}",
+            f"s{self.made}",
             kind,
             "test",
             self.target.provider,
@@ -109,15 +123,31 @@ class Conversation:
             fixed=tuple(self.fixed),
             fixed_fingerprint=self.fixed_fingerprint,
             prune_ids=active_prune_ids(self.records),
+            window=WINDOW.window,
+            sent_reasoning=runs_of(view, plan, self.target.family),
         )
+        if kind in ("turn", "count"):
+            before_step(step, before)
+            self.calculator.record(step, inputs)
         self.steps.append(step)
+        self.made += 1
         if kind == "turn":
             message = self.append("assistant", given or parts, raw)
             message.status = status  # type: ignore[assignment]
             message.origin = Origin(self.target.provider, self.target.api, self.target.model)
             message.step_id = step.id
             step.message_id = message.id
+        if status != "running" and settles:
+            self.settle(step)
         return step
+
+    def settle(self, step: Step, calibration: Calibration | None = None, verdict: Verdict | None = None) -> None:
+        """The report of a step has come, and is believed like this."""
+        step.finished = float(self.made) if step.finished is None else step.finished
+        message = next((m for m in self.path if m.id == step.message_id), None)
+        doubted = [other for other in self.steps if verdict is not None and other.id in verdict.truth]
+        added = verdict.always if verdict is not None else None
+        self.calculator.settle(step, message, self.inputs(calibration=calibration), doubted, added)
 
     def inputs(
         self,
@@ -138,10 +168,9 @@ class Conversation:
             calibration,
             self.fixed_fingerprint,
             effort,
-            edited=edited_view(view, self.path, self.records, self.summaries, self.steps),
         )
 
-    def usage(self, accounts: Incremental | None = None, **options: object) -> ContextUsage:
+    def usage(self, accounts: Calculator | None = None, **options: object) -> ContextUsage:
         """From nothing, or with what ``accounts`` keep."""
         inputs = self.inputs(**options)  # type: ignore[arg-type]
         return calculate_context_usage(inputs) if accounts is None else accounts.usage(inputs)

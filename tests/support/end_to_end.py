@@ -16,7 +16,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.headless.run import run_headless
 from agent_tui.options import Options
 from agent_tui.paths import Paths
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from agent_tui.store.export_data import to_json
 from agent_tui.store.store import Store
 from tests.support import recorded
@@ -33,7 +33,7 @@ class Product:
     the provider worker is shared."""
 
     home: Path
-    worker: WorkerClient
+    worker: ModelClient
     models: dict[str, ModelConfig]
     step_limit: int = 1
     exact_counting: Any = "off"

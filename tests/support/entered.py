@@ -1,4 +1,4 @@
-"""Which files of the program are entered: from a message to the model that is asked, and in the worker by one call."""
+"""Which files of the program are entered: from a message to the model that is asked, and by one call."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from types import FrameType
 
 from agent_tui import records
 from agent_tui.models.messages import user_message
-from agent_tui.models.requests import Counter, ModelRequest, ModelSpec, Provider, StreamItem
+from agent_tui.models.requests import Counter, Finished, ModelRequest, ModelSpec, Provider, StreamItem
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.demo import DemoProvider
-from agent_tui.providers.worker.protocol import TO_WORKER, Stream
-from agent_tui.providers.worker.serve import Worker
 from tests.support.agents import parts_for, running
 from tests.support.anthropic_stream import answer, text
 from tests.support.loopback import Loopback
@@ -91,26 +90,20 @@ def to_the_provider(folder: Path) -> set[str]:
     return entered.files
 
 
-def in_the_worker() -> set[str]:
-    """Files entered by one call of an Anthropic model, from the line that asks for it to the end of its answer."""
+def in_a_call() -> set[str]:
+    """Files entered by one call of an Anthropic model, from the request to the end of its answer."""
 
     async def call(entered: Entered, url: str) -> None:
-        done = asyncio.Event()
-
-        def write(data: bytes) -> None:
-            assert b'"op":"failed"' not in data, data
-            if b'"op":"finished"' in data:
-                entered.noting = False
-                done.set()
-
-        worker = Worker(write)
+        client = ModelClient()
         spec = ModelSpec("claude", "anthropic/claude-sonnet-4-5", api_base=url, api_key="k")
-        line = TO_WORKER.line(Stream(request_for(spec, [user_message("hello")])), 1)
+        request = request_for(spec, [user_message("hello")])
         entered.files.clear()
         entered.noting = True
-        worker.receive(line)
         async with asyncio.timeout(PATIENCE):
-            await done.wait()
+            items = [item async for item in client.stream(request)]
+        entered.noting = False
+        assert isinstance(items[-1], Finished), items
+        await client.close()
 
     with Loopback() as server, watched() as entered:
         server.serve("*", answer(text("Hello.")))

@@ -16,7 +16,7 @@ from agent_tui.context.compaction.summary import FACTS, MODEL_SECTIONS
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded, Event, PlanPresented
 from agent_tui.models.usage import NO_COST, Cost
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support import floor
 from tests.support.cached_models import KEPT
 from tests.support.floor import Act, Fact, Kind, Plan, Turn
@@ -138,7 +138,7 @@ class FloorRun(TrueRun):
     retries = 0
     keeps = True
 
-    def __init__(self, summariser: str, worker: WorkerClient, folder: Path, rounds: int = len(floor.ROUNDS)) -> None:
+    def __init__(self, summariser: str, worker: ModelClient, folder: Path, rounds: int = len(floor.ROUNDS)) -> None:
         self.rounds, self.outcome = rounds, FloorOutcome(summariser)
         floor.write_project(folder / "project")
         self.turns: dict[int, Turn] = {}

@@ -20,7 +20,7 @@ from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Notice, StepEnded, StepStarted
 from agent_tui.models.requests import Effort
 from agent_tui.models.steps import Step
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.agents import Recorder
 from tests.support.long_run_figures import Flavour, Outcome
 from tests.support.true_provider import Exchange, Script, TrueProvider, Truth
@@ -49,7 +49,7 @@ class LongRun(TrueRun):
     """One conversation of many turns with one flavour, which goes by ``m``, in one window."""
 
     def __init__(
-        self, flavours: Mapping[str, Flavour], window: int, seed: int, plan: Plan, worker: WorkerClient, folder: Path
+        self, flavours: Mapping[str, Flavour], window: int, seed: int, plan: Plan, worker: ModelClient, folder: Path
     ) -> None:
         self.plan, self.seed, self.outcome = plan, seed, Outcome(flavours["m"], window, seed)
         self._shown: int | None = None
@@ -254,7 +254,7 @@ def _short(usage: ContextUsage) -> str:
     return f"{rows} {data['calculation']}"
 
 
-async def long_run(flavour: Flavour, window: int, seed: int, plan: Plan, worker: WorkerClient) -> Outcome:
+async def long_run(flavour: Flavour, window: int, seed: int, plan: Plan, worker: ModelClient) -> Outcome:
     """One run in a folder of its own."""
     with scratch() as folder:
         return await LongRun({"m": flavour}, window, seed, plan, worker, folder).go()

@@ -23,7 +23,7 @@ from agent_tui.engine.compaction.compactor import CompactionResult
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.models.events import Event, PartDelta, StepEnded, StepStarted
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.benchmarks.vocabulary_texts import texts
 from tests.support.long_run_figures import Flavour, Outcome
 from tests.support.long_runs import LongRun, Plan
@@ -122,7 +122,7 @@ class MixedRun(LongRun):
         seed: int,
         plan: Plan,
         mix: Mix,
-        worker: WorkerClient,
+        worker: ModelClient,
         folder: Path,
     ) -> None:
         super().__init__({"m": flavour, "n": mix.other}, window, seed, plan, worker, folder)
@@ -247,7 +247,7 @@ class MixedRun(LongRun):
             super().see(event)
 
 
-async def mixed_run(flavour: Flavour, window: int, seed: int, plan: Plan, mix: Mix, worker: WorkerClient) -> Outcome:
+async def mixed_run(flavour: Flavour, window: int, seed: int, plan: Plan, mix: Mix, worker: ModelClient) -> Outcome:
     """One run in a folder of its own."""
     with scratch() as folder:
         return await MixedRun(flavour, window, seed, plan, mix, worker, folder).go()

@@ -40,7 +40,7 @@ PROGRAM = str(Path(ROOT) / "agent_tui" / "__main__.py")
 PREPARE_PROGRAM = """
 import agent_tui.bootstrap, agent_tui.cli, agent_tui.headless.run, agent_tui.plain.run, agent_tui.plain.chat
 import agent_tui.commands.chat, agent_tui.commands.model, agent_tui.commands.sessions, agent_tui.commands.context
-import agent_tui.engine.sent_log, agent_tui.providers.request
+import agent_tui.engine.sent_log, agent_tui.providers.client; agent_tui.providers.net.import_httpx()
 import agent_tui.tools.builtin.fetch, agent_tui.tools.builtin.edit
 import agent_tui.tools.sandbox.environment, ctypes, markdown_it, pydantic.main, tomllib, zoneinfo
 """
@@ -52,9 +52,8 @@ kept.__enter__()
 """
 """Has a program's worker come from the nursery at an address, too."""
 PREPARE_WORKER = f"""
-import {WORKER}, agent_tui.providers.calling, agent_tui.providers.direct, agent_tui.providers.counting as c
-import agent_tui.providers.limits, anyio._backends._asyncio, ctypes, httpx, httpcore, resource
-c.use_bundled_vocabulary(); c.encoding(); agent_tui.providers.limits.table()
+import {WORKER}, agent_tui.providers.counting as c, ctypes, resource
+c.use_bundled_vocabulary(); c.encoding()
 """
 PREPARE_HOST = (
     f"import {HOST}, agent_tui.tools.mcp.connection, anyio._backends._asyncio, ctypes, jsonschema, resource; "

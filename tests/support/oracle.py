@@ -12,7 +12,6 @@ from typing import Any
 
 from agent_tui.models.messages import AttachmentPart, Message, ReasoningPart, TextPart, user_message
 from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, SystemBlock
-from agent_tui.providers import calling as call
 from agent_tui.providers.catalog import resolve_target, takes_markers
 from agent_tui.providers.direct import Connections
 from tests.support import recorded, wire
@@ -59,14 +58,11 @@ class Sender:
         return self._send(request, "auto"), self._send(request, "litellm")
 
     def _send(self, request: ModelRequest, via: Any) -> Sent:
-        async def load() -> Any:
-            return recorded.litellm()
-
         base = recorded.moved(request.spec.api_base, self._server.url)
         there = replace(request, spec=replace(request.spec, via=via, api_base=base))
         items: list[Any] = []
         before = len(self._server.requests)
-        self._runner.run(call.run(there, recorded.info_for(there.spec), items.append, load, self._connections))
+        self._runner.run(recorded.ask(there, recorded.info_for(there.spec), items.append, self._connections))
         if len(self._server.requests) == before:
             raise AssertionError(f"nothing was sent: {items[-1]}")
         return Sent.of(self._server.requests[-1])

@@ -81,12 +81,9 @@ async def send(
 ) -> Came:
     """Sends a request as the product does, by no way but the direct one."""
 
-    async def load() -> Any:
-        raise AssertionError("it was to be called directly")
-
     items: list[StreamItem] = []
     info = replace(recorded.info_for(request.spec, reasoning=reasoning), images=images)
-    await calling.run(request, info, items.append, load, connections)
+    await calling.run(request, info, items.append, connections)
     last = items[-1]
     usage = [item.usage for item in items if isinstance(item, UsageReport)]
     return Came(usage[-1] if usage else None, last.failure if isinstance(last, Failed) else None, items)

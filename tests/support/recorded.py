@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -40,10 +40,10 @@ from agent_tui.models.requests import (
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers import calling as call
 from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.calling import api_base, load_litellm
-from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.catalog import is_direct, resolve_target
 from agent_tui.providers.direct import Connections
 from agent_tui.providers.litellm import listen
+from agent_tui.providers.litellm_call import LiteLLMAnswer, api_base, load_litellm
 from agent_tui.providers.net import Tap
 from agent_tui.providers.reasoning import prefix_fingerprint
 from agent_tui.providers.request import build_call
@@ -213,15 +213,22 @@ def moved(base: str | None, url: str) -> str:
 
 
 async def _product(request: ModelRequest, info: ModelInfo, base: str) -> tuple[list[StreamItem], Exception | None]:
-    async def load() -> Any:
-        return litellm()
-
     items: list[StreamItem] = []
     request = replace(request, spec=replace(request.spec, api_base=base))
     async with aclosing(Connections()) as connections:
-        await call.run(request, info, items.append, load, connections)
+        await ask(request, info, items.append, connections)
     end = items[-1]
     return items, RuntimeError(end.failure.detail) if isinstance(end, Failed) else None
+
+
+async def ask(
+    request: ModelRequest, info: ModelInfo, emit: Callable[[StreamItem], None], connections: Connections
+) -> None:
+    """A call as the product makes it, in this process: straight to the provider, or through LiteLLM."""
+    if is_direct(request.spec, info.target):
+        await call.run(request, info, emit, connections)
+    else:
+        await LiteLLMAnswer(request, info, emit, litellm()).stream()
 
 
 async def _call(

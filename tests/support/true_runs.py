@@ -17,7 +17,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.engine.extensions import Extensions, Workspace
 from agent_tui.engine.state import AgentParts
 from agent_tui.models.events import Event, TurnEnded
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from agent_tui.tools.files.access import FileAccess
 from tests.support.agents import Recorder, parts_for
 from tests.support.end_to_end import KEY_VARIABLE
@@ -38,7 +38,7 @@ class TrueRun:
     retries = 1
 
     def __init__(
-        self, flavours: Mapping[str, Flavour], window: int, script: Script, worker: WorkerClient, folder: Path,
+        self, flavours: Mapping[str, Flavour], window: int, script: Script, worker: ModelClient, folder: Path,
         **options: Any,
     ) -> None:  # fmt: skip
         self.flavours, self.window, self.script = dict(flavours), window, script

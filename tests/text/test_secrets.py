@@ -80,6 +80,7 @@ def test_no_line_repeats_a_key(said: str, capsys: pytest.CaptureFixture[str]) ->
     assert KEY not in capsys.readouterr().err
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("said", FIELDS)
 def test_nor_do_the_words_of_others(said: str) -> None:
     assert KEY not in without_keys(said)
@@ -95,6 +96,7 @@ def test_keys_are_known_by_their_forms() -> None:
         assert A not in masked and rest in masked and f"Key={MASK}" in masked
 
 
+@pytest.mark.quick
 def test_a_beginning_or_an_end_of_a_known_key_is_masked_too() -> None:
     key = "sk-test-000111222333444555666"
     for part in (key, key[:14], key[:12], key[:20], key[-12:], key[-16:], key[1:], key[:-1]):
@@ -107,6 +109,7 @@ def test_a_beginning_or_an_end_of_a_known_key_is_masked_too() -> None:
     assert mask("correcthorse", ["correcthorsebatterystaple"]) == "correcthorse", "a word is no key"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 def test_a_stream_shows_no_rest_of_a_key(size: int) -> None:
     key = "sk-test-000111222333444555666"
@@ -115,12 +118,14 @@ def test_a_stream_shows_no_rest_of_a_key(size: int) -> None:
     assert shown == f"a {MASK} b {MASK} c"
 
 
+@pytest.mark.quick
 def test_no_key_names_a_session() -> None:
     info = SessionInfo("ses_1", "/p", title=f"use sk-ant-{A}", preview=f"password={KEY}")
     assert info.title == f"use {MASK}" and KEY not in info.preview
     assert title_from(f"{'x' * 50} sk-ant-{A}") == f"{'x' * 50} {MASK}"
 
 
+@pytest.mark.quick
 def test_what_is_set_is_shown_without_keys() -> None:
     extra = {"x-api-key": KEY, "Authorization": "Bearer ${NAME_OF_IT}", "args": ["-x", f"--password={KEY}"]}
     model = ModelConfig("m", api_base="http://bob:hunter2pw@host/v1", api_key_env="MY_API_KEY", extra=extra)
@@ -129,6 +134,7 @@ def test_what_is_set_is_shown_without_keys() -> None:
     assert '"Bearer ${NAME_OF_IT}"' in shown and '"MY_API_KEY"' in shown
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("said", PLAIN)
 def test_what_is_no_key_is_said(said: str) -> None:
     assert without_keys(said) == said == Notice("info", said).text

@@ -87,7 +87,7 @@ def test_tools_load_without_anything_heavy() -> None:
     code = (
         "import sys; from agent_tui.tools.registry import builtin_tools; builtin_tools();"
         "import agent_tui.tools.rules.decision, agent_tui.tools.judge.commands;"
-        "print(sorted({'pydantic', 'httpx', 'litellm', 'mcp', 'tiktoken', 'textual', 'http', 'pathspec'}"
+        "print(sorted({'pydantic', 'httpx', 'litellm', 'mcp', 'tiktoken', 'textual', 'http', 'pathspec', 'tree_sitter'}"
         " & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -73,6 +73,7 @@ PALETTES = {
 ANSI_NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
+@pytest.mark.quick
 @every("palette", PALETTES)
 @every("name", ["ansi", "ansi-light"])
 def test_texts_of_few_colours_can_be_read_in_real_terminals(name: str, palette: str) -> None:
@@ -135,6 +136,7 @@ async def test_what_is_selected_can_be_read_over_prose_code_and_diffs(tmp_path: 
         assert not app.net.errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_of(COLORED))
 async def test_what_stands_on_the_screens_can_be_read(tmp_path: Path, name: str) -> None:
     app, agent = showcase_app(tmp_path, Clock(), theme=name)

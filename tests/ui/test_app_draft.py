@@ -22,6 +22,7 @@ from tests.support.usages import sample_usage
 plain: Paint = lambda *_, **__: None  # type: ignore[assignment]  # noqa: E731
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("width", "said"),
     [(200, "70.5 % · 49k + 92k / 200k"), (80, "70.5 % · 49k + 92k / 200k"), (40, "70.5 % 49k+92k/200k")],
@@ -106,6 +107,7 @@ async def test_a_brief_stands_in_the_prompt_to_be_read_and_sent(
         await chat.seen.next(TurnEnded)
 
 
+@pytest.mark.quick
 async def test_a_long_offer_does_not_cost_what_was_typed(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await run.type("half a thought")

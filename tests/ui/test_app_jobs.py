@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from agent_tui.models.events import JobInfo, JobsChanged, SubagentFacts, ToolStarted, TurnStarted
 from agent_tui.models.usage import Cost
 from agent_tui.ui.screens.text import TextRows
@@ -105,6 +107,7 @@ async def test_keys_stop_keep_and_take_back(tmp_path: Path) -> None:
         await run.until(lambda: "stopped" in run.shown())
 
 
+@pytest.mark.slow
 async def test_enter_shows_the_output_from_its_end_as_it_grows(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         await opened(run)

@@ -215,6 +215,7 @@ def test_placeholders_round_trip() -> None:
     assert is_long("x\n" * 16) and not is_long("x\n" * 15) and not is_long("x" * 1000)
 
 
+@pytest.mark.quick
 def test_file_matching_prefers_names_over_paths_over_scattered_letters() -> None:
     paths = ["docs/parser.md", "src/a/parse.py", "parser/z.txt", "src/other.py", "p/a/r/s/e.txt"]
     found = match_paths("parse", paths)

@@ -132,6 +132,7 @@ async def test_leaving_in_the_first_moment_is_no_error(tmp_path: Path) -> None:
     assert app.failure is None and app.return_value == 0
 
 
+@pytest.mark.slow
 async def test_a_fast_filter_and_tab_choose_what_the_filter_shows(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for filter_text in ("them", "/context", "zzzz"):
@@ -148,6 +149,7 @@ async def test_a_fast_filter_and_tab_choose_what_the_filter_shows(tmp_path: Path
                 assert run.app.prompt.text.startswith("/")
 
 
+@pytest.mark.slow
 async def test_no_picker_minds_rows_that_went_away(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for name in ("palette", "sessions", "models", "themes"):

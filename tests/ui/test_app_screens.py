@@ -285,6 +285,7 @@ def test_a_command_is_wrapped_without_losing_a_character(line: str, width: int) 
     assert all(cell_len(piece) <= width for piece in pieces)
 
 
+@pytest.mark.quick
 def test_a_command_breaks_between_words() -> None:
     assert pieces_of("python -m calc --now", 12) == ["python -m ", "calc --now"]
 

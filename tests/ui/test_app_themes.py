@@ -48,12 +48,14 @@ def test_broken_user_themes_are_one_line_each(tmp_path: Path) -> None:
     assert all("\n" not in p and str(tmp_path) in p for p in found.problems)
 
 
+@pytest.mark.quick
 def test_the_default_theme_needs_no_file_and_is_the_shipped_one(tmp_path: Path) -> None:
     built_in, problem = start_theme(DEFAULT_THEME, tmp_path)
     assert problem is None
     assert built_in == SHIPPED[DEFAULT_THEME]
 
 
+@pytest.mark.quick
 def test_a_users_own_file_replaces_the_default_theme(tmp_path: Path) -> None:
     file = tmp_path / f"{DEFAULT_THEME}.toml"
     file.write_text('[colors]\nprimary = "#ff0000"\n')
@@ -63,12 +65,14 @@ def test_a_users_own_file_replaces_the_default_theme(tmp_path: Path) -> None:
     assert theme == SHIPPED[DEFAULT_THEME] or problem is not None
 
 
+@pytest.mark.quick
 def test_a_theme_that_does_not_exist_is_said_and_the_default_used(tmp_path: Path) -> None:
     theme, problem = start_theme("nope", tmp_path)
     assert theme.name == "agent-dark"
     assert problem is not None and "nope" in problem and "agent-light" in problem
 
 
+@pytest.mark.slow
 async def test_every_theme_draws_every_screen(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for screen in ("context", "help", "themes"):

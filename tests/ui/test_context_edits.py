@@ -256,6 +256,7 @@ async def test_all_keys_are_told(tmp_path: Path) -> None:
             assert words in run.shown()
 
 
+@pytest.mark.slow
 async def test_a_real_answer_is_dropped_and_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home: Home = make_home(tmp_path, monkeypatch)
     async with home.chat(size=(100, 40)) as chat:

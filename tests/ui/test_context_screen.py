@@ -127,6 +127,7 @@ def test_a_tool_is_laid_out_without_another_word() -> None:
     assert part_text(json.dumps(schema), tool=False) == json.dumps(schema), "a file that looks like a tool is a file"
 
 
+@pytest.mark.quick
 def test_what_is_sent_instead_of_a_message_is_told_with_what_was_stored() -> None:
     stored = Message("m", "tool", [ToolResultPart("c", "read", "the whole file")])
     sent = SentMessage(Message("m", "tool", [ToolResultPart("c", "read", "[cleared]")]), "m#cleared", stored)

@@ -162,6 +162,7 @@ def test_wrapping_loses_no_word(text: str, width: int) -> None:
     assert "".join("".join(lines).replace("·", "").split()) == "".join(text.replace("·", "").split())
 
 
+@pytest.mark.quick
 @every("name", sorted(THEMES))
 def test_what_fills_the_window_is_told_apart_in_every_theme(name: str) -> None:
     theme = THEMES[name]
@@ -182,11 +183,13 @@ async def test_sixteen_colours_are_told_apart_by_their_pattern_too() -> None:
     assert patterns <= set(bar) and len(set(bar.strip())) >= 8
 
 
+@pytest.mark.quick
 def test_what_is_not_drawn_by_itself_has_the_colour_of_the_messages() -> None:
     kinds: list[Any] = [kind for kind in MESSAGE_ROWS.values() if kind.drawn]
     assert {kind.variable for kind in kinds} == {"context-messages"}
 
 
+@pytest.mark.quick
 def test_what_does_not_fit_is_said_shorter_or_not_at_all_and_never_cut() -> None:
     cold = "next input: expected uncached (idle for 6 min 2 s, and what was kept is gone): ~$1.51 instead of ~$0.15"
     text = f"demo · 11.0 % of the window · {cold} · derived"

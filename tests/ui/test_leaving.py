@@ -30,6 +30,7 @@ def test_there_is_a_way_back_where_there_is_something_to_go_back_to(tmp_path: Pa
     assert way_back(FakeAgent(tmp_path), again) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", one_of([False, True]))
 def test_whoever_is_ended_is_told_the_way_back_too(tmp_path: Path, asked: bool) -> None:
     pytest.importorskip("pty", reason="needs a pseudo terminal")

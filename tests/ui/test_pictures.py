@@ -96,6 +96,7 @@ def colors_of_cells(seen: bytes) -> list[tuple[bytes, bytes, bytes]]:
     return re.findall(rb"38;2;(\d+);(\d+);(\d+)[0-9;]*m" + CELL, seen)
 
 
+@pytest.mark.slow
 def test_the_answer_reaches_no_prompt(tmp_path: Path) -> None:
     with chat(tmp_path) as terminal:
         terminal.wait_for(ASKED)
@@ -190,6 +191,7 @@ async def test_what_is_not_looked_at_is_not_sent_and_the_terminal_keeps_no_more_
     assert album.picture(parts[0]).state == "shown"
 
 
+@pytest.mark.quick
 async def test_through_tmux_each_sequence_is_wrapped() -> None:
     glue = Glue()
     await show(glue, glue.album(in_tmux=True), attached(png()))
@@ -217,6 +219,7 @@ async def test_a_hostile_image_becomes_a_line_and_never_reaches_the_terminal(raw
     assert glue.told == []
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("raw", [b"%PDF-1.7 no image", b"<svg/>", b""])
 def test_what_is_no_image_by_its_bytes_is_never_decoded(raw: bytes) -> None:
     assert Glue().album().picture(attached(raw)).size is None
@@ -237,6 +240,7 @@ def test_what_is_sent_was_made_here_from_pixels_alone() -> None:
         preview(attached(b"nothing"), 10, 10)
 
 
+@pytest.mark.quick
 @every("size", [(1, 1), (10, 20), (5000, 10), (10, 5000), (640, 480), (60_000, 60_000)])
 @every("room", [1, 20, 77, 300])
 def test_a_picture_keeps_to_the_room_there_is(size: tuple[int, int], room: int) -> None:
@@ -262,6 +266,7 @@ def test_nothing_parts_a_placeholder_from_its_marks() -> None:
     assert all(unicodedata.combining(mark) == 230 for mark in MARKS) and len(set(MARKS)) == len(MARKS)
 
 
+@pytest.mark.quick
 def test_a_picture_in_many_pieces_is_put_together_again() -> None:
     raw = bytes(range(256)) * 100
     told = commands("".join(sending(7, raw, 4, 2)).encode())

@@ -114,6 +114,7 @@ async def test_a_message_is_sent_answered_and_stored(home: Home) -> None:
         assert step.usage.source == "provider"
 
 
+@pytest.mark.slow
 async def test_what_is_queued_is_shown_taken_back_and_sent_after_the_turn(home: Home) -> None:
     home.script(
         calls("write", path="a.txt", content="a\n") + says("Written.") + says("The second.") + says("The third.")
@@ -282,6 +283,7 @@ async def test_a_conversation_is_compacted_and_the_compaction_taken_back(home: H
             assert not store.sessions.get(only_session(store)).state.compaction_paused
 
 
+@pytest.mark.slow
 async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) -> None:
     home.script(says("The first answer.") + says("The second answer.") + says("Another second answer."))
     async with home.chat() as chat:
@@ -361,6 +363,7 @@ async def test_a_start_that_asks_for_the_session_sends_the_prompt_to_the_chosen_
         assert only_session(store) == session
 
 
+@pytest.mark.slow
 async def test_continuing_opens_the_newest_session(home: Home) -> None:
     home.script(says("The answer of before."))
     async with home.chat() as chat:

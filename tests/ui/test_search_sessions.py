@@ -83,6 +83,7 @@ async def test_other_projects_are_searched_only_when_the_key_says_so(home: Home,
         await chat.shows("the zebra of elsewhere", "Ctrl+A this project")
 
 
+@pytest.mark.slow
 async def test_what_is_said_now_is_in_the_index_when_the_turn_is_over(home: Home) -> None:
     home.script('[[step]]\ntext = "A quagga is a zebra."\n')
     async with home.chat() as chat:
@@ -114,6 +115,7 @@ async def test_what_a_run_of_a_script_said_meanwhile_is_found_without_a_restart(
         await chat.shows("Find words", "why is the zebra striped?")
 
 
+@pytest.mark.slow
 async def test_no_text_in_the_search_line_is_an_error(home: Home) -> None:
     talk(home, "Animals", ["the zebra"])
     async with home.chat() as chat:

@@ -61,6 +61,7 @@ FILLED: list[tuple[list[str], str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 async def test_a_form_is_filled_in(tmp_path: Path) -> None:
     async with running(tmp_path) as run:
         for keys, action, values in FILLED:

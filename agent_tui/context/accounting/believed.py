@@ -416,7 +416,8 @@ def _may_be_gone(step: Step | None) -> int:
 
 
 def believe(steps: Sequence[Step], target: Target, window: int | None, answer: int) -> Verdict:
-    """Judge the report of the newest step, which has ended, and store with it and those before what is believed.
+    """Judge the report of the newest step, which has ended, and store with it and those before what is believed. The
+    ``truth`` of the verdict names the steps of which something else is believed than before.
 
     ``answer`` is our estimate of what came back, in tokens. A report that did not come, and more than the window can
     hold, are of no use to any account.
@@ -438,8 +439,10 @@ def believe(steps: Sequence[Step], target: Target, window: int | None, answer: i
         _only_growth(step, next(other for other in reversed(steps[:-1]) if other.id in verdict.truth))
     by_id = {s.id: s for s in steps if s.id in verdict.truth}
     taken_back = next((s.id for s in by_id.values() if s is not step and s.doubt is None), None)
+    changed: dict[str, int | None] = {}
     for step_id, truth in verdict.truth.items():
         told = by_id[step_id]
+        before = told.believed, told.doubt
         assert told.usage is not None, "only steps with a report are judged"
         made = told.believed if told.believed is not None and told.believed.output_source == "estimated" else told.usage
         if truth is None:
@@ -448,7 +451,9 @@ def believe(steps: Sequence[Step], target: Target, window: int | None, answer: i
         else:
             told.believed = replace(made, input=truth) if verdict.counted else _estimate(truth, made.output)
             told.doubt = verdict.doubt
-    return verdict if verdict.doubt is None else replace(verdict, taken_back=taken_back)
+        if (told.believed, told.doubt) != before:
+            changed[step_id] = truth
+    return replace(verdict, truth=changed, taken_back=taken_back if verdict.doubt is not None else None)
 
 
 def _only_growth(step: Step, before: Step) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent_tui.context.accounting.inputs import ContextInputs, ground_of, reasoning_now, rule_of
-from agent_tui.context.accounting.tally import reasoning_of
-from agent_tui.context.anchor import ResultStates, prefixes_of
+from agent_tui.context.accounting.inputs import ContextInputs, reasoning_now, reasoning_tokens, rule_of
+from agent_tui.context.accounting.items import Estimator
+from agent_tui.context.anchor import prefixes_of
+from agent_tui.context.tokens import family_seen
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.requests import SentMessage
 from agent_tui.providers.catalog import retention
@@ -39,15 +40,19 @@ def lost_reasoning(before: ContextInputs, after: ContextInputs, *, turn_open: bo
     """
     if not turn_open and retention(before.model.target)[1] == 0:
         return None
-    ground = ground_of(before if turn_open else _spoken_to(before))
-    now = _shares(after if turn_open else _spoken_to(after))
+    then = before if turn_open else _spoken_to(before)
+    shares, now = _shares(then), _shares(after if turn_open else _spoken_to(after))
+    answered = {step.message_id: step for step in then.steps if step.message_id is not None}
+    estimator = Estimator(family_seen(then.model, then.fixed))
+    known = then.calibration or estimator.family.beginning
     count, reported = 0, True
-    for item in ground.view:
+    for item in then.view:
         message = item.message
-        share = ground.reasoning.counted(message.id) - now.get(message.id, 0.0)
+        share = shares.get(message.id, 0.0) - now.get(message.id, 0.0)
         if message.role != "assistant" or share <= 0:
             continue
-        of_answer, said = reasoning_of(ground, message)
+        step = answered.get(message.id)
+        of_answer, said = reasoning_tokens(message, step, lambda each: estimator.spoken_tokens(each, known))
         if part := round(of_answer * share):
             count, reported = count + part, reported and said
     return LostReasoning(count, not reported) if count >= WORTH_SAYING else None
@@ -68,7 +73,7 @@ def lost_text(lost: LostReasoning | None, *, would: bool = False) -> str:
 def _shares(inputs: ContextInputs) -> dict[str, float]:
     """Of each answer, which share of its reasoning counts in the next input."""
     view, target = inputs.view, inputs.model.target
-    rule = rule_of(inputs, prefixes_of(view), ResultStates(inputs.records))
+    rule = rule_of(inputs, prefixes_of(view))
     now = reasoning_now(view, target, inputs.fixed_fingerprint, inputs.effort, rule)
     return {message_id: status.counted for message_id, status in now.statuses.items()}
 

@@ -1,164 +1,16 @@
-"""The formula of the next input, the limit it is held against, and why it would compact or would not."""
+"""The limit that the next input is held against, and why it would compact or would not."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
-from agent_tui.context.accounting.fixed import FixedEstimate, estimate_fixed_parts, fixed_delta
-from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, Ground
-from agent_tui.context.accounting.messages import (
-    Change,
-    Measured,
-    dropped_reasoning,
-    estimated_head,
-    measure,
-    new_messages,
-    removed,
-)
-from agent_tui.context.accounting.tally import Tally
-from agent_tui.context.anchor import why_no_anchor
-from agent_tui.context.tokens import ROUGH
-from agent_tui.models.calibration import Content
-from agent_tui.models.context import Accuracy, Basis, Calculation, ContextUsage, Draft, Spreads
+from agent_tui.context.accounting.inputs import DEFAULT_RESERVE, CompactionSettings, ContextInputs
+from agent_tui.context.costs import why_no_report
+from agent_tui.models.context import Accuracy, ContextUsage, Draft
 from agent_tui.models.requests import ModelInfo
-from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.models.usage import Limits
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import interval, plural, tokens
-
-OTHERS_SHARE = 0.1
-"""Beside new text that is so much more, what else is estimated of an input does not keep it from being learned from:
-providers that count no reasoning would teach next to nothing."""
-
-
-@dataclass(slots=True, frozen=True)
-class Sizes:
-    """The sizes that the formula adds up, in the order of the conversation: the prefix parts; the ``head``, which are
-    the messages before the first measured answer, as estimated; what was ``measured``, up to the anchor; what is
-    ``new`` since. ``dropped`` and ``removed`` are taken away."""
-
-    fixed: FixedEstimate
-    head: int
-    measured: Measured
-    new: Tally
-    dropped: Change
-    removed: Change
-
-
-@dataclass(slots=True, frozen=True)
-class NextInput:
-    """The ``total``, the terms that it is the sum of, and how sure it is: ``estimated`` tokens of it are estimate;
-    ``spread`` as in ``ContextUsage``; ``pending``: a count that matters is still missing."""
-
-    total: int
-    calculation: Calculation
-    basis: Basis
-    estimated: int
-    pending: bool
-    spread: int = 0
-
-
-def sizes_of(ground: Ground) -> Sizes:
-    """All sizes, each from nothing."""
-    measured = measure(ground)
-    return Sizes(
-        fixed=estimated_fixed(ground),
-        head=estimated_head(ground)[0],
-        measured=measured,
-        new=new_messages(ground),
-        dropped=dropped_reasoning(ground, measured.turn),
-        removed=removed(ground, measured),
-    )
-
-
-def estimated_fixed(ground: Ground) -> FixedEstimate:
-    """The prefix parts, at the scale that was measured of them; the calibration stands in where nothing was."""
-    fixed, scale = ground.inputs.fixed, ground.measured_scale
-    return estimate_fixed_parts(fixed, ground.family, ground.calibration, scale, ground.added, ground.changes)
-
-
-def next_input(ground: Ground, sizes: Sizes) -> NextInput:
-    """The size of the next request, and how it is known."""
-    anchor = ground.anchor
-    if anchor is None or anchor.counted is None:
-        answer = _pure_estimate(ground, sizes)
-    else:
-        output = anchor.counted.output if anchor.kind == "turn" else 0
-        answer = _from_anchor(ground, sizes, anchor.counted, output)
-    terms, new, measured = answer.calculation, sizes.new, sizes.measured.tally
-    terms.new_estimated, terms.new_given = round(ground.family.beginning.tokens(new.content)), round(new.given)
-    if not measured.total:
-        # Nothing, or only the whole of a first request was measured.
-        terms.all_messages = new.total + sizes.head
-    return answer
-
-
-def _pure_estimate(ground: Ground, sizes: Sizes) -> NextInput:
-    total = sizes.fixed.total + sizes.new.total
-    pending = bool(sizes.new.approximate) or any(sizes.fixed.approximate)
-    whole = sizes.new.content.copy()
-    if ground.measured_scale is not None:
-        # What the server adds to a request was measured with them; documents are texts of their own.
-        apart = sizes.fixed.apart
-        scaled = sizes.fixed.total - round(ground.calibration.tokens(apart))
-        whole.add(apart)
-        whole.plain += scaled
-        whole.rough += (MEASURED_FIXED * scaled) ** 2
-    else:
-        whole.add(sizes.fixed.content)
-        whole.rough += ground.family.around**2
-    spread = _spread(ground, whole, total, pending)
-    terms = Calculation(None, None, 0, 0, 0, total, spreads=Spreads(new_messages=spread))
-    terms.content, terms.known = whole.rounded(), total - round(ground.calibration.tokens(whole))
-    return NextInput(total, terms, "estimated", total, pending, spread)
-
-
-def _from_anchor(ground: Ground, sizes: Sizes, anchor: TokenUsage, output: int) -> NextInput:
-    dropped, removed, new = sizes.dropped, sizes.removed, sizes.new
-    delta, delta_uncounted, changed = _delta(ground)
-    base = anchor.input + output - dropped.tokens
-    # What is taken away cannot be more than what was there: estimates of it may be.
-    gone = min(removed.tokens, base)
-    delta = max(delta, gone - base)
-    total = base - gone + delta + new.total
-    guessed = anchor.output_source == "estimated" and output > 0
-    others = abs(gone) + abs(delta) + (abs(dropped.tokens) if dropped.estimated else 0) + (output if guessed else 0)
-    calculation = Calculation(anchor.input, output, dropped.tokens, gone, delta, new.total, guessed)
-    answered = Content(plain=output, rough=(ROUGH * output) ** 2 if guessed else 0.0)
-    terms, whole = (answered, dropped.content, removed.content, changed, new.content), Content()
-    for content, sign in zip(terms, (1, -1, -1, 1, 1), strict=True):
-        whole.add(content, sign)
-    calculation.spreads = Spreads(*map(ground.calibration.spread, terms))
-    calculation.content, calculation.known = whole.rounded(), total - round(ground.calibration.tokens(whole))
-    if others <= OTHERS_SHARE * (new.total - new.given):
-        calculation.content, calculation.known = new.content.rounded(), total - new.total
-    # What stands in the place of something else may happen to be estimated at what that cost.
-    estimated = max(others + new.total, ground.calibration.spread(whole))
-    pending = bool(new.approximate) or delta_uncounted
-    single = total == anchor.input and output == 0 and not estimated
-    basis: Basis = "measured" if single else "derived"
-    spread = _spread(ground, whole, estimated, pending)
-    return NextInput(total, calculation, basis, min(estimated, total), pending, spread)
-
-
-def _spread(ground: Ground, content: Content, estimated: int, pending: bool) -> int:
-    """The spread of all that is estimated. Counts by characters are off for all texts alike."""
-    spread = ground.calibration.spread(content)
-    return max(spread, math.ceil(PENDING_SPREAD * estimated)) if pending else spread
-
-
-def _delta(ground: Ground) -> tuple[int, bool, Content]:
-    """``fixed_delta``: the prefix parts now, less those of the anchor, whether a count is still missing, and what it
-    consists of."""
-    then, now = ground.chain[-1].fixed, ground.inputs.fixed
-    return fixed_delta(now, then, ground.family, ground.calibration, ground.measured_scale, ground.changes)
-
-
-MEASURED_FIXED = 0.02
-"""Standard deviation of prefix parts that were measured together with the first messages, as a share of them."""
-
-PENDING_SPREAD = 0.3
-"""The spread of what is estimated while a part of it is not counted, as a share of it."""
 
 RESERVE_SHARE = 0.25
 """The reserve for the answer never takes more than this share of the window, so a small window stays usable."""
@@ -331,9 +183,9 @@ def held_text(settings: CompactionSettings) -> str:
     return PAUSED if settings.paused else ""
 
 
-def why_text(usage: ContextUsage, ground: Ground) -> str:
+def why_text(usage: ContextUsage, inputs: ContextInputs) -> str:
     """The answer to "why did it compact, why not", for the screen and for notices."""
-    return f"{_decision(usage, ground.inputs.settings)} {_origin(usage, ground)}"
+    return f"{_decision(usage, inputs.settings)} {_origin(usage, inputs)}"
 
 
 def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
@@ -363,10 +215,9 @@ def _decision(usage: ContextUsage, settings: CompactionSettings) -> str:
     return f"Compacts{how}: {above}."
 
 
-def _origin(usage: ContextUsage, ground: Ground) -> str:
+def _origin(usage: ContextUsage, inputs: ContextInputs) -> str:
     if usage.anchor_step is None:
-        window = ground.inputs.model.limits.window
-        reason = why_no_anchor(ground.inputs.steps, ground.prefixes, ground.target, window)
+        reason = why_no_report(inputs.steps, inputs.model.target)
         return f"All of it is estimated: {reason}.{_held_so_far(usage.accuracy)}"
     formula = calculation_text(usage)
     return f"{formula[:1].upper()}{formula[1:]}.{_held_so_far(usage.accuracy)}"

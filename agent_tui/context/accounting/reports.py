@@ -10,6 +10,8 @@ import statistics
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.view import EDIT_IDS
@@ -20,6 +22,9 @@ from agent_tui.models.requests import SentMessage, Target
 from agent_tui.models.steps import Doubt, Step
 from agent_tui.models.usage import Limits
 from agent_tui.text.numbers import percent, plural, tokens
+
+if TYPE_CHECKING:
+    from agent_tui.context.accounting.spending import Sums
 
 RECENT = 50
 """Steps that accuracy is told of."""
@@ -38,9 +43,10 @@ def before_step(step: Step, usage: ContextUsage) -> None:
         by = terms.spreads
         rest = math.hypot(by.last_output, by.dropped_reasoning, by.removed, by.new_messages)
         step.estimated_change = terms.fixed_delta, changed, math.ceil(rest)
-    step.estimated_messages = terms.all_messages
     step.estimated_growth = terms.new_estimated
     step.known_input, step.growth = terms.known, terms.content
+    if terms.settlement is not None and (step.settlement is None or not step.settlement.settled):
+        step.settlement = replace(terms.settlement, costs={})
 
 
 def after_step(step: Step) -> str | None:
@@ -168,6 +174,34 @@ def drift(tracked: int, recount: int) -> str | None:
     if abs(tracked - recount) <= DRIFT_TOKENS:
         return None
     return f"Token drift detected: tracked={tracked}, calculated={recount}, drift={recount - tracked:+d}"
+
+
+S = TypeVar("S", "Sums", Errors)
+
+
+class Followed(Generic[S]):
+    """What is added up over steps. Kept is that of the leading calls that have ended: those change no more."""
+
+    def __init__(self, empty: S) -> None:
+        self._empty: S = empty
+        self._kept: S = empty.copy()
+        self._count = 0
+        self._last: Step | None = None
+
+    def follow(self, steps: Sequence[Step]) -> S:
+        """Returns what adding up all these steps gives; not to be changed."""
+        if self._count and (len(steps) < self._count or steps[self._count - 1] is not self._last):
+            self._kept, self._count, self._last = self._empty.copy(), 0, None
+        while self._count < len(steps) and steps[self._count].status != "running":
+            self._last = steps[self._count]
+            self._kept.add(self._last)
+            self._count += 1
+        if self._count == len(steps):
+            return self._kept
+        whole = self._kept.copy()
+        for step in steps[self._count :]:
+            whole.add(step)
+        return whole
 
 
 TURNS = 10

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agent_tui.context.accounting.inputs import ContextInputs, edited_view
+from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning, lost_reasoning
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.answers import DONE, model_sections
@@ -337,9 +337,7 @@ class CompactionPlan:
     def inputs_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> ContextInputs:
         """What the calculator is given for it."""
         every, view = [*self.inputs.records, *records], self.view_after(records, summary)
-        summaries = {**self.summaries, **({summary.id: summary} if summary is not None else {})}
-        edited = edited_view(view, self.whole, every, summaries, self.inputs.steps)
-        return replace(self.inputs, view=view, records=every, edited=edited)
+        return replace(self.inputs, view=view, records=every)
 
 
 def expected_message(summary: SummaryPlan, record_id: str) -> Message:

@@ -93,7 +93,7 @@ class ContextNotes:
             put_note(amended, CONTEXT_NOTE, line)
         conversation.amend(amended)
         runtime.calculate_anew()
-        await runtime.counts.ensure(conversation, runtime.request_prefix)
+        await runtime.count(sends=True)
 
     def _moment(self, usage: ContextUsage, newest: Step | None) -> _Moment | None:
         """Returns why something is to be told of the next request, ``newest`` being the last one; None where nothing

@@ -172,6 +172,7 @@ class SizeRecovery:
             self._emit(Notice("warning", learned_text(learned, before), "limit_learned"))
         if overflow.input is not None and overflow.exact:
             step = counted_by_refusal(result.step, overflow.input)
+            runtime.settle(step)
             await patiently(lambda: conversation.add_step(step))
         runtime.show_numbers(self._emit)
         return overflow
@@ -226,7 +227,11 @@ def believable(overflow: Overflow, estimate: int, asked: int | None = None) -> b
 def counted_by_refusal(refused: Step, tokens: int) -> Step:
     """A step of kind ``count`` that says how long the refused request was."""
     count = replace(refused, id=new_id("step"), kind="count", status="complete", message_id=None, actual_input=tokens)
-    return replace(count, usage=TokenUsage(tokens, 0), finished=time.time(), finish_reason=None, failure=None)
+    count.settlement = None if refused.settlement is None else replace(refused.settlement)
+    # What was refused is in no cache.
+    return replace(
+        count, usage=TokenUsage(tokens, 0), finished=time.time(), finish_reason=None, failure=None, sent=None
+    )
 
 
 def learned_text(info: ModelInfo, before: Limits) -> str:

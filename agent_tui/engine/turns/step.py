@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 
+from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.accounting.reports import DOUBTS, after_step, before_step, outgrown_text, told_text
 from agent_tui.context.accounting.spending import BudgetLine
 from agent_tui.context.anchor import dropped_indexes, usage_problem, without
@@ -25,6 +26,7 @@ from agent_tui.models.failure import ARRIVED_KEPT, GO_ON, Failure, make_failure,
 from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart, new_id
 from agent_tui.models.requests import WITHOUT_CALL, Delta, Finished, FinishReason, ModelRequest, Reckoned, Started
 from agent_tui.models.steps import Step
+from agent_tui.providers.reasoning import prefix_fingerprint
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 from agent_tui.tools.text_calls import find_text_calls
@@ -105,7 +107,9 @@ class ModelStep:
         now = time.time()
         message = Message(new_id("msg"), "assistant", status="streaming", created=now, origin=origin, step_id=step.id)
         result = StepResult(message, step, call.request, self._usage, budget=call.limited_by)
-        self._processor = StreamProcessor(message, step.prefix_fingerprint)
+        self._processor = StreamProcessor(
+            message, prefix_fingerprint(call.request.messages, call.request.fixed_fingerprint)
+        )
         self._draft = StoredDraft(conversation, self._processor, step)
         # Events are told a moment later: the message may have grown by then, and what it has would be told twice.
         self._emit(StepStarted(step, replace(message, parts=[])))
@@ -248,9 +252,10 @@ class ModelStep:
         step = result.step
         try:
             if step.status == "complete":
-                self._judge_usage(result)
+                verdict = self._judge_usage(result)
                 if (line := after_step(step)) is not None:
                     log.info("%s", line)
+                self._runtime.settle(step, result.message, verdict)
             self._judge_cache(step)
             self._runtime.learn_growth(step)
         finally:
@@ -295,7 +300,7 @@ class ModelStep:
         result.usage_before = counted
         self._call.count_anew(guessed, counted.total)
 
-    def _judge_usage(self, result: StepResult) -> None:
+    def _judge_usage(self, result: StepResult) -> Verdict:
         """Takes what cannot be true for what it is: a line in the log, and for the user where it is news."""
         runtime, step, before = self._runtime, result.step, self._runtime.info.limits
         verdict, news = runtime.judge(step, self._call.answer_tokens)
@@ -308,3 +313,4 @@ class ModelStep:
         if why is not None:
             said = problem or f"it says {plural(step.usage.input, 'token')} of input" if step.usage else ""
             log.warning("Usage of step %s is not built on: %s (%s)", step.id, why, said)
+        return verdict

@@ -284,7 +284,7 @@ class Subagent:
         return [tool for tool in self._toolbox.registry.tools() if _allowed(self.kinds, tool.schema.name)]
 
     async def _prepare(self) -> None:
-        await self.runtime.counts.ensure(self.conversation, self.runtime.request_prefix)
+        await self.runtime.count(sends=True)
 
     async def _judged(self, call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
         title = " ".join(pictured(self.task.title).split())[:60]

@@ -1,18 +1,17 @@
-"""The worker as the program sees it: a Provider and a Counter over a child process. Imports nothing heavy."""
+"""The worker as the program sees it: the child process that counts, and calls models through LiteLLM. Imports nothing
+heavy."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from agent_tui.errors import WorkerError
-from agent_tui.models.codec import dumps_for_pipe, travelling
 from agent_tui.models.requests import (
     Delta,
     Failed,
@@ -20,21 +19,26 @@ from agent_tui.models.requests import (
     ModelInfo,
     ModelRequest,
     ModelSpec,
-    SentMessage,
     Started,
     StreamItem,
     UsageReport,
 )
 from agent_tui.pipes.pipe import BadLineError, ChildPipe, Refused, UnknownNameError
+from agent_tui.pipes.start import command as command_of
 from agent_tui.pipes.start import start
 from agent_tui.providers.failure_lines import worker_failure
+from agent_tui.providers.gathering import in_turns
 from agent_tui.providers.worker import protocol
 from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, WorkerState
-from agent_tui.providers.worker.start import COMMAND, environment, take_early
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+LOG_VARIABLE = "AGENT_TUI_WORKER_LOG"
+"""Environment variable naming the file that takes whatever libraries print; without it that is thrown away."""
+
+COMMAND = command_of("agent_tui.providers.worker.serve")
 
 START_TIMEOUT = 60.0
 """Seconds a worker may take to say its first word."""
@@ -43,8 +47,8 @@ HANG_TIMEOUT = 20.0
 """Seconds without a sign of life, while something is asked of the worker, before it is taken for hung. LiteLLM's
 import holds the interpreter for up to a second at a time."""
 
-SLICE = 0.002
-"""Seconds of handling what came in a burst before others on the loop, such as the keys, have their turn."""
+IDLE = 10.0
+"""Seconds after which a worker that only counts is let go."""
 
 BACKOFF = (0.0, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds before a (re)start, by the number of deaths in a row without an answer in between."""
@@ -54,7 +58,8 @@ _GONE = Refused("The provider worker crashed; it restarts at the next call.")
 
 
 class WorkerClient:
-    """Implements Provider and Counter over one worker, which is started on first use and again after it died.
+    """A Counter, and the answers of models that LiteLLM calls, over one worker: started when it is first asked, again
+    after it died, and ended when nobody has asked it for ``idle`` seconds, unless it has LiteLLM loaded.
 
     ``state`` says how far it is; ``on_state`` is called with each change, on the loop. Requests are accepted in every
     state: they wait in the pipe while the worker starts. ``log_file`` takes the worker's log.
@@ -68,12 +73,13 @@ class WorkerClient:
         command: Sequence[str] = COMMAND,
         start_timeout: float = START_TIMEOUT,
         hang_timeout: float = HANG_TIMEOUT,
+        idle: float = IDLE,
     ) -> None:
         self.state: WorkerState = "stopped"
         self.on_state = on_state
         self._log_file = log_file
         self._command = tuple(command)
-        self._start_timeout, self._hang_timeout = start_timeout, hang_timeout
+        self._start_timeout, self._hang_timeout, self._idle = start_timeout, hang_timeout, idle
         self._pipe: ChildPipe | None = None
         self._starting = asyncio.Lock()
         self._pending: dict[int, asyncio.Queue[Any]] = {}
@@ -82,44 +88,38 @@ class WorkerClient:
         self._died_at = 0.0
         self._closed = False
         self._watcher: asyncio.Task[None] | None = None
-        self._encoder = RequestEncoder()
+        self._retirement: asyncio.TimerHandle | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
 
     @property
     def pid(self) -> int | None:
         return self._pipe.pid if self._pipe is not None else None
 
-    async def start(self) -> None:
-        """Starts the worker without waiting for it. A failure shows at the next use."""
-        try:
-            await self._running()
-        except WorkerError as error:
-            log.warning("%s", error)
+    @property
+    def running(self) -> bool:
+        return self._pipe is not None and not self._pipe.dead.is_set()
 
-    async def prepare(self, spec: ModelSpec | None = None) -> None:
-        """Has LiteLLM imported and warmed up, for ``spec`` where given, in the background, ahead of the first call."""
+    async def prepare(self, spec: ModelSpec) -> None:
+        """Has LiteLLM imported and warmed up for ``spec``, in the background, ahead of the first call."""
         await self._ask(protocol.Prepare(spec), protocol.Preparing)
 
     async def close(self) -> None:
         """Ends the worker; what is pending fails. The client is of no use afterwards."""
         self._closed = True
+        if self._retirement is not None:
+            self._retirement.cancel()
         if self._pipe is not None:
             await self._pipe.close()
+        await asyncio.gather(*self._retiring)
         if self._watcher is not None:
             self._watcher.cancel()
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+    async def stream(self, request: ModelRequest, info: ModelInfo) -> AsyncGenerator[StreamItem, None]:
         """The answer as it arrives, ending with exactly one Finished or Failed. Closing the generator cancels it."""
         try:
-            async with self._question(protocol.Stream(request)) as items:
-                began = time.monotonic()
-                while True:
-                    waiting = items.empty()
-                    if not waiting and time.monotonic() - began >= SLICE:
-                        await asyncio.sleep(0)
-                        waiting = True
-                    item = _stream_item(await items.get())
-                    if waiting:
-                        began = time.monotonic()
+            async with self._question(protocol.Stream(request, info)) as items:
+                async for message in in_turns(items):
+                    item = _stream_item(message)
                     if isinstance(item, (Finished, Failed)):
                         break
                     yield item
@@ -127,25 +127,11 @@ class WorkerClient:
             item = Failed(worker_failure(str(error)))
         yield item
 
-    async def describe(self, spec: ModelSpec) -> ModelInfo:
-        """Returns what is known about the model. Raises WorkerError when the worker fails."""
-        info = await self._ask(protocol.Describe(spec), ModelInfo)
-        info.spec = spec
-        return info
-
     async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
         """o200k_base tokens of each text by kind. Raises WorkerError."""
         if not texts:
             return []
         return (await self._ask(protocol.Count([*texts]), protocol.Counts)).counts
-
-    async def count_exact(self, request: ModelRequest) -> int | None:
-        """The provider's own count of the request's input; None where there is none or it failed."""
-        try:
-            return (await self._ask(protocol.CountExactly(request), protocol.ExactCount)).tokens
-        except WorkerError as error:
-            log.info("No exact count: %s", error)
-            return None
 
     async def _ask(self, question: object, kind: type[T]) -> T:
         """The answer to a message, which is of ``kind``. Raises WorkerError."""
@@ -165,7 +151,7 @@ class WorkerClient:
         self._pending[call_id] = answers
         try:
             pipe = await self._running()
-            pipe.write(self._encoder.encode(message, call_id))
+            pipe.write(TO_WORKER.line(message, call_id))
             if self._watcher is None or self._watcher.done():
                 self._watcher = asyncio.create_task(self._look_after(), name="worker watch")
             yield answers
@@ -175,6 +161,24 @@ class WorkerClient:
             raise
         finally:
             del self._pending[call_id]
+            if not self._pending:
+                self._retire_later()
+
+    def _retire_later(self) -> None:
+        """Ends the worker when nobody has asked it anything for a while: it takes as much memory as the program."""
+        if self._retirement is not None:
+            self._retirement.cancel()
+        self._retirement = asyncio.get_running_loop().call_later(self._idle, self._retire)
+
+    def _retire(self) -> None:
+        self._retirement, pipe = None, self._pipe
+        if pipe is None or self._pending or self.state in ("litellm_loading", "litellm_ready"):
+            return
+        self._pipe = None
+        task = asyncio.create_task(pipe.close(), name="worker's end")
+        self._retiring.add(task)
+        task.add_done_callback(self._retiring.discard)
+        self._set_state("stopped")
 
     async def _running(self) -> ChildPipe:
         """The worker's pipe, started when there is none. Raises WorkerError."""
@@ -186,12 +190,12 @@ class WorkerClient:
             wait = self._died_at + BACKOFF[min(self._deaths, len(BACKOFF) - 1)] - asyncio.get_running_loop().time()
             if self._deaths and wait > 0:
                 await asyncio.sleep(wait)
-            self._set_state("starting")
+            # The worker needs the keys that are in variables.
+            log = {LOG_VARIABLE: str(self._log_file)} if self._log_file is not None else {}
             try:
-                process = take_early(self._command) or start(self._command, environment(self._log_file))
+                process = start(self._command, {**os.environ, **log})
                 self._pipe = await ChildPipe.over(process, self._line, self._death)
             except OSError as error:
-                self._set_state("stopped")
                 raise WorkerError(f"Cannot start the provider worker: {error}") from error
             return self._pipe
 
@@ -217,7 +221,6 @@ class WorkerClient:
             return
         self._deaths += 1
         self._died_at = asyncio.get_running_loop().time()
-        self._encoder = RequestEncoder()
         if not self._closed:
             log.warning("The provider worker died")
         for queue in self._pending.values():
@@ -245,42 +248,6 @@ class WorkerClient:
                 return
             pipe.missed += 1
             pipe.write(TO_WORKER.line(protocol.Ping()))
-
-
-class RequestEncoder:
-    """Turns messages into lines. The JSON of complete messages is kept from one request to the next, so that
-    a long conversation costs only its new messages each step."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, dict[str, tuple[SentMessage, str]]] = {}
-
-    def encode(self, message: object, call_id: int) -> bytes:
-        if not isinstance(message, (protocol.Stream, protocol.CountExactly)):
-            return TO_WORKER.line(message, call_id)
-        request = message.request
-        before = self._kept.get(request.session_id, {})
-        now: dict[str, tuple[SentMessage, str]] = {}
-        sent: list[str] = []
-        for entry in request.messages:
-            known = before.get(entry.key)
-            text = known[1] if known is not None and _same(known[0], entry) else dumps_for_pipe(entry)
-            if entry.message.status != "streaming":
-                now[entry.key] = (entry, text)
-            sent.append(text)
-        if len(self._kept) > 8:
-            self._kept.clear()
-        self._kept[request.session_id] = now
-        rest = dumps_for_pipe({name: getattr(request, name) for name in _BESIDE_MESSAGES})
-        fields = f'{{"request":{rest[:-1]},"messages":[{",".join(sent)}]}}}}'
-        return TO_WORKER.wrap(type(message), call_id, fields)
-
-
-def _same(known: SentMessage, entry: SentMessage) -> bool:
-    return known.message is entry.message and _beside_message(known) == _beside_message(entry)
-
-
-_BESIDE_MESSAGES = tuple(name for name in travelling(ModelRequest) if name != "messages")
-_beside_message: Any = attrgetter(*(name for name in travelling(SentMessage) if name != "message"))
 
 
 def _stream_item(message: object) -> StreamItem:

@@ -1,7 +1,6 @@
 """The protocol between the program and the provider worker: the messages.
 
-Requests of many sessions share the pipe. A stream is answered by its items, the last being Finished or Failed;
-everything else by one message, or Refused.
+A stream is answered by its items, the last being Finished or Failed; everything else by one message, or Refused.
 """
 
 from __future__ import annotations
@@ -12,27 +11,16 @@ from agent_tui.models.requests import Delta, Failed, Finished, ModelInfo, ModelR
 from agent_tui.pipes.pipe import Language, Refused
 from agent_tui.records import dataclass
 
-WorkerState = Literal["stopped", "starting", "ready", "litellm_loading", "litellm_ready"]
-"""``ready``: counting and descriptions answer; ``litellm_ready``: models can be called without delay."""
+WorkerState = Literal["stopped", "ready", "litellm_loading", "litellm_ready"]
+"""``ready``: it counts; ``litellm_ready``: models can be called without delay."""
 
 
 @dataclass(slots=True, frozen=True)
 class Stream:
-    request: ModelRequest
-
-
-@dataclass(slots=True, frozen=True)
-class CountExactly:
-    """Asks for the provider's own count of a request, answered with ExactCount."""
+    """Asks for an answer through LiteLLM; ``info`` is what is known of the model."""
 
     request: ModelRequest
-
-
-@dataclass(slots=True, frozen=True)
-class Describe:
-    """Asks for a ModelInfo."""
-
-    spec: ModelSpec
+    info: ModelInfo
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,9 +32,9 @@ class Count:
 
 @dataclass(slots=True, frozen=True)
 class Prepare:
-    """Has LiteLLM imported where the model needs it (None: in any case), answered with Preparing at once."""
+    """Has LiteLLM imported, and warmed up for a model, answered with Preparing at once."""
 
-    spec: ModelSpec | None = None
+    spec: ModelSpec
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,11 +58,6 @@ class Pong:
 
 
 @dataclass(slots=True, frozen=True)
-class ExactCount:
-    tokens: int | None
-
-
-@dataclass(slots=True, frozen=True)
 class Counts:
     counts: list[tuple[int, ...]]
 
@@ -84,17 +67,7 @@ class Preparing:
     pass
 
 
-TO_WORKER = Language(
-    {
-        "stream": Stream,
-        "count_exactly": CountExactly,
-        "describe": Describe,
-        "count": Count,
-        "prepare": Prepare,
-        "cancel": Cancel,
-        "ping": Ping,
-    }
-)
+TO_WORKER = Language({"stream": Stream, "count": Count, "prepare": Prepare, "cancel": Cancel, "ping": Ping})
 FROM_WORKER = Language(
     {
         "started": Started,
@@ -102,9 +75,7 @@ FROM_WORKER = Language(
         "usage": UsageReport,
         "finished": Finished,
         "failed": Failed,
-        "info": ModelInfo,
         "counts": Counts,
-        "exact_count": ExactCount,
         "preparing": Preparing,
         "refused": Refused,
         "state": State,

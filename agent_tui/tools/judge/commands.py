@@ -19,7 +19,8 @@ from agent_tui.tools.judge.known import DELETERS, HARMLESS_SETTINGS, PRIVILEGED,
 from agent_tui.tools.judge.running import acts_beyond, by_the_way, named_files, runs, untrusted_git
 from agent_tui.tools.judge.shell import parse_command
 from agent_tui.tools.judge.subject import COMMAND_TOOL, OUTSIDE_TOOL, Subject, option_like, runs_unseen, started_by
-from agent_tui.tools.judge.syntax import NOTHING, NotUnderstoodError, SimpleCommand, Word, own_variable
+from agent_tui.tools.judge.values import own_variable
+from agent_tui.tools.judge.words import NotUnderstoodError, SimpleCommand, Word
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, RULE_ASKS, Decision, worst
 from agent_tui.tools.rules.rule import command_matches
 from agent_tui.tools.rules.standing import Standing
@@ -122,24 +123,39 @@ def _whole(standing: Standing, source: str, tool: str, within: Iterable[Path] = 
     line starts then, with variables that the line may have changed."""
     folders = set(within) or {standing.cwd}
     try:
-        commands = parse_command(source, NOTHING if within else standing.variables)
-    except (NotUnderstoodError, RecursionError) as problem:
-        return _not_understood(standing, source, str(problem))
-    decisions: list[Decision] = []
-    unclear = _MOVING.search(source) is not None
-    for command in commands:
+        line = parse_command(source, {} if within else standing.variables)
+    except NotUnderstoodError as problem:
+        return _unreadable(standing, source, str(problem))
+    decisions = [_not_understood(standing, source, line.unclear)] if line.unclear else []
+    unclear = bool(line.unclear) or _MOVING.search(source) is not None
+    for command in line.commands:
+        subject = Subject(standing, tool, started_by(command), folders)
         try:
-            decisions.append(_decision(Subject(standing, tool, started_by(command), folders)))
+            decisions.append(_decision(subject))
         except NotUnderstoodError as problem:
-            decisions.append(_not_understood(standing, command.text, str(problem)))
+            named = not any(word.dynamic for word in subject.command.words[:1])
+            decisions.append(_not_understood(standing, command.text, str(problem), named))
             unclear = True
     found = worst(decisions)
+    if line.unclear:
+        found = replace(found, patterns=[])
     if unclear and found.remotes and found.action == "allow":
         return replace(found, action="ask", reason="it is unclear in which folder git would reach a remote")
     return found
 
 
-def _not_understood(standing: Standing, source: str, problem: str) -> Decision:
+def _unreadable(standing: Standing, source: str, problem: str) -> Decision:
+    """The decision on a line whose commands are not known at all: it is asked about, or refused."""
+    found = _not_understood(standing, source, problem)
+    if found.action == "deny" or standing.mode == "bypass":
+        return found
+    if standing.mode == "plan":
+        return _not_read_only(problem)
+    return Decision("ask", f"not fully understood: {problem}", domain="work")
+
+
+def _not_understood(standing: Standing, source: str, problem: str, named: bool = True) -> Decision:
+    """The decision on what may do more than is seen in it; ``named``: its program is known."""
     if standing.rules.for_tool("deny", COMMAND_TOOL, lambda rule: command_matches(rule.pattern, source)):
         return _denied("it")
     asked = Decision("ask", f"not fully understood: {problem}", domain="work")
@@ -152,7 +168,7 @@ def _not_understood(standing: Standing, source: str, problem: str) -> Decision:
     if _LEAVING.search(source):
         return asked
     if runs_unseen(standing):
-        return replace(ALLOWED, domain="work")
+        return replace(ALLOWED, domain="work") if named else asked
     return replace(ALLOWED, if_stopped=asked) if standing.holds("look") else asked
 
 
@@ -274,8 +290,10 @@ def _plan(subject: Subject) -> Decision:
 
 def _in_plan(standing: Standing, problem: str) -> Decision:
     """Not known to only look: it may run where the system holds it to looking."""
-    if standing.holds("look"):
-        return ALLOWED
+    return ALLOWED if standing.holds("look") else _not_read_only(problem)
+
+
+def _not_read_only(problem: str) -> Decision:
     return Decision("deny", PLAN_REASON, f"{PLAN_MESSAGE} (Not known to be read only: {problem}.)")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_tui.tools.files.beneath import has_other_names, is_read_only
 from agent_tui.tools.judge.subject import Subject
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.words import Word
 from agent_tui.tools.rules.standing import Standing
 
 _PLACE = r"(?:\d+|\$|/(?:\\.|[^/\\\n])*/)"

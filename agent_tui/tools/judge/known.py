@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from agent_tui.tools.judge.programs import git_looks
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.words import Word
 from agent_tui.tools.word_sets import word_set
 
 WRAPPERS = word_set(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from agent_tui.tools.judge.git_settings import command_changes, settings_change
-from agent_tui.tools.judge.syntax import Word
+from agent_tui.tools.judge.words import Word
 from agent_tui.tools.word_sets import word_set
 
 _LOOKS = word_set(

@@ -40,7 +40,7 @@ from agent_tui.tools.judge.programs import (
     without_globals,
 )
 from agent_tui.tools.judge.subject import COMMAND_TOOL, Subject, named_paths, runs_unseen
-from agent_tui.tools.judge.syntax import NotUnderstoodError, Word
+from agent_tui.tools.judge.words import NotUnderstoodError, Word
 from agent_tui.tools.rules.decision import ALLOWED, RULE_ASKS, Decision, RemoteGit, worst
 from agent_tui.tools.rules.rule import Rule, exact, has_star, parse_rule, same_repository, uncovered, uncovered_address
 from agent_tui.tools.rules.standing import CONTROLS, Standing
@@ -206,7 +206,7 @@ def _outputs_alone(subject: Subject) -> bool:
     """Returns whether a program names nothing but the line's own temporary files and the output of a build."""
     root = subject.standing.root
     for word in subject.command.words[1:]:
-        if word.made == "temporary" or (word.text.startswith("-") and not word.dynamic):
+        if word.text.startswith("-") and not word.dynamic:
             continue
         paths = [] if word.dynamic else subject.paths("edit", word)
         if not paths or not all(path.is_relative_to(root) and names_output(path.relative_to(root)) for path in paths):
@@ -309,7 +309,7 @@ def _ends_its_own(subject: Subject) -> bool:
         words = words[1:]
     elif words and words[0].text == "-s":
         words = words[2:]
-    return bool(words) and all(word.made == "job" or re.fullmatch(r"%(\d+|[%+])", word.text) for word in words)
+    return bool(words) and all(re.fullmatch(r"%(\d+|[%+])|\$!", word.text) for word in words)
 
 
 def _stays_here(subject: Subject) -> bool:
@@ -319,7 +319,7 @@ def _stays_here(subject: Subject) -> bool:
 
 def named_files(subject: Subject) -> Decision:
     """The decision on all files that a program is given, which may do anything with them. Raises NotUnderstoodError."""
-    standing, words = subject.standing, subject.command.words
+    words = subject.command.words
     texts = messages(words[1:]) if subject.name == "git" else []
     decisions = list(by_the_way(subject))
     if subject.name in DELETERS and subject.started.given:
@@ -331,8 +331,6 @@ def named_files(subject: Subject) -> Decision:
             continue
         if subject.name in CHANGERS and word.text.removeprefix("./") in ("*", "**"):
             decisions.append(Decision("ask", f"{subject.name} would act on the whole folder", domain="work"))
-        if word.made == "temporary" and runs_unseen(standing):
-            continue
         decisions += [_named(subject, path) for path in subject.paths("edit", word)]
     if "/" in (program := subject.words[0] if subject.words else ""):
         decisions += _own_program(subject, program)

@@ -1,183 +1,99 @@
-"""Takes a shell command apart into the simple commands it would run. What is not fully understood is refused.
+"""Takes a shell command apart into the simple commands it would run, as tree-sitter-bash reads it.
 
-This is not a shell: it answers one question, "which programs with which words, and which files are written", and it
-answers only where the answer is certain. Functions, arrays and the rarer expansions raise ``NotUnderstoodError``, and
-the user is asked. A loop over a few words is gone through word by word.
+This is no shell: it answers "which programs with which words, and which files are written", and no variable has a value
+in it. The parser may read a text otherwise than bash does. So only the kinds of nodes that are listed here count,
+nothing but blanks may stand between two of them, and every word is read again by the quotes it stands in.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import TYPE_CHECKING
 
 from agent_tui.records import dataclass
-from agent_tui.tools.judge.syntax import MAX_ROUNDS, NOTHING, NotUnderstoodError, Redirect, SimpleCommand, Values, Word
-from agent_tui.tools.judge.word_reader import OPERATOR_START, WordReader
+from agent_tui.tools.judge.heredocs import check_heredoc
+from agent_tui.tools.judge.quoting import (
+    add_double_quoted,
+    add_single_quoted,
+    add_unquoted,
+    brace_words,
+    expansion_doubt,
+    has_braces,
+)
+from agent_tui.tools.judge.values import Values, Variables, with_values
+from agent_tui.tools.judge.words import NotUnderstoodError, Redirect, SimpleCommand, Word
 from agent_tui.tools.word_sets import word_set
 
-_COMPARED = word_set("! ( ) && || < > == = != -a -o -z -n -e -f -d -r -w -x -s -L -h -nt -ot -ef -b -c -p -S")
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_LENGTH = 20_000
+MAX_COMMANDS = 2_000
+MAX_DEPTH = 200
+
+_BLANKS = re.compile(r"(?:[ \t]|\\\n)*")
+_BETWEEN = re.compile(r"(?:[ \t\n]|\\\n)*")
+_NONE = re.compile("")
+_OR_DASH = re.compile(r"(?:[ \t\n]|\\\n)*|[ \t]+-[ \t]*")
+"""What may stand before a redirection: the parser leaves out a ``-`` before a here-document."""
+_RESERVED = word_set("select function coproc [[ ]] if then else elif while until do { ! for case fi done } esac in")
+_TOKENS = word_set(
+    "; ;; ;& ;;& & && || | |& ( ) { } if then elif else fi while until do done ! case esac in for "
+    "$( ` <( >( [[ ]] == = != < >"
+) | {""}
+_COMPARED = word_set("-a -o -z -n -e -f -d -r -w -x -s -L -h -nt -ot -ef -b -c -p -S")
+_SIMPLE = word_set("command variable_assignment variable_assignments declaration_command unset_command")
+_GROUPS = word_set(
+    "program list pipeline subshell compound_statement do_group if_statement elif_clause else_clause while_statement "
+    "negated_command command_substitution process_substitution for_statement case_statement case_item "
+    "test_command binary_expression unary_expression parenthesized_expression"
+)
+_STATEMENTS = _SIMPLE | _GROUPS | word_set("redirected_statement function_definition c_style_for_statement")
+_DOUBTS = {
+    "function_definition": "it defines a function",
+    "c_style_for_statement": "it uses an unusual loop",
+    "((": "it uses arithmetic",
+    "=~": "it uses a condition that is not plain",
+    "select": "it uses an unusual loop",
+}
+_EXPANSIONS = word_set("simple_expansion expansion command_substitution arithmetic_expansion")
+_UNQUOTED = word_set("word number variable_name special_variable_name brace_expression test_operator $ = == =~")
+_QUOTED = word_set("raw_string ansi_c_string")
+_LOOP_NAME = re.compile(r"(?!\w*_proxy)[a-z][a-z0-9_]*", re.ASCII)
+_PATTERN = re.compile(r"[^\s;&|<>()$`\"'\\#]+")
+_EXTENDED = re.compile(r"[?*+@!]\(")
+_BEFORE_COMMENT = (b"", b" ", b"\t", b"\n", b";", b"&", b"|", b"(", b")")
 
 
 @dataclass(slots=True)
-class _Loop:
-    """A loop that is read: its variable ``name``, its ``values`` still to come, and where its body begins."""
+class CommandLine:
+    """The simple commands of a line in order, those of substitutions and subshells included. ``unclear`` says why they
+    may not be all, or be run in another way than it seems; empty where that is certain."""
 
-    name: str = ""
-    values: list[Word] = field(default_factory=list)
-    start: int = 0
-
-
-class Compounds:
-    """The compound commands that are open around the place where ``reader`` stands."""
-
-    def __init__(self, reader: WordReader) -> None:
-        self.reader = reader
-        self._loops: list[_Loop] = []
-        self._cases = self._groups = 0
-
-    @property
-    def open(self) -> bool:
-        """True when what comes next may be run again, or not at all."""
-        return bool(self._loops or self._cases or self._groups)
-
-    def begin(self, word: str) -> None:
-        """``while``, ``if`` and their kind, which are followed by commands."""
-        if word in ("while", "until"):
-            self._loops.append(_Loop())
-        elif word in ("if", "{"):
-            self._groups += 1
-
-    def keyword(self) -> str:
-        """The word ahead, when it is plain letters or signs up to a blank, a line's end or an operator."""
-        reader = self.reader
-        match = re.compile(r"(?:[a-z]+|\[\[|[{}!])(?=[\s;&|()<>]|$)").match(reader.source, reader.at)
-        return match.group() if match else ""
-
-    def for_loop(self) -> None:
-        """``for NAME in WORDS``, which may run commands. Names in capitals may be settings of programs (``PATH``)."""
-        reader = self.reader
-        match = re.compile(r"[ \t]+(?!\w*_proxy)([a-z][a-z0-9_]*)[ \t]+in(?=[ \t;\n])").match(reader.source, reader.at)
-        if match is None:
-            raise NotUnderstoodError("it uses an unusual loop")
-        reader.at = match.end()
-        found: list[Word] = []
-        while True:
-            reader.blanks()
-            char = reader.peek()
-            if char in ("", ";", "\n"):
-                break
-            if char in OPERATOR_START and not reader.ahead("<(", ">("):
-                raise NotUnderstoodError("it uses an unusual loop")
-            start = reader.at
-            found += reader.words()
-            if reader.at == start:
-                raise NotUnderstoodError("it uses an unusual loop")
-        loop = _Loop(match[1], start=reader.at)
-        self._loops.append(loop)
-        if len(found) <= MAX_ROUNDS and all(Values.usable(word) for word in found):
-            loop.values = found
-        if loop.values:
-            reader.values.note(loop.name, loop.values.pop(0))
-
-    def case(self) -> None:
-        """``case WORD in``, and the first pattern. Which of the parts is run is not looked at: all are."""
-        reader = self.reader
-        reader.blanks()
-        start = reader.at
-        reader.word()
-        reader.blanks()
-        match = re.compile(r"(\n\s*)?in(?=\s)").match(reader.source, reader.at)
-        if reader.at == start or match is None:
-            raise NotUnderstoodError("it uses an unusual case statement")
-        reader.at = match.end()
-        self._cases += 1
-        self._pattern()
-
-    def next_case(self) -> None:
-        reader = self.reader
-        if not self._cases:
-            raise NotUnderstoodError("';;' is not expected here")
-        reader.at += 3 if reader.ahead(";;&") else 2
-        self._pattern()
-
-    def _pattern(self) -> None:
-        """``a|b)``, behind ``in`` and ``;;``; not before ``esac``."""
-        reader = self.reader
-        reader.no_open_heredoc()
-        reader.blanks()
-        while reader.peek() == "\n":
-            reader.at += 1
-            reader.blanks()
-        if self.keyword() == "esac":
-            return
-        reader.at += reader.ahead("(")
-        while True:
-            reader.blanks()
-            start = reader.at
-            if reader.word().pipe or reader.at == start:
-                raise NotUnderstoodError("it uses an unusual case statement")
-            reader.blanks()
-            sign = reader.peek()
-            reader.at += 1
-            if sign == ")":
-                return
-            if sign != "|":
-                raise NotUnderstoodError("it uses an unusual case statement")
-
-    def condition(self) -> None:
-        """``[[ … ]]``: nothing is started but by substitutions. Comparing numbers evaluates values, which may be
-        subscripts with commands in them; patterns may hold operators."""
-        reader = self.reader
-        while True:
-            reader.blanks()
-            operator = re.compile(r"&&|\|\||[()<>\n]").match(reader.source, reader.at)
-            if operator and not reader.ahead("<(", ">("):
-                reader.at = operator.end()
-                continue
-            start = reader.at
-            word = reader.word()
-            raw = reader.source[start : reader.at]
-            if raw == "]]":
-                return
-            if not raw or (raw.startswith("-") and raw not in _COMPARED) or raw == "=~":
-                raise NotUnderstoodError("it uses a condition that is not plain")
-            if word.pipe:
-                raise NotUnderstoodError("it uses a condition that is not plain")
-
-    def close(self, word: str) -> bool:
-        """The end of one; False where a loop begins another round."""
-        reader = self.reader
-        if word == "done" and self._loops:
-            loop = self._loops[-1]
-            if loop.values:
-                reader.no_open_heredoc()
-                reader.values.note(loop.name, loop.values.pop(0))
-                reader.at = loop.start
-                return False
-            self._loops.pop()
-            reader.values.forget(loop.name)
-        elif word == "esac" and self._cases:
-            self._cases -= 1
-        elif word in ("fi", "}") and self._groups:
-            self._groups -= 1
-        return True
+    commands: list[SimpleCommand] = field(default_factory=list)
+    unclear: str = ""
 
 
-MAX_LENGTH = 50_000
+@functools.cache
+def shell_parser() -> Parser:
+    """The parser, imported with the first command. Raises NotUnderstoodError where there is none on this machine."""
+    try:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
 
-_RESERVED = word_set("select function coproc ]]")
-_OPENING = word_set("if then else elif while until do { ! time")
-_CLOSING = word_set("fi done } esac")
-_KEYWORDS = _OPENING | _CLOSING | {"[[", "for", "case"}
-MAX_COMMANDS = 2_000
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
+        return Parser(Language(tree_sitter_bash.language()))
+    except (ImportError, OSError, ValueError) as error:
+        raise NotUnderstoodError(f"tree-sitter, which reads commands, cannot be loaded: {error}") from None
 
 
-def parse_command(source: str, given: Mapping[str, str] = NOTHING) -> list[SimpleCommand]:
-    """All simple commands of ``source`` in order, those of substitutions and subshells included. ``given`` are the
-    variables whose values are certain when it starts. Raises NotUnderstoodError."""
+def parse_command(source: str, given: Mapping[str, str] | None = None) -> CommandLine:
+    """Reads a whole line. ``given`` are the variables that the shell is certain to start with. Raises
+    NotUnderstoodError for what cannot be read."""
     if len(source) > MAX_LENGTH:
         raise NotUnderstoodError("the command is very long")
     for char in source:
@@ -186,203 +102,322 @@ def parse_command(source: str, given: Mapping[str, str] = NOTHING) -> list[Simpl
     if re.search(r"[^ \t]\\\n", source):
         # The shell joins such lines before it looks at them, so an operator may be spread over two.
         raise NotUnderstoodError("a line is continued in the middle of a word")
-    reader = WordReader(source, 0, 0, [], Values(source, given), _read_commands)
-    _read_commands(reader, None)
-    return reader.commands
-
-
-def _read_commands(reader: WordReader, closing: str | None) -> None:
-    _Statements(reader).list_until(closing)
+    text = source.encode()
+    root = shell_parser().parse(text).root_node
+    if root.has_error:
+        raise NotUnderstoodError("it cannot be read as shell")
+    reader = _Reader(text, Variables(source, given or {}))
+    try:
+        reader.statement(root)
+    except (IndexError, ValueError, RecursionError):  # a tree of another shape than the grammar is known to make
+        raise NotUnderstoodError("it cannot be read as shell") from None
+    every = [one for command, certain in reader.commands for one in with_values(command, certain)]
+    return CommandLine(every, reader.unclear)
 
 
 def _unseen(char: str) -> bool:
     return char.isspace() or unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
 
 
-class _Statements:
-    """``_certain``: what comes next is run in any case, by this shell itself."""
+def _is_certain(assignment: Node) -> bool:
+    """Returns whether an assignment is made in any case, by the shell that reads the line."""
+    node = assignment
+    while node.parent is not None and node.parent.type == "list" and node.parent.children[0] == node:
+        node = node.parent
+    behind = node.next_sibling
+    return node.parent is not None and node.parent.type == "program" and (behind is None or behind.type != "&")
 
-    def __init__(self, reader: WordReader) -> None:
-        self.reader = reader
-        self._compounds = Compounds(reader)
-        self._certain, self._joined = True, False
 
-    def list_until(self, closing: str | None) -> None:
-        """Reads commands up to ``closing`` (which is consumed) or the end of the source."""
-        reader = self.reader
-        while True:
-            reader.blanks()
-            char = reader.peek()
-            if char == "":
-                if closing is not None:
-                    raise NotUnderstoodError(f"a {closing!r} is missing")
-                reader.no_open_heredoc()
-                return
-            if char == closing:
-                reader.no_open_heredoc()
-                reader.at += 1
-                return
-            if char == "\n":
-                reader.at += 1
-                self._certain = self._certain or not self._joined
-                self._heredoc_bodies()
-            elif char in ";&|":
-                if reader.ahead(";;", ";&"):
-                    self._compounds.next_case()
-                elif reader.ahead("&>"):
-                    self._simple()
-                else:
-                    self._certain = char == ";"
-                    self._joined = char != ";"
-                    reader.at += 1
-            elif char == "(":
-                if reader.ahead("(("):
-                    raise NotUnderstoodError("it uses arithmetic")
-                reader.at += 1
-                reader.inside(")")
-                self._after_subshell()
-            elif char == ")":
-                raise NotUnderstoodError("a parenthesis does not match")
+class _Reader:
+    """Walks over the nodes of ``text`` and collects ``commands``."""
+
+    def __init__(self, text: bytes, variables: Variables) -> None:
+        self._text, self.variables = text, variables
+        self.commands: list[tuple[SimpleCommand, Values]] = []
+        self.unclear = ""
+        self._depth = 0
+
+    def statement(self, node: Node) -> None:
+        """Reads a statement, or anything that holds some."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH or len(self.commands) > MAX_COMMANDS:
+            raise NotUnderstoodError("it is nested too deeply, or runs very many commands")
+        if node.type in _SIMPLE:
+            self._append(self._simple(node))
+        elif node.type == "redirected_statement":
+            self._redirected(node)
+        elif node.type == "test_command" and self._raw(node)[:2] != "[[":
+            self._test(node)
+        elif node.type == "test_command" and _EXTENDED.search(self._raw(node)):
+            raise NotUnderstoodError("it uses a pattern that is not plain")
+        elif node.type in _GROUPS:
+            self._group(node)
+        else:
+            self._doubt(_DOUBTS.get(node.type, "it uses something unusual"))
+            self._search(node)
+        self._depth -= 1
+
+    def _group(self, node: Node) -> None:
+        """Reads all that stands in a compound command; which of it is run, and how often, is not looked at."""
+        children = self._parts(node, _BLANKS if "expression" in node.type else _BETWEEN)
+        words: list[Word] = []
+        end = -1
+        if node.type == "for_statement":
+            # Names in capitals may be settings of programs (``PATH``).
+            if [children[0].type, children[2].type] != ["for", "in"] or not _LOOP_NAME.fullmatch(
+                self._raw(children[1])
+            ):
+                self._doubt("it uses an unusual loop")
+            children = children[2:]
+        for child in children:
+            if child.type in ("regex", "extglob_pattern"):
+                if not _PATTERN.fullmatch(self._raw(child)):
+                    raise NotUnderstoodError("it uses a pattern that is not plain")
+            elif child.type == "file_redirect":  # $(< file)
+                self._append(SimpleCommand(redirects=self._redirect(child, [], [])))
+            elif child.type in _STATEMENTS and child.type not in ("command_substitution", "process_substitution"):
+                before = self.variables.certain
+                if node.type == "for_statement" and words and not self.unclear:
+                    self.variables.settle(self._raw(node.children[1]), words)
+                self.statement(child)
+                if node.type == "for_statement":
+                    self.variables.certain = before
+            elif child.type == "test_operator":
+                if self._raw(child).strip() not in _COMPARED:
+                    self._doubt("it uses a condition that is not plain")
+            elif child.is_named:
+                if child.start_byte == end:
+                    raise NotUnderstoodError("words stand together that are one for the shell")
+                end = child.end_byte
+                words += self._words(child)
+                raw = self._raw(child)
+                if node.type != "for_statement" and (has_braces(raw) or (raw[:1] == "-" and raw not in _COMPARED)):
+                    self._doubt("it uses a condition that is not plain")
+            elif child.type in (";;", ";&", ";;&") and node.type != "case_item":
+                raise NotUnderstoodError(f"{child.type!r} is not expected here")
+            elif self._raw(child).strip() not in _TOKENS:
+                self._doubt(_DOUBTS.get(child.type, "it uses something unusual"))
+        if node.type != "for_statement" and any(word.pipe for word in words):
+            raise NotUnderstoodError("a process substitution is unclear")
+
+    def _search(self, node: Node) -> None:
+        """Reads what runs somewhere below a node that is not understood."""
+        for child in node.named_children:
+            if child.type in _STATEMENTS and "expression" not in child.type:
+                self.statement(child)
             else:
-                self._simple()
-
-    def _after_subshell(self) -> None:
-        """A subshell may be redirected as a whole."""
-        reader = self.reader
-        command = SimpleCommand()
-        while True:
-            reader.blanks()
-            if not self._redirect(command):
-                break
-        if command.redirects:
-            self._append(command)
-        if reader.peek() not in ("", "\n", ";", "&", "|", ")"):
-            raise NotUnderstoodError("something follows the end of a group")
-
-    def _simple(self) -> None:
-        reader = self.reader
-        self._joined = False
-        command = SimpleCommand()
-        begin = reader.at
-        while True:
-            reader.blanks()
-            if self._redirect(command):
-                continue
-            char = reader.peek()
-            if char == "(":
-                raise NotUnderstoodError("it defines a function or an array")
-            if reader.at == begin and (keyword := self._compounds.keyword()) in _KEYWORDS:
-                self._keyword(keyword)
-                return
-            if char == "" or (char in OPERATOR_START and not reader.ahead("<(", ">(")):
-                break
-            start = reader.at
-            assigned = not command.words and _ASSIGNMENT.match(reader.source, start) is not None
-            found = [reader.word()] if assigned else reader.words()
-            raw = reader.source[start : reader.at]
-            if "\n" in raw:
-                reader.no_open_heredoc()
-            if assigned:
-                if "[" in raw.partition("=")[0]:
-                    raise NotUnderstoodError("it assigns to an array")
-                command.assignments += found
-                continue
-            for word in found:
-                if not command.words and not word.quoted and word.text in _RESERVED | _KEYWORDS:
-                    raise NotUnderstoodError(f"it uses the shell keyword {word.text}")
-                command.words.append(word)
-        if reader.at == begin:
-            raise NotUnderstoodError(f"{reader.peek()!r} is not expected here")
-        self._append(command)
+                self._search(child)
 
     def _append(self, command: SimpleCommand) -> None:
-        reader = self.reader
-        if len(reader.commands) >= MAX_COMMANDS:
-            raise NotUnderstoodError("it runs very many commands")
-        reader.commands.append(command)
-        alone = not command.words and not command.redirects and len(command.assignments) == 1
-        inner = reader.depth or self._compounds.open
-        here = not re.compile(r"\|(?!\|)|&(?!&)").match(reader.source, reader.at)
-        if alone and not inner and here and self._certain:
-            word = command.assignments[0]
-            name, _, value = word.text.partition("=")
-            if name.isidentifier():
-                reader.values.note(name, replace(word, text=value))
-        if alone and command.assignments[0].dynamic:
-            name, _, value = command.assignments[0].text.partition("=")
-            if name.isidentifier():
-                reader.values.note_made(name, value)
+        self.commands.append((command, self.variables.certain))
 
-    def _keyword(self, word: str) -> None:
-        """A word of a loop or a condition. That all of them stand where they should is left to the shell, which runs
-        nothing of a statement that is wrong."""
-        reader = self.reader
-        reader.at += len(word)
-        if word == "for":
-            self._compounds.for_loop()
-        elif word == "[[":
-            self._compounds.condition()
-            self._after_subshell()
-        elif word == "case":
-            self._compounds.case()
-        elif word in _CLOSING:
-            if self._compounds.close(word):
-                self._after_subshell()
-        elif word == "time":
-            reader.blanks()
-            if re.compile(r"-p\s").match(reader.source, reader.at):
-                reader.at += 2
-        else:
-            self._compounds.begin(word)
+    def _doubt(self, why: str) -> None:
+        self.unclear = self.unclear or why
 
-    def _redirect(self, command: SimpleCommand) -> bool:
-        reader = self.reader
-        match = re.compile(r"(\d*)(<<<|<<-|<<|<>|<&|<|>>|>\||>&|>|&>>|&>)").match(reader.source, reader.at)
-        if match is None or reader.ahead("<(", ">("):
-            return False
-        digits, operator = match.groups()
-        if digits and operator.startswith("&"):
-            return False
-        if reader.source.startswith(("<(", ">("), match.end() - 1) and operator in ("<", ">") and digits:
+    def _simple(self, node: Node) -> SimpleCommand:
+        """A command with its words; assignments alone are one, too."""
+        command = SimpleCommand()
+        end, apart = -1, True
+        for child in [node] if node.type == "variable_assignment" else self._parts(node, _BLANKS):
+            redirect = child.type.endswith("redirect")
+            if child.start_byte == end and not (redirect or apart):
+                raise NotUnderstoodError("words stand together that are one for the shell")
+            end, apart = child.end_byte, redirect
+            if redirect:
+                command.redirects += self._redirect(child, command.words, None)
+            elif child.type == "variable_assignment":
+                (command.words or command.assignments).append(self._assignment(child))
+            elif not child.is_named and "command" in node.type and node.type != "command":
+                command.words.append(Word(self._raw(child)))  # export, declare, unset
+            else:
+                command.words += self._words(child.children[0] if child.type == "command_name" else child)
+        names = command.words[:2] if command.words and command.words[0].text == "time" else command.words[:1]
+        for name in names if node.type == "command" else []:
+            if not name.quoted and name.text in _RESERVED:
+                raise NotUnderstoodError(f"it uses the shell keyword {name.text}")
+        return command
+
+    def _test(self, node: Node) -> None:
+        """``[ … ]``, which is a program with words."""
+        command = SimpleCommand()
+        end = -1
+        for leaf in self._leaves(node):
+            if leaf.start_byte == end or self._raw(leaf).strip() in ("<", ">", "&&", "||", "(", ")", "((", "))"):
+                raise NotUnderstoodError("it uses a condition that is not plain")
+            end = leaf.end_byte
+            command.words += self._words(leaf) if leaf.is_named else [Word(self._raw(leaf).strip())]
+        self._append(command)
+
+    def _leaves(self, node: Node) -> Iterable[Node]:
+        for child in self._parts(node, _BLANKS):
+            yield from (
+                self._leaves(child)
+                if child.type.endswith("_expression") and child.type != "brace_expression"
+                else [child]
+            )
+
+    # Redirections
+
+    def _redirected(self, node: Node) -> None:
+        """A statement with redirections behind it, between which further words of it may stand."""
+        children = self._parts(node, _OR_DASH)
+        last = body = None if children[0].type.endswith("redirect") else children[0]
+        if body is not None:
+            self.statement(body)
+        while last is not None and last.type in ("list", "pipeline", "negated_command"):
+            last = last.named_children[-1]
+        simple = last is not None and last.type in _SIMPLE
+        command = self.commands.pop()[0] if simple else SimpleCommand()
+        words: list[Word] = []
+        behind: list[Node] = []
+        end = body.end_byte if body is not None else children[0].start_byte
+        for child in children[body is not None :]:
+            if b"-" in self._text[end : child.start_byte]:
+                words.append(Word("-"))
+            end = child.end_byte
+            command.redirects += self._redirect(child, words, behind)
+        if words and body is not None and not simple:
+            raise NotUnderstoodError("something follows the end of a group")
+        command.words += words
+        if command.words or command.assignments or command.redirects:
+            self._append(command)
+        for child in behind:
+            self.statement(child)
+
+    def _redirect(self, node: Node, words: list[Word], behind: list[Node] | None) -> list[Redirect]:
+        """What one redirection does. ``words`` gets those that follow its target, and ``behind`` the statements that
+        follow the mark of a here-document."""
+        document = node.type == "heredoc_redirect"
+        sign, *rest = self._parts(node, _BETWEEN if document else _BLANKS)
+        if sign.type == "file_descriptor":
+            if not self._raw(sign).isdigit() or sign.end_byte != rest[0].start_byte:
+                raise NotUnderstoodError("a redirection is unclear")
+            sign, *rest = rest
+        if document:
+            return self._heredoc(rest, words, behind)
+        operator = self._raw(sign).strip()
+        together = any(one.end_byte == two.start_byte for one, two in itertools.pairwise(rest))
+        if operator in ("<&-", ">&-") and not rest:
+            return []
+        if not rest or together or operator not in ("<<<", "<", ">", ">>", ">|", "&>", "&>>", ">&", "<&"):
             raise NotUnderstoodError("a redirection is unclear")
-        reader.at = match.end()
-        reader.blanks()
-        if reader.peek() in ("", "\n", ";", "|", ")", "("):
-            raise NotUnderstoodError("a redirection has no target")
-        start = reader.at
-        target = reader.word()
-        if reader.at == start:
-            raise NotUnderstoodError("a redirection has no target")
-        if operator in ("<<", "<<-"):
-            if target.dynamic or target.glob:
-                raise NotUnderstoodError("the end mark of a here-document is unclear")
-            reader.heredocs.append((target.text, target.quoted, operator == "<<-"))
-        elif operator in ("<&", ">&") and re.fullmatch(r"\d+-?|-", target.text):
-            pass
-        elif operator == "<":
-            command.redirects.append(Redirect("read", target))
-        elif operator != "<<<":
-            command.redirects.append(Redirect("write", target))
-        elif target.dynamic:
-            command.redirects.append(Redirect("read", Word("", pipe=True)))
-        return True
+        target, *more = self._words(rest[0])
+        if more:
+            raise NotUnderstoodError("a redirection is unclear")
+        for child in rest[1:]:
+            words += self._words(child)
+        if operator == "<<<":
+            return [Redirect("read", Word("", pipe=True))] if target.dynamic or target.pipe else []
+        if operator in (">&", "<&") and re.fullmatch(r"\d+-?|-", target.text):
+            return []
+        return [Redirect("read" if operator == "<" else "write", target)]
 
-    def _heredoc_bodies(self) -> None:
-        reader = self.reader
-        for delimiter, quoted, stripped in reader.heredocs:
-            lines: list[str] = []
-            while True:
-                if reader.at >= len(reader.source):
-                    raise NotUnderstoodError("a here-document does not end")
-                end = reader.source.find("\n", reader.at)
-                end = len(reader.source) if end < 0 else end
-                line = reader.source[reader.at : end]
-                reader.at = min(end + 1, len(reader.source))
-                if (line.lstrip("\t") if stripped else line) == delimiter:
-                    break
-                lines.append(line)
-                if not quoted and line.endswith("\\"):
-                    raise NotUnderstoodError("a line of a here-document is continued")
-            if not quoted:
-                reader.body("\n".join(lines))
-        reader.heredocs.clear()
+    def _heredoc(self, nodes: list[Node], words: list[Word], behind: list[Node] | None) -> list[Redirect]:
+        start, body, end = nodes[0], nodes[-2], nodes[-1]
+        if behind is None or (start.type, body.type, end.type) != ("heredoc_start", "heredoc_body", "heredoc_end"):
+            raise NotUnderstoodError("a here-document is unclear")
+        found: list[Redirect] = []
+        for child in nodes[1:-2]:
+            if child.type in _STATEMENTS:
+                behind.append(child)
+            elif child.type.endswith("redirect"):
+                found += self._redirect(child, words, None)
+            elif child.is_named:
+                words += self._words(child)
+            elif self._raw(child).strip() not in _TOKENS:
+                raise NotUnderstoodError("a here-document is unclear")
+        if not check_heredoc(self._text, start, body, end):
+            self._spans(body, body.start_byte, body.end_byte, Word(), document=True)
+        return found
+
+    # Words
+
+    def _assignment(self, node: Node) -> Word:
+        """``NAME=value`` as one word."""
+        name, sign, *rest = self._parts(node, _NONE)
+        word = Word(self._raw(name) + self._raw(sign))
+        if name.type != "variable_name" or any(part.type == "array" for part in rest):
+            self._doubt("it assigns to an array")
+            self._search(node)
+            return Word(self._raw(node), dynamic=True)
+        if not re.fullmatch(r"[A-Za-z_]\w*", self._raw(name), re.ASCII) or len(rest) > 1:
+            raise NotUnderstoodError("an assignment is unclear")
+        if rest:
+            value = self._word(rest[0])
+            if value.pipe:
+                raise NotUnderstoodError("a process substitution is part of a word")
+            if value.text == "$!" or _is_certain(node):
+                self.variables.settle(self._raw(name), [value])
+            word = Word(word.text + value.text, value.dynamic or value.tilde, value.glob, value.tilde, value.quoted)
+        return word
+
+    def _words(self, node: Node) -> list[Word]:
+        """A word, or the several that plain braces make of it."""
+        found = brace_words(self._raw(node))
+        return [self._word(node)] if found is None else found
+
+    def _word(self, node: Node) -> Word:
+        if node.type == "process_substitution":
+            self.statement(node)
+            return Word(self._raw(node), pipe=True)
+        parts = self._parts(node, _NONE) if node.type == "concatenation" else [node]
+        word = Word()
+        if has_braces("".join(self._raw(part) if part.type in _UNQUOTED else "_" for part in parts)):
+            self._doubt("it uses brace expansion")
+            word.dynamic = True
+        for part in parts:
+            if part.type in _UNQUOTED:
+                add_unquoted(self._raw(part), word)
+            elif part.type in _QUOTED:
+                add_single_quoted(self._raw(part), word)
+            elif part.type == "string":
+                word.quoted = True
+                self._spans(part, part.start_byte + 1, part.end_byte - 1, word)
+            elif part.type in _EXPANSIONS:
+                self._expansion(part, word)
+            else:
+                raise NotUnderstoodError("a word is unclear")
+        return word
+
+    def _spans(self, node: Node, start: int, end: int, word: Word, document: bool = False) -> None:
+        """Reads a text with expansions in it."""
+        for child in node.children:
+            if child.type in _EXPANSIONS:
+                add_double_quoted(self._text[start : child.start_byte].decode(), word, document)
+                self._expansion(child, word)
+                start = child.end_byte
+            elif child.type not in ("string_content", "heredoc_content", '"', "$"):
+                raise NotUnderstoodError("a quote is unclear")
+        add_double_quoted(self._text[start:end].decode(), word, document)
+
+    def _expansion(self, node: Node, word: Word) -> None:
+        raw = self._raw(node)
+        if self._text[node.start_byte - 1 : node.start_byte] == b"$":
+            raise NotUnderstoodError("a variable is unclear")
+        if why := expansion_doubt(node.type, raw.lstrip()):  # the parser takes blanks before it along
+            self._doubt(why)
+            self._search(node)
+        elif node.type == "command_substitution":
+            self.statement(node)
+        word.text += raw
+        word.dynamic = True
+
+    # The text
+
+    def _raw(self, node: Node) -> str:
+        return self._text[node.start_byte : node.end_byte].decode()
+
+    def _parts(self, node: Node, blank: re.Pattern[str] = _BETWEEN) -> list[Node]:
+        """The parts of a node but its comments. Raises NotUnderstoodError for text that none of them has."""
+        at, found = node.start_byte, []
+        for child in node.children:
+            if not blank.fullmatch(self._text[at : child.start_byte].decode()):
+                raise NotUnderstoodError("it cannot be read as shell")
+            at = child.end_byte
+            if child.type != "comment":
+                found.append(child)
+            elif self._text[child.start_byte - 1 : child.start_byte] not in _BEFORE_COMMENT:
+                raise NotUnderstoodError("a comment is unclear")
+        if not blank.fullmatch(self._text[at : node.end_byte].decode()):
+            raise NotUnderstoodError("it cannot be read as shell")
+        return found

@@ -17,7 +17,7 @@ from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import is_within, resolve_from
 from agent_tui.tools.judge.known import INTERPRETERS, WRAPPERS, prefix
 from agent_tui.tools.judge.programs import messages, without_globals
-from agent_tui.tools.judge.syntax import NotUnderstoodError, SimpleCommand, Word
+from agent_tui.tools.judge.words import NotUnderstoodError, SimpleCommand, Word
 from agent_tui.tools.rules.decision import ALLOWED, CHANGES_FILE, CREATES_FILE, Decision
 from agent_tui.tools.rules.rule import Rule, command_matches, exact
 from agent_tui.tools.rules.standing import CONTROLS, Standing

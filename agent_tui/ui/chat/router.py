@@ -75,7 +75,7 @@ class Router(Part):
 
     def _waiting_phase(self) -> str:
         agent = self._agent
-        if agent is None or is_demo(agent) or self._backend not in LOADING:
+        if agent is None or is_demo(agent) or self._backend != LOADING:
             return WORKING
         return STARTING[self._used]
 

@@ -47,9 +47,9 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from agent_tui.context.accounting.next_input import over_limit
 from agent_tui.context.accounting.spending import priced_call
+from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.compaction import plan as plans
 from agent_tui.context.compaction import planning, situation
-from agent_tui.context.incremental import Incremental
 from agent_tui.models.messages import Message, TextPart
 from agent_tui.models.usage import Prices
 from tests.support.compaction_world import FakeModel, World, answer, model_info, sections, words
@@ -127,7 +127,7 @@ def lines_of(text: str) -> set[str]:
 async def run(session: list[tuple[int, list[dict[str, Any]]]], window: int, compacts: bool = True) -> Figures:
     """Goes through the session with a window of that size."""
     script = answer(sections(words(SUMMARY_WORDS)))
-    world = World(model_info(window, 32_000), model=FakeModel([script]), accounts=Incremental())
+    world = World(model_info(window, 32_000), model=FakeModel([script]), accounts=Calculator())
     figures, cached = Figures(), 0
     for answered, new in session:
         world.says(words(answered, "going on"))

@@ -26,7 +26,7 @@ from typing import Any, Literal
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 from agent_tui.config import ContextConfig, ModelConfig, PermissionsConfig, Settings  # noqa: E402
-from agent_tui.providers.worker.client import WorkerClient  # noqa: E402
+from agent_tui.providers.client import ModelClient  # noqa: E402
 from tests.support import llama  # noqa: E402
 from tests.support.agents import parts_for, running  # noqa: E402
 
@@ -57,7 +57,7 @@ class Row:
 
 
 async def first_request(
-    worker: WorkerClient, home: Path, url: str, key: bool, text: str, exact: Literal["auto", "off"], server: str
+    worker: ModelClient, home: Path, url: str, key: bool, text: str, exact: Literal["auto", "off"], server: str
 ) -> Row:
     """A new session's first turn."""
     model = ModelConfig(model="openai/tiny", api_base=f"{url}/v1", api_key_env=KEY_VARIABLE if key else None)
@@ -88,7 +88,7 @@ async def first_request(
 
 
 async def measure(home: Path, model: Path) -> list[Row]:
-    worker = WorkerClient()
+    worker = ModelClient()
     rows = []
     try:
         for slots, key in ((1, None), (2, KEY)):

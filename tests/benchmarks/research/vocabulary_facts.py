@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from agent_tui.models.calibration import CAPITALS, KINDS, MORE, OFF, SMALL, raw_total
 from agent_tui.providers.counting import by_kind
-from agent_tui.providers.litellm import VOCABULARIES, place
+from agent_tui.providers.litellm_files import VOCABULARIES, place
 from tests.benchmarks.league.vocabularies import NAMES, vocabulary
 from tests.benchmarks.vocabulary_texts import LANGUAGES, texts
 

@@ -72,6 +72,7 @@ def test_variables_that_do_not_fit_are_one_line(cli: Cli, name: str, value: str,
     cli.refused(2, "-p", "hi", "-m", "demo", words=words)
 
 
+@pytest.mark.quick
 def test_what_is_typed_is_named_as_it_was_typed(cli: Cli) -> None:
     cli.setenv("AGENT_TUI_CD", str(cli.project))
     for typed in (("-C", "gone"), ("-Cgone",), ("--cd", "gone"), ("--cd=gone",)):

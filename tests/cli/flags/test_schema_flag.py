@@ -145,6 +145,7 @@ def test_what_is_no_json_elsewhere_is_none_here(cli: Cli, answer: str) -> None:
     assert (outcome.code, outcome.out) == (0, "1\n")
 
 
+@pytest.mark.quick
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_checking_ends_where_the_first_alarm_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_tui.headless.schema.CHECK_SECONDS", 0.05)

@@ -186,6 +186,7 @@ def test_a_pipe_is_waited_for_while_a_command_of_the_pipeline_holds_it(tmp_path:
         process.wait(timeout=60)
 
 
+@pytest.mark.quick
 def test_a_process_that_has_ended_holds_nothing() -> None:
     """Only root may look what one held whose parent has not asked for it yet: it counts for nobody."""
     child = subprocess.Popen(["true"])

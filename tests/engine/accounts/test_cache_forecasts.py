@@ -15,8 +15,8 @@ from agent_tui.engine import sent_log
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import ContextChanged, Notice
 from agent_tui.models.steps import CacheForecast
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.dialects.record import Caching
-from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import parts_for, running
 from tests.support.cache_outcomes import CAUSES, Outcome, Seen
 from tests.support.cached_models import plan_of
@@ -31,7 +31,7 @@ SLACK = 0.25
 class ForeseenRun(CachedRun):
     """Asks before each message what the next request will find."""
 
-    def __init__(self, name: str, plan: dict[int, str], worker: WorkerClient, folder: Path) -> None:
+    def __init__(self, name: str, plan: dict[int, str], worker: ModelClient, folder: Path) -> None:
         super().__init__(name, 60_000, plan, worker, folder)
         self.said: dict[int, CacheForecast | None] = {}
 
@@ -78,7 +78,7 @@ class ForeseenRun(CachedRun):
         ("vllm", ["tool went", "dropped"]),
     ],
 )
-async def test_what_is_foreseen_comes(worker: WorkerClient, tmp_path: Path, name: str, kinds: list[str]) -> None:
+async def test_what_is_foreseen_comes(worker: ModelClient, tmp_path: Path, name: str, kinds: list[str]) -> None:
     turns = 2 + 3 * len(kinds)
     run = ForeseenRun(name, plan_of(kinds, turns, every=3), worker, tmp_path)
     outcome = await run.go(turns)
@@ -105,7 +105,7 @@ class SummedUp(ForeseenRun):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["anthropic", pytest.param("old claude", marks=pytest.mark.slow)])
-async def test_what_a_summary_has_read_is_kept_for_longer(worker: WorkerClient, tmp_path: Path, name: str) -> None:
+async def test_what_a_summary_has_read_is_kept_for_longer(worker: ModelClient, tmp_path: Path, name: str) -> None:
     run = SummedUp(name, {5: ""}, worker, tmp_path)
     outcome = await run.go(6)
     assert run.wrong() == [] and outcome.wrong == []

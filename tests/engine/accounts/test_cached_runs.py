@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.cached_runs import CachedRun, busy_run, cached_run
 from tests.support.forms import only_long
 from tests.support.true_runs import scratch
@@ -31,7 +31,7 @@ SILENT = {"waited", "model back", "resumed", "forked", "there and back", "edited
         ("vllm", ["tool went", "dropped"]),
     ],
 )
-async def test_every_miss_has_its_name(worker: WorkerClient, name: str, kinds: list[str]) -> None:
+async def test_every_miss_has_its_name(worker: ModelClient, name: str, kinds: list[str]) -> None:
     outcome = await cached_run(name, 2 + 3 * len(kinds), kinds, worker, every=3)
     assert outcome.wrong == []
     assert outcome.heard >= {*kinds} - SILENT
@@ -49,7 +49,7 @@ async def test_every_miss_has_its_name(worker: WorkerClient, name: str, kinds: l
         *only_long(("anthropic", 2, 12), ("old claude", 1, 40), ("old claude", 24, 1)),
     ],
 )
-async def test_many_calls_leave_nothing_unread(worker: WorkerClient, name: str, steps: int, calls: int) -> None:
+async def test_many_calls_leave_nothing_unread(worker: ModelClient, name: str, steps: int, calls: int) -> None:
     """Whatever one request left in the cache is read by the next one; where thinking is left out when the user speaks,
     whatever was there when that turn began."""
     busy = await busy_run(name, 3, steps, calls, worker)
@@ -72,7 +72,7 @@ async def test_many_calls_leave_nothing_unread(worker: WorkerClient, name: str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["old claude", "responses", *only_long("anthropic", "openai chat")])
-async def test_an_undo_reads_what_its_messages_were_sent_with(worker: WorkerClient, name: str) -> None:
+async def test_an_undo_reads_what_its_messages_were_sent_with(worker: ModelClient, name: str) -> None:
     """However much was said since the compaction, for which an edited file had moved into the prompt's beginning."""
     with scratch() as folder:
         run = CachedRun(name, 64_000, {3: "edited", 4: "compacted", 6: "undone"}, worker, folder)

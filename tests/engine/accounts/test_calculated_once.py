@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from agent_tui.context.accounting.inputs import ContextInputs
-from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.incremental import Incremental
+from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.runtime import Runtime
 from agent_tui.headless.run import run_headless
@@ -43,9 +42,9 @@ class Calculations:
 @pytest.fixture
 def calculations(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calculations]:
     """Counted at the calculator's border; each answer that is given again is what it would say now."""
-    made, calculate, answer = Calculations(), Incremental.usage, Runtime.usage
+    made, calculate, answer = Calculations(), Calculator.usage, Runtime.usage
 
-    def counted(self: Incremental, inputs: ContextInputs) -> ContextUsage:
+    def counted(self: Calculator, inputs: ContextInputs) -> ContextUsage:
         made.asked.append(inputs)
         return calculate(self, inputs)
 
@@ -53,9 +52,10 @@ def calculations(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calculations]:
         usage = answer(self)
         assert self._answer is not None
         assert self._answer[1] == calculate_context_usage(self.inputs(self.info)), "an answer outlived its inputs"
+        made.asked.pop()
         return usage
 
-    monkeypatch.setattr(Incremental, "usage", counted)
+    monkeypatch.setattr(Calculator, "usage", counted)
     monkeypatch.setattr(Runtime, "usage", checked)
     yield made
 
@@ -100,7 +100,7 @@ MOST = {
     "a turn of two steps": 11,
     "another level of thinking": 1,
     "a file is pinned": 2,  # and counted
-    "a message is dropped": 1,
+    "a message is dropped": 2,  # and planned
     "and comes back": 1,
 }
 """Calculations at most where everything is shown, by what is done."""

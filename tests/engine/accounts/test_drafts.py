@@ -186,6 +186,8 @@ async def test_without_a_tokenizer_the_characters_stand_in(tmp_path: Path) -> No
     from agent_tui.errors import WorkerError
 
     class Broken:
+        running = True
+
         async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
             raise WorkerError("no tokenizer")
 
@@ -229,6 +231,8 @@ async def test_ten_megabytes_are_counted_in_pieces(tmp_path: Path) -> None:
     sizes: list[int] = []
 
     class Counter:
+        running = True
+
         async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
             sizes.extend(map(len, texts))
             return [words_only(-(-len(text) // 4)) for text in texts]

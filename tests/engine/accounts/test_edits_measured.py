@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from agent_tui.engine.agent import Agent
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.cached_models import KEPT
 from tests.support.cached_runs import CachedRun
 from tests.support.true_runs import scratch
@@ -39,7 +39,7 @@ class EditedRun(CachedRun):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(KEPT))
-async def test_an_edit_costs_and_frees_what_was_said(worker: WorkerClient, name: str) -> None:
+async def test_an_edit_costs_and_frees_what_was_said(worker: ModelClient, name: str) -> None:
     with scratch() as folder:
         run = EditedRun(name, 60_000, PLAN, worker, folder)
         outcome = await run.go(13)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.engine.context_control import DECISION_SHARE
+from agent_tui.engine.runtime import DECISION_SHARE
 from agent_tui.models.requests import ModelRequest, StreamItem
 from agent_tui.models.steps import Step
 from agent_tui.providers.demo import DemoProvider
@@ -19,6 +19,8 @@ pytestmark = pytest.mark.quick
 
 class HeldCounter:
     """Counts twice what the character rule guesses, once it is let."""
+
+    running = True
 
     def __init__(self) -> None:
         self.asked, self.free = asyncio.Event(), asyncio.Event()

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.context.lying_server import vocabularies
 from tests.support.forms import only_long
 from tests.support.long_run_figures import FLAVOURS
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
     ],
 )
 async def test_a_full_context_costs_no_turn_and_no_truth(
-    worker: WorkerClient, model: str, window: int, turns: int
+    worker: ModelClient, model: str, window: int, turns: int
 ) -> None:
     outcome = await long_run(FLAVOURS[model], window, 1, Plan(turns, restart=9, manual=11), worker)
     assert outcome.faults() == []
@@ -54,7 +54,7 @@ async def test_a_full_context_costs_no_turn_and_no_truth(
     ],
 )
 async def test_a_window_that_is_configured_too_large_costs_no_turn(
-    worker: WorkerClient, model: str, window: int, configured: int
+    worker: ModelClient, model: str, window: int, configured: int
 ) -> None:
     """The first refusal may speak of the answer's length, the next of the window: both are learned."""
     plan = Plan(5, restart=3, manual=0, bad_summaries=False, configured=configured)
@@ -69,7 +69,7 @@ async def test_a_window_that_is_configured_too_large_costs_no_turn(
     ("model", "name", "vocabulary"), [("vllm", "some-model", "claude"), *only_long(("gemini", "", "cl100k"))]
 )
 async def test_whatever_happens_to_a_session_costs_no_turn_and_no_truth(
-    worker: WorkerClient, model: str, name: str, vocabulary: str
+    worker: ModelClient, model: str, name: str, vocabulary: str
 ) -> None:
     flavour = replace(FLAVOURS[model], vocabulary=vocabularies()[vocabulary])
     flavour = flavour.called(name) if name else flavour

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from agent_tui.context.accounting.inputs import CompactionSettings
 from agent_tui.context.accounting.next_input import fits_to_send
-from agent_tui.context.accounting.usage import calculate_context_usage
+from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
 from agent_tui.context.compaction.plan import CompactionReason
-from agent_tui.context.incremental import Incremental
 from agent_tui.context.view import build_view
 from agent_tui.engine.compaction.auto import MAX_FAILURES, AutoCompaction, Compact, Proceed, Stop
 from agent_tui.models.context import ContextUsage
@@ -65,7 +64,7 @@ class Life:
 
     @classmethod
     def of(cls, window: int) -> Life:
-        return cls(World(model_info(window, min(8_192, window // 4)), accounts=Incremental()))
+        return cls(World(model_info(window, min(8_192, window // 4)), accounts=Calculator()))
 
     async def send(self, size: int, calls: tuple[int, ...] = (), arguments: int = 10) -> bool:
         """One turn: a message of ``size`` tokens, then a step for each of ``calls``, with a result of so many tokens;

@@ -225,8 +225,7 @@ async def test_results_that_are_together_larger_than_the_limit_are_sent_clipped_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As those of tools that keep to no limit, and of a session that goes on with a smaller window.
-    usual = Runtime.tools_config
-    monkeypatch.setattr(Runtime, "tools_config", lambda self, calls=1: usual(self))
+    monkeypatch.setattr(Runtime, "tools_config", lambda runtime, calls=1: runtime.settings.tools)
     script = (
         WINDOW
         + '[[step]]\nmatch = "big"\ntool_calls = ['

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_tui.config import ContextConfig, PermissionsConfig, Settings
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.answers import parse_sections
 from agent_tui.context.compaction.summary import USER_MESSAGES
@@ -133,6 +134,10 @@ def rows(usage: ContextUsage) -> list[tuple[str, int, str, int]]:
     return [(r.id, r.tokens, r.basis, r.estimated_tokens) for r in every(usage.rows)]
 
 
+UNTOLD = Settings(permissions=PermissionsConfig(mode="auto"), context=ContextConfig(tell_model=False))
+"""What the model is told of its context stays with the message that it was told with, whatever is undone."""
+
+
 def contents(view: Sequence[SentMessage]) -> list[tuple[str, object]]:
     """What is sent, whether it has been counted or not."""
     return [(s.key, s.message.parts) for s in view]
@@ -162,7 +167,10 @@ async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pyte
     asked = questions()
     session: str | None = None
     for part in (asked[: TURNS // 2], asked[TURNS // 2 :]):
-        async with running(parts_for(home, project, counter=TokenCounter(), resume=session)) as (agent, _):
+        async with running(parts_for(home, project, settings=UNTOLD, counter=TokenCounter(), resume=session)) as (
+            agent,
+            _,
+        ):
             watches.append(Watch(agent, *(() if not watches else (watches[-1].stages, watches[-1].log))))
             agent.subscribe(watches[-1])
             session = agent.conversation.info.id
@@ -183,7 +191,7 @@ async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pyte
     check_what_is_sent(final, messages, stages[-1].usage.limit or 0)
 
     copy = Path(shutil.copytree(home, tmp_path / "copy"))
-    async with running(parts_for(home, project, counter=TokenCounter(), resume=session)) as (agent, _):
+    async with running(parts_for(home, project, settings=UNTOLD, counter=TokenCounter(), resume=session)) as (agent, _):
         await agent.context.ready()
         assert agent.conversation.view() == final
         assert numbers(agent.context.usage()) == left
@@ -191,7 +199,7 @@ async def test_many_turns_and_all_the_way_back(tmp_path: Path, monkeypatch: pyte
         assert len(stored) == len(messages)
         await undo_stage_by_stage(agent, list(stages))
         assert set(agent.store.messages.all(agent.conversation.info.id)) == stored
-    async with running(parts_for(copy, project, counter=TokenCounter(), resume=session)) as (agent, _):
+    async with running(parts_for(copy, project, settings=UNTOLD, counter=TokenCounter(), resume=session)) as (agent, _):
         await agent.context.ready()
         await undo_without_rewinding(agent, [s.operation for s in stages])
 

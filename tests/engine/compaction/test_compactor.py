@@ -286,6 +286,8 @@ async def test_another_model_may_write_the_summary() -> None:
 
 async def test_without_a_tokenizer_the_character_rule_judges() -> None:
     class Broken:
+        running = True
+
         async def count(self, texts: object) -> list[tuple[int, ...]]:
             raise WorkerError("gone")
 

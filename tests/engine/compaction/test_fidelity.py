@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support import floor
 from tests.support.floor_runs import FloorRun
 from tests.support.forms import some
@@ -18,9 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     "summariser", ["injected", *(name for name in some(floor.SUMMARISERS, 4) if name != "injected")]
 )
-async def test_what_the_user_said_survives_any_summariser(
-    worker: WorkerClient, tmp_path: Path, summariser: str
-) -> None:
+async def test_what_the_user_said_survives_any_summariser(worker: ModelClient, tmp_path: Path, summariser: str) -> None:
     """After every compaction of five in a row, and taken back one by one they bring every byte back."""
     found = await FloorRun(summariser, worker, tmp_path).go()
     for standing in found.after:

@@ -16,7 +16,7 @@ from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.usage import Limits
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.agents import Recorder
 from tests.support.cached_models import KEPT
 from tests.support.forms import one_of
@@ -36,7 +36,7 @@ class WarmRun(TrueRun):
 
 @asynccontextmanager
 async def talked(
-    worker: WorkerClient, folder: Path, name: str, answers: list[Answer] | None = None, **model: Any
+    worker: ModelClient, folder: Path, name: str, answers: list[Answer] | None = None, **model: Any
 ) -> AsyncIterator[tuple[Agent, Recorder, WarmRun]]:
     """An agent that has had some turns with a provider of this dialect, which caches. The first of ``answers`` are
     given to requests for a summary."""
@@ -72,9 +72,7 @@ def holds_all_of(asked: Any, said: Any) -> None:
 @pytest.mark.parametrize(
     "name", one_of(["anthropic", "old claude", "openai chat", "responses", "gemini", "deepseek", "vllm"])
 )
-async def test_a_warm_conversation_is_summarised_from_the_cache(
-    worker: WorkerClient, tmp_path: Path, name: str
-) -> None:
+async def test_a_warm_conversation_is_summarised_from_the_cache(worker: ModelClient, tmp_path: Path, name: str) -> None:
     """And so is the brief for another session."""
     async with talked(worker, tmp_path, name) as (agent, seen, run):
         server, last = run.server, unmarked(run.server.kept[run.server.truth.turns()[-1].number])
@@ -101,9 +99,7 @@ def _least(value: Any) -> Any:
     return {k: v for k, v in value.items() if k != "maxOutputTokens"} if isinstance(value, dict) else value
 
 
-async def test_a_conversation_that_is_no_longer_cached_is_summarised_apart(
-    worker: WorkerClient, tmp_path: Path
-) -> None:
+async def test_a_conversation_that_is_no_longer_cached_is_summarised_apart(worker: ModelClient, tmp_path: Path) -> None:
     async with talked(worker, tmp_path, "anthropic") as (agent, seen, run):
         server = run.server
         for step in agent.conversation.steps:
@@ -124,7 +120,7 @@ async def test_a_conversation_that_is_no_longer_cached_is_summarised_apart(
 
 @pytest.mark.slow
 async def test_where_it_does_not_fit_beside_the_conversation_it_is_asked_for_apart(
-    worker: WorkerClient, tmp_path: Path
+    worker: ModelClient, tmp_path: Path
 ) -> None:
     async with talked(worker, tmp_path, "anthropic") as (agent, seen, run):
         server = run.server
@@ -139,7 +135,7 @@ async def test_where_it_does_not_fit_beside_the_conversation_it_is_asked_for_apa
 
 @pytest.mark.slow
 async def test_a_tool_call_in_the_answer_is_not_run_and_asked_about_once_more(
-    worker: WorkerClient, tmp_path: Path
+    worker: ModelClient, tmp_path: Path
 ) -> None:
     calls = Answer("I look first.", calls=[Call("c1", "bash", {"command": "touch ran.txt"})])
     async with talked(worker, tmp_path, "anthropic", [calls]) as (agent, seen, run):
@@ -157,7 +153,7 @@ async def test_a_tool_call_in_the_answer_is_not_run_and_asked_about_once_more(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["openai chat", pytest.param("anthropic", marks=pytest.mark.slow)])
 async def test_a_summary_that_has_to_be_written_again_is_asked_for_within_the_conversation_too(
-    worker: WorkerClient, tmp_path: Path, name: str
+    worker: ModelClient, tmp_path: Path, name: str
 ) -> None:
     prose = Answer("The parser was written, the lexer is next, and E4417 came from the ledger.")
     async with talked(worker, tmp_path, name, [prose]) as (agent, seen, run):
@@ -177,7 +173,7 @@ async def test_a_summary_that_has_to_be_written_again_is_asked_for_within_the_co
 
 
 @pytest.mark.slow
-async def test_a_model_that_does_nothing_but_call_tools_is_done_without(worker: WorkerClient, tmp_path: Path) -> None:
+async def test_a_model_that_does_nothing_but_call_tools_is_done_without(worker: ModelClient, tmp_path: Path) -> None:
     calls = [Answer("", calls=[Call(f"c{n}", "bash", {"command": "ls"})]) for n in range(2)]
     async with talked(worker, tmp_path, "openai chat", calls) as (agent, seen, run):
         server = run.server
@@ -189,7 +185,7 @@ async def test_a_model_that_does_nothing_but_call_tools_is_done_without(worker: 
 
 
 @pytest.mark.slow
-async def test_the_next_turn_goes_on_from_the_summary(worker: WorkerClient, tmp_path: Path) -> None:
+async def test_the_next_turn_goes_on_from_the_summary(worker: ModelClient, tmp_path: Path) -> None:
     async with talked(worker, tmp_path, "responses") as (agent, _, run):
         server = run.server
         await agent.compaction.now()
@@ -203,7 +199,7 @@ async def test_the_next_turn_goes_on_from_the_summary(worker: WorkerClient, tmp_
 @pytest.mark.parametrize("cold", one_of([False, True]))
 @pytest.mark.parametrize("name", ["anthropic", pytest.param("openai chat", marks=pytest.mark.slow)])
 async def test_the_price_that_is_said_before_is_that_of_the_call_in_the_form_in_which_it_is_made(
-    worker: WorkerClient, tmp_path: Path, name: str, cold: bool
+    worker: ModelClient, tmp_path: Path, name: str, cold: bool
 ) -> None:
     """The first summary may be as long as it may be; from then on it is known how long they are."""
     prices = {"input": 30.0, "output": 150.0, "cache_read": 3.0, "cache_write": 37.5}

@@ -14,7 +14,7 @@ import pytest
 from agent_tui.context.accounting.lost import LostReasoning, lost_text
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import CompactionEnded
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.agents import Recorder
 from tests.support.forms import one_of
 from tests.support.long_run_figures import FLAVOURS
@@ -74,7 +74,7 @@ class Talk(TrueRun):
 
 
 @asynccontextmanager
-async def world(worker: WorkerClient, name: str, folder: Path) -> AsyncIterator[Talk]:
+async def world(worker: ModelClient, name: str, folder: Path) -> AsyncIterator[Talk]:
     flavours = {"m": FLAVOURS[name], "n": FLAVOURS[SIGNED if name != SIGNED else BOUND]}
     run = Talk(flavours, WINDOW, Thinker(1, (), WINDOW, bad_summaries=False), worker, folder)
     try:
@@ -95,7 +95,7 @@ def about(lost: LostReasoning | None, tokens: int) -> LostReasoning:
 
 @pytest.mark.parametrize("name", one_of([BOUND, SIGNED]))
 async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
-    worker: WorkerClient, tmp_path: Path, name: str
+    worker: ModelClient, tmp_path: Path, name: str
 ) -> None:
     async with world(worker, name, tmp_path) as w:
         expected = await w.talk()
@@ -109,7 +109,7 @@ async def test_a_switch_loses_what_was_thought_and_the_switch_back_brings_it(
 
 @pytest.mark.parametrize("name", one_of(DROPPING, every=3))
 async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
-    worker: WorkerClient, tmp_path: Path, name: str
+    worker: ModelClient, tmp_path: Path, name: str
 ) -> None:
     async with world(worker, name, tmp_path) as w:
         await w.talk()
@@ -122,7 +122,7 @@ async def test_nothing_is_lost_where_the_provider_drops_it_anyway(
         assert await w.agent.sessions.clear() is None
 
 
-async def test_thinking_off_is_undone_before_the_next_answer_only(worker: WorkerClient, tmp_path: Path) -> None:
+async def test_thinking_off_is_undone_before_the_next_answer_only(worker: ModelClient, tmp_path: Path) -> None:
     async with world(worker, SIGNED, tmp_path) as w:
         expected = await w.talk()
         assert w.agent.models.set_effort("low") is None
@@ -136,7 +136,7 @@ async def test_thinking_off_is_undone_before_the_next_answer_only(worker: Worker
 
 
 @pytest.mark.parametrize("name", one_of([SIGNED, BOUND]))
-async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClient, tmp_path: Path, name: str) -> None:
+async def test_a_compaction_loses_what_undoing_it_brings_back(worker: ModelClient, tmp_path: Path, name: str) -> None:
     async with world(worker, name, tmp_path) as w:
         for _ in range(2):
             await w.talk()
@@ -163,9 +163,7 @@ async def test_a_compaction_loses_what_undoing_it_brings_back(worker: WorkerClie
 
 
 @pytest.mark.parametrize("name", one_of([BOUND, SIGNED]))
-async def test_going_back_to_a_message_loses_what_came_after_it(
-    worker: WorkerClient, tmp_path: Path, name: str
-) -> None:
+async def test_going_back_to_a_message_loses_what_came_after_it(worker: ModelClient, tmp_path: Path, name: str) -> None:
     async with world(worker, name, tmp_path) as w:
         expected = await w.talk()
         second = [m for m in w.agent.conversation.path if m.role == "user"][1]
@@ -180,7 +178,7 @@ async def test_going_back_to_a_message_loses_what_came_after_it(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", one_of([SIGNED, BOUND]))
 async def test_what_stays_in_another_session_is_there_when_it_is_resumed(
-    worker: WorkerClient, tmp_path: Path, name: str
+    worker: ModelClient, tmp_path: Path, name: str
 ) -> None:
     async with world(worker, name, tmp_path) as w:
         expected = await w.talk()

@@ -135,6 +135,7 @@ async def test_a_change_during_a_turn_comes_with_the_next_result(tmp_path: Path)
         assert told(agent) == ["ask", "plan"]
 
 
+@pytest.mark.quick
 def test_every_mode_has_its_meaning() -> None:
     assert set(PERMISSION_MODES) <= set(MEANINGS)
 

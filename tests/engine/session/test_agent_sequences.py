@@ -12,7 +12,7 @@ import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.anchor import anchor_problem, prefixes_of
+from agent_tui.context.costs import costs_of, read_costs
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.edits import Dropped
 from agent_tui.errors import AgentError
@@ -212,10 +212,8 @@ class User:
         assert_identities(usage)
         fresh = calculate_context_usage(runtime.inputs())
         assert (fresh.total, fresh.rows, fresh.calculation) == (usage.total, usage.rows, usage.calculation)
-        if usage.anchor_step is not None and runtime.inputs().edited is None:
-            step = next(s for s in agent.conversation.steps if s.id == usage.anchor_step)
-            prefixes = prefixes_of(view)
-            assert anchor_problem(step, prefixes, runtime.info.target, runtime.info.limits.window) is None
+        steps, target = agent.conversation.steps, runtime.info.target
+        assert read_costs(steps, target).tokens == costs_of(steps, target).tokens, "costs are those of the reports"
         assert all(s.status != "running" for s in agent.conversation.steps)
         self.check_nothing_lost()
 

@@ -354,7 +354,6 @@ def check_rows(agent: Agent) -> None:
     usage, runtime = agent.context.usage(), agent.runtime
     whole = calculate_context_usage(runtime.inputs())
     assert (usage.total, usage.rows) == (whole.total, whole.rows)
-    assert usage.misfit == 0
     costs, family = message_tokens(usage), family_of(runtime.info.target)
     for item in agent.conversation.view():
         if item.message.role == "user":

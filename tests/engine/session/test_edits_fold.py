@@ -17,8 +17,8 @@ from agent_tui.errors import AgentError
 from agent_tui.models.events import CompactionEnded, Notice, SessionChanged, StepEnded
 from agent_tui.models.messages import SummaryPart, recall_id
 from agent_tui.models.usage import Prices
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.request import build_call
-from agent_tui.providers.worker.client import WorkerClient
 from tests.engine.compaction.test_warm_summary import summaries, talked
 from tests.engine.session.test_edits import body, sent
 from tests.support.agents import parts_for, running, say
@@ -136,7 +136,7 @@ async def test_in_words_the_price_is_said_before_it_is_done(tmp_path: Path) -> N
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", one_of(["anthropic", "responses", "gemini"]))
 async def test_a_fold_is_asked_of_the_cache_and_taken_back_to_the_byte_and_the_next_request_is_valid(
-    worker: WorkerClient, tmp_path: Path, name: str
+    worker: ModelClient, tmp_path: Path, name: str
 ) -> None:
     async with talked(worker, tmp_path, name) as (agent, seen, run):
 

@@ -62,6 +62,7 @@ def notices(recorder: Recorder) -> list[str]:
     return [notice.text for notice in recorder.of(Notice) if notice.code == "handoff"]
 
 
+@pytest.mark.quick
 @every(
     ("answer", "brief"),
     [

@@ -279,6 +279,7 @@ async def test_what_the_network_kept_from_it_is_asked_with_what_grants_it(
         assert asked[0].offers[-1] == RuleOffer(("network(registries)",), "session")
 
 
+@pytest.mark.quick
 def test_a_file_that_the_user_cannot_write_is_not_what_stopped_it(tmp_path: Path) -> None:
     """It would fail in ``work`` just so: asking would be for nothing."""
     if os.geteuid() == 0:
@@ -295,6 +296,7 @@ def test_a_file_that_the_user_cannot_write_is_not_what_stopped_it(tmp_path: Path
     assert list(attempts.end()) == [tmp_path / "new"]
 
 
+@pytest.mark.quick
 def test_rules_of_the_network_are_rules(tmp_path: Path) -> None:
     rules = ["network(registries)", "network(*.example.com)"]
     made = permissions_of(tmp_path, PermissionsConfig(allow=rules, deny=["network(bad.example.com)"]))

@@ -370,6 +370,8 @@ async def test_an_unknown_model_is_one_clear_line(tmp_path: Path) -> None:
 class LateCounter(TokenCounter):
     """Counts nothing before it is let."""
 
+    running = True
+
     def __init__(self) -> None:
         self.let = asyncio.Event()
 

@@ -6,10 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent_tui.context.accounting import tally
+from agent_tui.context.accounting import rows
+from agent_tui.context.accounting.tally import calls_before
 from agent_tui.engine import notes
 from agent_tui.engine.turns import step
 from agent_tui.engine.turns.executor import MORE_CALLS, ChangedNumbers
@@ -70,19 +72,19 @@ async def test_no_more_than_so_many_calls_are_run_and_both_are_told(
 @pytest.mark.parametrize("calls", [40, 80])
 async def test_each_result_costs_the_same(calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked, read = 0, 0
-    search, told = tally._calls_before, notes.newest_note
+    search, told = calls_before, notes.newest_note
 
-    def counted(*given: object) -> object:
+    def counted(*given: Any) -> object:
         nonlocal looked
         looked += 1
-        return search(*given)  # type: ignore[arg-type]
+        return search(*given)
 
-    def read_mode(*given: object) -> object:
+    def read_mode(*given: Any) -> object:
         nonlocal read
         read += 1
-        return told(*given)  # type: ignore[arg-type]
+        return told(*given)
 
-    monkeypatch.setattr(tally, "_calls_before", counted)
+    monkeypatch.setattr(rows, "calls_before", counted)
     monkeypatch.setattr(notes, "newest_note", read_mode)
     parts = parts_for(tmp_path / "home", tmp_path / "p", provider=lambda counter: ManyCalls(counter, calls))
     async with running(parts) as (agent, _):

@@ -12,9 +12,16 @@ from agent_tui.models.codec import from_dict, to_dict
 from agent_tui.models.requests import ModelInfo, ModelSpec, Target, UsageReport
 from agent_tui.models.usage import Prices, PriceTier, Rates, TokenUsage
 from agent_tui.providers.accumulate import Accumulator, normalise, service_of
-from agent_tui.providers.limits import billed, describe, prices_of, table
+from agent_tui.providers.limits import billed, describe, prices_of
+from agent_tui.providers.litellm_files import each_model, model_entry
 from tests.support.every import every
 from tests.support.loopback import sse
+
+
+def _entry(name: str) -> dict[str, Any]:
+    found = model_entry(name)
+    assert found is not None, name
+    return found
 
 
 def priced(model: str, **extra: str) -> Prices:
@@ -22,7 +29,7 @@ def priced(model: str, **extra: str) -> Prices:
 
 
 def test_a_long_input_costs_what_the_table_says_for_its_length() -> None:
-    entry = table()["gemini/gemini-2.5-pro"]
+    entry = _entry("gemini/gemini-2.5-pro")
     prices = priced("gemini/gemini-2.5-pro")
     short, long = TokenUsage(200_000, 1_000, cache_read=50_000), TokenUsage(200_001, 1_000, cache_read=50_000)
     assert prices.cost(short) == pytest.approx(
@@ -52,11 +59,11 @@ def test_thinking_rises_with_the_output_it_is_priced_as() -> None:
 def test_thinking_that_costs_more_is_counted_as_such() -> None:
     name = next(
         name
-        for name, e in table().items()
+        for name, e in each_model()
         if e.get("output_cost_per_reasoning_token", 0) > e.get("output_cost_per_token", 1)
         and "input_cost_per_token" in e
     )
-    entry = table()[name]
+    entry = _entry(name)
     cost = prices_of(entry).cost(TokenUsage(100, 50, reasoning=30))
     assert cost == pytest.approx(
         100 * entry["input_cost_per_token"]
@@ -66,7 +73,7 @@ def test_thinking_that_costs_more_is_counted_as_such() -> None:
 
 
 def test_cache_writes_cost_by_how_long_they_live() -> None:
-    entry = table()["claude-sonnet-4-5"]
+    entry = _entry("claude-sonnet-4-5")
     usage = normalise(
         {
             "input_tokens": 10,
@@ -127,7 +134,7 @@ def test_more_than_was_written_cannot_live_an_hour() -> None:
 
 
 def test_a_tier_of_service_has_its_own_prices() -> None:
-    entry = table()["gpt-5.4"]
+    entry = _entry("gpt-5.4")
     flex, usual = priced("openai/gpt-5.4", service_tier="flex"), priced("openai/gpt-5.4")
     assert usual.input == entry["input_cost_per_token"]
     assert flex.input == entry["input_cost_per_token_flex"]
@@ -135,7 +142,7 @@ def test_a_tier_of_service_has_its_own_prices() -> None:
     assert usual.rates(300_000).output == entry["output_cost_per_token_above_272k_tokens"]
     assert priced("openai/gpt-5.4", service_tier="auto") == usual
     assert priced("openai/gpt-5.4", service_tier="scale") == usual, "nobody knows what is contracted"
-    pro = table()["gemini/gemini-2.5-pro"]
+    pro = _entry("gemini/gemini-2.5-pro")
     assert (
         priced("gemini/gemini-2.5-pro", service_tier="priority").rates(250_000).input
         == (pro["input_cost_per_token_above_200k_tokens_priority"])
@@ -157,7 +164,7 @@ def test_the_tier_that_answered_prices_the_call(asked: str | None, answered: str
     if named == UNKNOWN:
         assert cost is None, "nobody knows what it costs"
         return
-    entry, above = table()["gpt-5.4"], "_above_272k_tokens" if tokens > 272_000 else ""
+    entry, above = _entry("gpt-5.4"), "_above_272k_tokens" if tokens > 272_000 else ""
 
     def price(kind: str) -> float:
         service = ending.get(named or "", "")
@@ -214,7 +221,7 @@ def test_the_last_event_says_which_tier_answered() -> None:
 
 
 def test_prices_by_ranges() -> None:
-    entry = table()["dashscope/qwen-flash"]["tiered_pricing"]
+    entry = _entry("dashscope/qwen-flash")["tiered_pricing"]
     prices = priced("dashscope/qwen-flash")
     assert prices.input == entry[0]["input_cost_per_token"]
     assert prices.rates(300_000).input == entry[1]["input_cost_per_token"]
@@ -225,7 +232,7 @@ def test_prices_by_ranges() -> None:
 
 def test_every_entry_with_tiers_is_read() -> None:
     tiered = 0
-    for name, entry in table().items():
+    for name, entry in each_model():
         above = {key for key in entry if re.fullmatch(r"(?:in|out)put_cost_per_token_above_\d+k?_tokens", key)}
         if not above and not entry.get("tiered_pricing"):
             continue

@@ -46,10 +46,7 @@ async def connections() -> AsyncIterator[Connections]:
 async def ask(spec: ModelSpec, connections: Connections, **more: Any) -> Answer:
     items: list[StreamItem] = []
 
-    async def load() -> Any:
-        raise AssertionError("LiteLLM is not needed for this")
-
-    await call.run(make_request(spec, **more), info_for(spec), items.append, load, connections)
+    await call.run(make_request(spec, **more), info_for(spec), items.append, connections)
     return Answer(items)
 
 
@@ -390,38 +387,35 @@ async def test_a_missing_address_is_one_clear_line(connections: Connections) -> 
     assert "set api_base of the model, or AZURE_API_BASE" in answer.failure.message
 
 
-_WORKER = """
+_CLIENT = """
 import asyncio, json, sys
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.worker.client import RequestEncoder
-from agent_tui.providers.worker.serve import Worker
-from agent_tui.providers.worker import protocol
+from agent_tui.providers.client import ModelClient
 from tests.support.model_calls import make_request
-lines = []
 async def main():
-    worker = Worker(lambda data: lines.append(data))
-    for number, (model, api) in enumerate(json.loads(sys.argv[2])):
-        spec = ModelSpec("m", model, api_base=sys.argv[1], api_key="k", api=api)
-        for half, ask in enumerate((protocol.Stream, protocol.CountExactly)):
-            data = RequestEncoder().encode(ask(make_request(spec)), 2 * number + half + 1)
-            worker.receive(data)
-            await asyncio.wait(set(worker._tasks.values()))
-    while rest := asyncio.all_tasks() - {asyncio.current_task()}:
-        await asyncio.wait(rest)
-asyncio.run(main())
-heavy = [m for m in ("litellm", "openai", "aiohttp", "anthropic", "google.genai") if m in sys.modules]
-print(json.dumps({"heavy": heavy, "output": b"".join(lines).decode()}))
+    client = ModelClient()
+    for model, api in json.loads(sys.argv[2]):
+        request = make_request(ModelSpec("m", model, api_base=sys.argv[1], api_key="k", api=api))
+        async for item in client.stream(request):
+            pass
+        await client.count_exact(request)
+    started = client.worker.pid
+    await client.close()
+    return started
+started = asyncio.run(main())
+names = ("litellm", "tiktoken", "openai", "aiohttp", "anthropic", "google.genai", "rich", "click")
+print(json.dumps({"heavy": [name for name in names if name in sys.modules], "worker": started}))
 """
 
 
-def test_nothing_of_litellm_is_imported_by_any_direct_call(server: Loopback) -> None:
+def test_direct_calls_need_no_worker_and_nothing_heavy(server: Loopback) -> None:
     server.serve("*", Reply(chat_stream(["hello"])))
     names = sorted(name for name, dialect in DIALECTS.items() if dialect.wire is not None)
     models = [(f"{name}/some-model", "chat") for name in names] + [("openai/gpt-5", "responses")]
-    done = run_python(_WORKER, server.url, json.dumps(models))
+    done = run_python(_CLIENT, server.url, json.dumps(models))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["heavy"] == []
+    assert said == {"heavy": [], "worker": None}
     assert len([r for r in server.requests if "count" not in r.path and "input_tokens" not in r.path]) == len(models)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
 
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.models.usage import Limits, Prices
-from agent_tui.providers import calling
 from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.direct import Connections
 from tests.support import recorded
@@ -34,11 +32,8 @@ class InProcess:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
         items: asyncio.Queue[StreamItem | None] = asyncio.Queue()
 
-        async def load() -> Any:
-            return recorded.litellm()
-
         async def run() -> None:
-            await calling.run(request, self.info(request.spec), items.put_nowait, load, self.connections)
+            await recorded.ask(request, self.info(request.spec), items.put_nowait, self.connections)
             items.put_nowait(None)
 
         task = asyncio.create_task(run())

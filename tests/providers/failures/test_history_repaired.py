@@ -15,7 +15,7 @@ import pytest
 from agent_tui.config import AgentConfig, ContextConfig, ModelConfig, PermissionsConfig, Settings
 from agent_tui.engine.agent import Agent
 from agent_tui.models.events import Notice
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers import responses_stream as responses
 from tests.providers.failures.in_process import InProcess
 from tests.support import anthropic_stream as anthropic
@@ -622,7 +622,7 @@ async def test_only_what_was_there_is_left_out_where_single_blocks_are_wrong(tmp
         assert "c2ln" in text_of(server.requests[-1].json) and strict.refused == 1
 
 
-async def test_a_script_gets_its_answer_and_one_line(worker: WorkerClient, tmp_path: Path, server: Loopback) -> None:
+async def test_a_script_gets_its_answer_and_one_line(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     api = APIS["responses"]
     strict = Strict(api, json_reply(api.error("The encrypted content could not be verified."), 400), typed("reasoning"))
     server.answer_by(strict)

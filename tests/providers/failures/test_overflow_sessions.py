@@ -12,7 +12,7 @@ import pytest
 
 from agent_tui.config import ModelConfig
 from agent_tui.paths import Paths
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from agent_tui.store.store import Store
 from tests.support.end_to_end import Product, calls, model
 from tests.support.forms import one_of
@@ -133,7 +133,7 @@ def refusal(dialect: Dialect, text: dict[str, Any] | str) -> Reply:
     return json_reply(dialect.error(text) if isinstance(text, str) else text, 400)
 
 
-def product(dialect: Dialect, server: Loopback, worker: WorkerClient, home: Path, window: int | None) -> Product:
+def product(dialect: Dialect, server: Loopback, worker: ModelClient, home: Path, window: int | None) -> Product:
     configured: ModelConfig = model(dialect.model, server, dialect.base, context_window=window, max_output=32_000)
     return Product(home, worker, {"m": configured})
 
@@ -147,7 +147,7 @@ def stored(home: Path) -> Iterator[Store]:
 
 @pytest.mark.parametrize(("dialect", "text", "most"), SHORTER, ids=[f"{d.name} {t[:22]}" for d, t, _ in SHORTER])
 async def test_where_only_the_answer_is_too_long_the_same_is_asked_with_less(
-    dialect: Dialect, text: str, most: int | None, server: Loopback, worker: WorkerClient, tmp_path: Path
+    dialect: Dialect, text: str, most: int | None, server: Loopback, worker: ModelClient, tmp_path: Path
 ) -> None:
     server.serve(dialect.path, refusal(dialect, text), Reply(dialect.answer))
     product_ = product(dialect, server, worker, tmp_path, WINDOW)
@@ -168,7 +168,7 @@ async def test_a_smaller_window_is_learned_kept_and_forgotten(
     dialect: Dialect,
     text: dict[str, Any] | str,
     server: Loopback,
-    worker: WorkerClient,
+    worker: ModelClient,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -201,7 +201,7 @@ async def test_a_smaller_window_is_learned_kept_and_forgotten(
 
 
 async def test_another_window_in_the_configuration_forgets_what_was_learned(
-    server: Loopback, worker: WorkerClient, tmp_path: Path
+    server: Loopback, worker: ModelClient, tmp_path: Path
 ) -> None:
     dialect, text = SMALLER[2]
     server.serve(dialect.path, refusal(dialect, text))
@@ -218,7 +218,7 @@ async def test_another_window_in_the_configuration_forgets_what_was_learned(
 
 
 async def test_a_refusal_that_stays_is_asked_three_times_at_most_and_told(
-    server: Loopback, worker: WorkerClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    server: Loopback, worker: ModelClient, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dialect, text, _ = SHORTER[1]
     server.serve(dialect.path, refusal(dialect, text))
@@ -229,7 +229,7 @@ async def test_a_refusal_that_stays_is_asked_three_times_at_most_and_told(
     assert f"maximum context length is {WINDOW}" in capsys.readouterr().err
 
 
-async def test_a_rate_is_never_learned_as_a_window(server: Loopback, worker: WorkerClient, tmp_path: Path) -> None:
+async def test_a_rate_is_never_learned_as_a_window(server: Loopback, worker: ModelClient, tmp_path: Path) -> None:
     text = "Request too large for m on tokens per minute (TPM): Limit 6000, Requested 8001, please reduce your message"
     server.serve(OPENAI.path, json_reply(_openai_error(text), 413))
     product_ = product(OPENAI, server, worker, tmp_path, WINDOW)

@@ -12,7 +12,6 @@ from agent_tui.providers.catalog import Called
 from agent_tui.providers.errors import classify
 from agent_tui.providers.overflow import is_overflow, sizes
 from agent_tui.providers.worker import protocol
-from agent_tui.providers.worker.serve import item_lines
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick
@@ -383,7 +382,7 @@ def test_a_throttled_request_is_not_too_long() -> None:
 
 def test_sizes_cross_the_pipe_and_the_store() -> None:
     failure = refusal(WORDINGS[1][1])
-    (line,) = item_lines(7, Failed(failure))
+    line = protocol.FROM_WORKER.line(Failed(failure), 7)
     assert protocol.FROM_WORKER.read(line) == (7, Failed(failure))
     assert from_dict(Failure, to_dict(failure)) == failure
     old = {k: v for k, v in to_dict(failure).items() if k != "overflow"}

@@ -12,8 +12,8 @@ import pytest
 
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import AttachmentPart
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.refusals import refuses_media
-from agent_tui.providers.worker.client import WorkerClient
 from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
 from tests.support.agents import say
@@ -144,7 +144,7 @@ def shown(body: Any) -> bool:
 
 @pytest.mark.parametrize(("name", "who", "status", "body"), one_of(UNSEEING, 3), ids=[row[1] for row in UNSEEING])
 async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_on(
-    name: str, who: str, status: int, body: Any, worker: WorkerClient, tmp_path: Path, server: Loopback
+    name: str, who: str, status: int, body: Any, worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     picture = tmp_path / "shot.png"
     picture.write_bytes(PNG)
@@ -171,7 +171,7 @@ async def test_a_picture_that_a_server_does_not_take_is_told_in_words_from_then_
     ],
 )
 async def test_a_picture_that_is_wrong_is_left_out_and_others_may_be_right(
-    words: str, worker: WorkerClient, tmp_path: Path, server: Loopback
+    words: str, worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     picture = tmp_path / "shot.png"
     picture.write_bytes(PNG)
@@ -185,7 +185,7 @@ async def test_a_picture_that_is_wrong_is_left_out_and_others_may_be_right(
 
 @pytest.mark.parametrize("again", [400, 200])
 async def test_what_a_server_takes_is_remembered_only_once_it_took_the_request_without_pictures(
-    again: int, worker: WorkerClient, tmp_path: Path, server: Loopback
+    again: int, worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     """Another thing may be wrong with the request, of which the refusal only seems to name the picture."""
     picture = tmp_path / "shot.png"
@@ -201,7 +201,7 @@ async def test_what_a_server_takes_is_remembered_only_once_it_took_the_request_w
 
 
 async def test_a_picture_that_the_model_has_read_is_told_in_words_and_counted_so(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     refusal = json_reply({"error": {"message": "this model does not support image input"}}, status=400)
     function = {"name": "read", "arguments": json.dumps({"path": "shot.png"})}
@@ -250,7 +250,7 @@ PDF = base64.b64encode(b"%PDF-1.4 " + b"1 0 obj << /Type /Page >> endobj " * 40)
     ],
 )
 async def test_a_server_that_takes_no_files_is_still_shown_pictures(
-    words: str, with_picture: bool, sees: bool, worker: WorkerClient, tmp_path: Path, server: Loopback
+    words: str, with_picture: bool, sees: bool, worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     picture = tmp_path / "shot.png"
     picture.write_bytes(PNG)
@@ -273,7 +273,7 @@ async def test_a_server_that_takes_no_files_is_still_shown_pictures(
 
 
 async def test_a_refusal_for_anything_else_is_told_and_the_picture_stays(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     picture = tmp_path / "shot.png"
     picture.write_bytes(PNG)
@@ -366,7 +366,7 @@ MALFORMED: list[tuple[str, Reply]] = [
 
 @pytest.mark.parametrize(("who", "refusal"), one_of(MALFORMED, 2), ids=[row[0] for row in MALFORMED])
 async def test_a_call_that_the_server_cannot_read_is_told_to_the_model_and_the_turn_goes_on(
-    who: str, refusal: Reply, worker: WorkerClient, tmp_path: Path, server: Loopback
+    who: str, refusal: Reply, worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     server.serve(CHAT, refusal, fine("chat"), fine("chat"))
     product = Product(
@@ -381,7 +381,7 @@ async def test_a_call_that_the_server_cannot_read_is_told_to_the_model_and_the_t
 
 
 async def test_a_model_that_writes_nothing_else_is_stopped_and_the_session_goes_on(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     server.serve(CHAT, *[MALFORMED[1][1]] * 4, fine("chat"))
     product = Product(tmp_path, worker, {"m": model("openai/local", server, "/v1")}, step_limit=9)

@@ -13,8 +13,8 @@ import pytest
 from agent_tui.models.failure import Failure
 from agent_tui.models.requests import OfferedTool, ToolSchema
 from agent_tui.models.usage import Limits
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.refusals import refused_tools
-from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.failures.test_refused_for_ever import CHAT, fine, path_of
 from tests.support.agents import say
 from tests.support.end_to_end import Product, calls, model
@@ -111,7 +111,7 @@ def refusal(name: str, tool: str, place: int) -> Reply:
 
 @pytest.mark.parametrize("name", one_of(BAD_TOOLS, 2))
 async def test_tools_that_a_server_refuses_are_left_out_counted_so_and_remembered(
-    name: str, worker: WorkerClient, tmp_path: Path, server: Loopback
+    name: str, worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     path, prefix = path_of(name)
     product = Product(tmp_path, worker, {"m": model(name, server, prefix, context_window=64_000)})
@@ -152,7 +152,7 @@ def tools_counted(report: dict[str, Any]) -> set[str]:
 
 
 async def test_a_tool_is_offered_again_where_something_else_was_wrong(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     first = refusal("openai/local", "grep", 0)
     other = json_reply({"error": {"message": "temperature: must be below 2"}}, status=400)
@@ -165,7 +165,7 @@ async def test_a_tool_is_offered_again_where_something_else_was_wrong(
 
 
 async def test_a_grammar_that_cannot_be_made_leaves_out_the_tools_of_others_until_they_are_defined_otherwise(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch
+    worker: ModelClient, tmp_path: Path, server: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = "Failed to initialize samplers: failed to parse grammar"
     refused = json_reply({"error": {"code": 400, "message": words, "type": "invalid_request_error"}}, status=400)

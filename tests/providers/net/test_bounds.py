@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agent_tui.models.requests import Delta, Finished, Target
 from agent_tui.providers.accumulate import Accumulator, normalise
 from agent_tui.providers.calling import answer_limit
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.dialects.bedrock import EventStreamDecoder, FrameBuffer
 from agent_tui.providers.net import (
     ERROR_LIMIT,
@@ -27,7 +28,6 @@ from agent_tui.providers.net import (
     Tap,
     Unpacker,
 )
-from agent_tui.providers.worker.client import WorkerClient
 from tests.providers.streams.test_stream_faults import APIS, Api, every_api
 from tests.support.forms import examples
 from tests.support.loopback import Loopback, Reply, chat_chunk, chat_events, chat_stream, sse
@@ -36,7 +36,7 @@ from tests.support.model_calls import Answer, collect, make_request
 CHAT = APIS[0]
 
 
-async def ask(worker: WorkerClient, server: Loopback, reply: Reply, api: Api = CHAT, **more: Any) -> Answer:
+async def ask(worker: ModelClient, server: Loopback, reply: Reply, api: Api = CHAT, **more: Any) -> Answer:
     server.serve(api.path, reply)
     return await collect(worker.stream(replace(make_request(api.spec(server)), **more)))
 
@@ -47,7 +47,7 @@ async_test = pytest.mark.asyncio(loop_scope="session")
 @async_test
 @every_api
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "x-gzip", "identity"])
-async def test_a_packed_answer_is_read(worker: WorkerClient, server: Loopback, api: Api, encoding: str) -> None:
+async def test_a_packed_answer_is_read(worker: ModelClient, server: Loopback, api: Api, encoding: str) -> None:
     packers: dict[str, Callable[[bytes], bytes]] = {
         "gzip": gzip.compress,
         "x-gzip": gzip.compress,
@@ -64,7 +64,7 @@ async def test_a_packed_answer_is_read(worker: WorkerClient, server: Loopback, a
 
 @async_test
 @every_api
-async def test_a_bomb_is_not_unpacked(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_a_bomb_is_not_unpacked(worker: ModelClient, server: Loopback, api: Api) -> None:
     bomb = gzip.compress(api.opening + b" " * 3 * LINE_LIMIT)
     answer = await ask(worker, server, Reply(bomb, headers={"Content-Encoding": "gzip"}), api)
     assert answer.text == "wörd "
@@ -77,7 +77,7 @@ async def test_a_bomb_is_not_unpacked(worker: WorkerClient, server: Loopback, ap
 @every_api
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x-mine"])
 async def test_an_encoding_nobody_asked_for_is_named(
-    worker: WorkerClient, server: Loopback, api: Api, encoding: str
+    worker: ModelClient, server: Loopback, api: Api, encoding: str
 ) -> None:
     answer = await ask(worker, server, Reply(b"\x00" * 100, headers={"Content-Encoding": encoding}), api)
     assert encoding in answer.failure.message
@@ -88,7 +88,7 @@ async def test_an_encoding_nobody_asked_for_is_named(
 @every_api
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity"])
 async def test_the_status_of_a_huge_error_is_told(
-    worker: WorkerClient, server: Loopback, api: Api, encoding: str
+    worker: ModelClient, server: Loopback, api: Api, encoding: str
 ) -> None:
     page = b"<html>Bad gateway " + b"x" * 5_000_000
     body = gzip.compress(page) if encoding == "gzip" else page
@@ -101,7 +101,7 @@ async def test_the_status_of_a_huge_error_is_told(
 
 @async_test
 @every_api
-async def test_an_error_of_just_the_limit_is_read_whole(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_an_error_of_just_the_limit_is_read_whole(worker: ModelClient, server: Loopback, api: Api) -> None:
     body = json.dumps({"error": {"message": "no such shop"}, "pad": "x" * (ERROR_LIMIT - 60)}).encode()
     answer = await ask(worker, server, Reply(body, 400, "application/json"), api)
     assert "no such shop" in answer.failure.message + answer.failure.detail
@@ -122,7 +122,7 @@ def endless(api: Api, text: str) -> tuple[bytes, bytes]:
 
 @async_test
 @every_api
-async def test_an_answer_without_end_is_stopped_and_kept(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_an_answer_without_end_is_stopped_and_kept(worker: ModelClient, server: Loopback, api: Api) -> None:
     room = answer_limit(100)
     first, more = endless(api, "word " * 2_000)
     answer = await ask(worker, server, Reply([first, *[more] * 40]), api, max_output=100)
@@ -133,7 +133,7 @@ async def test_an_answer_without_end_is_stopped_and_kept(worker: WorkerClient, s
 
 
 @async_test
-async def test_a_stream_of_nothing_but_wrapping_is_stopped(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_stream_of_nothing_but_wrapping_is_stopped(worker: ModelClient, server: Loopback) -> None:
     chunk = {**chat_chunk({}), "pad": "x" * 1_000_000}
     reply = Reply([sse([chunk])] * 90)
     answer = await ask(worker, server, reply, max_output=1)
@@ -141,7 +141,7 @@ async def test_a_stream_of_nothing_but_wrapping_is_stopped(worker: WorkerClient,
 
 
 @async_test
-async def test_calls_without_end_are_an_answer_without_end(worker: WorkerClient, server: Loopback) -> None:
+async def test_calls_without_end_are_an_answer_without_end(worker: ModelClient, server: Loopback) -> None:
     def call(n: int) -> dict[str, Any]:
         function = {"name": "look", "arguments": ""}
         return chat_chunk({"tool_calls": [{"index": n, "id": f"c{n}", "type": "function", "function": function}]})
@@ -160,7 +160,7 @@ SIGNS_OF_LIFE = {
 
 @async_test
 @every_api
-async def test_signs_of_life_do_not_count_for_ever(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_signs_of_life_do_not_count_for_ever(worker: ModelClient, server: Loopback, api: Api) -> None:
     class Dripping:
         """Says that it lives until the client has left."""
 
@@ -177,7 +177,7 @@ async def test_signs_of_life_do_not_count_for_ever(worker: WorkerClient, server:
 
 
 @async_test
-async def test_content_starts_the_time_anew(worker: WorkerClient, server: Loopback) -> None:
+async def test_content_starts_the_time_anew(worker: ModelClient, server: Loopback) -> None:
     class Slow:
         def __iter__(self) -> Iterator[bytes]:
             for event in chat_events(["word "] * 12):
@@ -191,7 +191,7 @@ async def test_content_starts_the_time_anew(worker: WorkerClient, server: Loopba
 
 @async_test
 @every_api
-async def test_an_answer_that_trickles_for_ever_ends(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_an_answer_that_trickles_for_ever_ends(worker: ModelClient, server: Loopback, api: Api) -> None:
     first, more = endless(api, "word ")
 
     class Trickling:
@@ -223,7 +223,7 @@ BAD_USAGE: list[Any] = [
 
 @async_test
 @pytest.mark.parametrize("usage", BAD_USAGE, ids=lambda usage: repr(usage)[:40])
-async def test_bad_usage_costs_nothing_but_the_usage(worker: WorkerClient, server: Loopback, usage: Any) -> None:
+async def test_bad_usage_costs_nothing_but_the_usage(worker: ModelClient, server: Loopback, usage: Any) -> None:
     answer = await ask(worker, server, Reply(chat_stream(["hello"], usage=usage)))
     assert answer.text == "hello"
     assert answer.finish.reason == "stop"
@@ -232,7 +232,7 @@ async def test_bad_usage_costs_nothing_but_the_usage(worker: WorkerClient, serve
 
 
 @async_test
-async def test_a_number_without_end_costs_nothing_but_the_number(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_number_without_end_costs_nothing_but_the_number(worker: ModelClient, server: Loopback) -> None:
     last = json.dumps({**chat_chunk({}, "stop"), "usage": {"prompt_tokens": 0}}).replace(
         '"prompt_tokens": 0', f'"prompt_tokens": {"9" * 6_000}'
     )
@@ -299,7 +299,7 @@ def test_no_event_crashes(choose: Any) -> None:
 
 
 @async_test
-async def test_an_event_that_is_none_ends_the_answer_as_an_error(worker: WorkerClient, server: Loopback) -> None:
+async def test_an_event_that_is_none_ends_the_answer_as_an_error(worker: ModelClient, server: Loopback) -> None:
     bad = chat_chunk({"tool_calls": [{"index": 0, "id": "c", "function": "look"}]})
     stream = sse([chat_chunk({"content": "kept"}), bad, chat_chunk({}, "stop"), "[DONE]"])
     answer = await ask(worker, server, Reply(stream))

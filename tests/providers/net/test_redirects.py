@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.local_servers import ask, fetch_json
-from agent_tui.providers.worker.client import WorkerClient
 from tests.support.loopback import Loopback, Reply
 from tests.support.model_calls import KEY, collect, make_request
 
@@ -60,7 +60,7 @@ def spec(model: str, server: Loopback) -> ModelSpec:
     ],
 )
 async def test_nothing_goes_to_the_other_server(
-    worker: WorkerClient, server: Loopback, elsewhere: Loopback, model: str, status: int
+    worker: ModelClient, server: Loopback, elsewhere: Loopback, model: str, status: int
 ) -> None:
     server.serve("*", Reply(status=status, headers={"Location": f"{elsewhere.url}/take?it"}))
     answer = await collect(worker.stream(make_request(spec(model, server), "the secret plan")))
@@ -77,7 +77,7 @@ async def test_nothing_goes_to_the_other_server(
     "location", ["/elsewhere", "https://127.0.0.1:1/x", "//[::1]:9/x", "http://user:pw@other.invalid/"]
 )
 async def test_no_kind_of_redirect_is_followed(
-    worker: WorkerClient, server: Loopback, model: str, location: str
+    worker: ModelClient, server: Loopback, model: str, location: str
 ) -> None:
     server.serve("*", Reply(status=307, headers={"Location": location}))
     answer = await collect(worker.stream(make_request(spec(model, server))))

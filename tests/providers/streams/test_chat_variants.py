@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers.stream_answers import ask
 from tests.support.loopback import Loopback, chat_chunk, json_reply, sse
 
@@ -54,7 +54,7 @@ def call_delta(**call: Any) -> dict[str, Any]:
     ids=["reasoning_content", "reasoning", "both", "reasoning_text", "content blocks", "details"],
 )
 async def test_reasoning_in_every_field(
-    worker: WorkerClient, server: Loopback, deltas: list[dict[str, Any]], part: tuple[Any, ...]
+    worker: ModelClient, server: Loopback, deltas: list[dict[str, Any]], part: tuple[Any, ...]
 ) -> None:
     body = chat({"role": "assistant", "content": None}, *deltas, {"content": "hi"})
     got = await ask(worker, server, "openai/some-gateways-model", body)
@@ -88,7 +88,7 @@ async def test_reasoning_in_every_field(
     ],
     ids=["interleaved", "no index", "repeated", "name and id later"],
 )
-async def test_calls_in_every_order(worker: WorkerClient, server: Loopback, deltas: list[dict[str, Any]]) -> None:
+async def test_calls_in_every_order(worker: ModelClient, server: Loopback, deltas: list[dict[str, Any]]) -> None:
     got = await ask(worker, server, "openai/some-gateways-model", chat(*deltas, finish="tool_calls"))
     assert got.parts == [("call", "read", '{"a":1}', None), ("call", "list", "{}", None)]
     assert got.end == "tool_calls"
@@ -107,19 +107,19 @@ async def test_calls_in_every_order(worker: WorkerClient, server: Loopback, delt
     ids=["missing", "with the finish", "before the finish", "x_groq", "in the choice", "without choices"],
 )
 async def test_usage_in_every_place(
-    worker: WorkerClient, server: Loopback, finish: str | None, tail: tuple[Any, ...], usage: TokenUsage
+    worker: ModelClient, server: Loopback, finish: str | None, tail: tuple[Any, ...], usage: TokenUsage
 ) -> None:
     body = chat({"role": "assistant", "content": ""}, {"content": "hi"}, finish=finish, tail=tail)
     assert await ask(worker, server, "openai/some-gateways-model", body) == ([("text", "hi", None)], "stop", usage)
 
 
-async def test_the_function_call_form(worker: WorkerClient, server: Loopback) -> None:
+async def test_the_function_call_form(worker: ModelClient, server: Loopback) -> None:
     deltas = [{"function_call": {"name": "read", "arguments": ""}}, {"function_call": {"arguments": "{}"}}]
     got = await ask(worker, server, "openai/old", chat(*deltas, finish="function_call"))
     assert (got.parts, got.end) == ([("call", "read", "{}", None)], "tool_calls")
 
 
-async def test_a_refusal_and_a_filter(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_refusal_and_a_filter(worker: ModelClient, server: Loopback) -> None:
     got = await ask(worker, server, "openai/x", chat({"role": "assistant", "refusal": ""}, {"refusal": "No."}))
     assert (got.parts, got.end) == ([("text", "No.", None)], "refused")
     got = await ask(worker, server, "openai/x", chat({"content": "So"}, finish="content_filter"))
@@ -127,13 +127,13 @@ async def test_a_refusal_and_a_filter(worker: WorkerClient, server: Loopback) ->
 
 
 @pytest.mark.parametrize("model", ["openai/x", "openrouter/anthropic/claude-sonnet-4.5"])
-async def test_an_error_beside_choices(worker: WorkerClient, server: Loopback, model: str) -> None:
+async def test_an_error_beside_choices(worker: ModelClient, server: Loopback, model: str) -> None:
     error = {**chat_chunk({"content": ""}, "error"), "error": {"code": 502, "message": "Provider disconnected"}}
     got = await ask(worker, server, model, chat({"content": "par"}, finish=None, tail=(error,)))
     assert (got.parts, got.end) == ([("text", "par", None)], "overloaded")
 
 
-async def test_encrypted_details_stay_apart(worker: WorkerClient, server: Loopback) -> None:
+async def test_encrypted_details_stay_apart(worker: ModelClient, server: Loopback) -> None:
     def detail(data: str, **more: Any) -> dict[str, Any]:
         return {"reasoning_details": [{"type": "reasoning.encrypted", "data": data, "index": 0, **more}]}
 
@@ -143,7 +143,7 @@ async def test_encrypted_details_stay_apart(worker: WorkerClient, server: Loopba
     assert [d["data"] for d in details] == ["E1", "E2"]
 
 
-async def test_text_after_a_signature_is_the_next_detail(worker: WorkerClient, server: Loopback) -> None:
+async def test_text_after_a_signature_is_the_next_detail(worker: ModelClient, server: Loopback) -> None:
     def detail(**more: Any) -> dict[str, Any]:
         return {"reasoning_details": [{"type": "reasoning.text", "index": 0, **more}]}
 
@@ -153,7 +153,7 @@ async def test_text_after_a_signature_is_the_next_detail(worker: WorkerClient, s
     assert [(d["text"], d["signature"]) for d in got.parts[0][2]["reasoning_details"]] == [("a", "S1"), ("b", "S2")]
 
 
-async def test_a_server_that_does_not_stream(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_server_that_does_not_stream(worker: ModelClient, server: Loopback) -> None:
     message = {"role": "assistant", "content": "hi", "reasoning_content": "hm"}
     whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "usage": USAGE}
     body = json_reply({**whole, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
@@ -161,7 +161,7 @@ async def test_a_server_that_does_not_stream(worker: WorkerClient, server: Loopb
     assert got == ([("reasoning", "hm", None), ("text", "hi", None)], "stop", CHAT)
 
 
-async def test_reasoning_beside_the_output_and_cache_hits(worker: WorkerClient, server: Loopback) -> None:
+async def test_reasoning_beside_the_output_and_cache_hits(worker: ModelClient, server: Loopback) -> None:
     beside = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 155}
     beside_details = {**beside, "completion_tokens_details": {"reasoning_tokens": 50}}
     got = await ask(

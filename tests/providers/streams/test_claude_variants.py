@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers.stream_answers import ask
 from tests.support import anthropic_stream as anthropic
 from tests.support.loopback import Loopback, sse
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 CLAUDE = "anthropic/claude-sonnet-4-6"
 
 
-async def test_thinking_between_tool_uses_and_redacted_blocks(worker: WorkerClient, server: Loopback) -> None:
+async def test_thinking_between_tool_uses_and_redacted_blocks(worker: ModelClient, server: Loopback) -> None:
     at_once = {"type": "thinking", "thinking": "zero", "signature": "S0"}
     body = anthropic.answer(
         (at_once, []),
@@ -50,12 +50,12 @@ async def test_thinking_between_tool_uses_and_redacted_blocks(worker: WorkerClie
         (None, "stop"),
     ],
 )
-async def test_how_claude_stops(worker: WorkerClient, server: Loopback, stop: str | None, end: str) -> None:
+async def test_how_claude_stops(worker: ModelClient, server: Loopback, stop: str | None, end: str) -> None:
     got = await ask(worker, server, CLAUDE, anthropic.answer(anthropic.text("so"), stop=stop))
     assert (got.parts, got.end) == ([("text", "so", None)], end)
 
 
-async def test_claude_with_a_search_and_citations(worker: WorkerClient, server: Loopback) -> None:
+async def test_claude_with_a_search_and_citations(worker: ModelClient, server: Loopback) -> None:
     result = {"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "e"}
     location = {"type": "web_search_result_location", "cited_text": "c", "url": "u", "title": "t"}
     search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
@@ -80,7 +80,7 @@ async def test_claude_with_a_search_and_citations(worker: WorkerClient, server: 
     assert not got.usage.context, "sums of several hidden calls are no context size"
 
 
-async def test_blocks_deltas_and_events_of_the_future_are_passed_over(worker: WorkerClient, server: Loopback) -> None:
+async def test_blocks_deltas_and_events_of_the_future_are_passed_over(worker: ModelClient, server: Loopback) -> None:
     body = anthropic.answer(
         ({"type": "brand_new", "content": "x"}, [{"type": "brand_new_delta", "content": "y"}]),
         ({"type": "text", "text": ""}, [{"type": "text_delta", "text": "hi"}, {"type": "other_delta", "x": 1}]),
@@ -105,14 +105,14 @@ async def test_blocks_deltas_and_events_of_the_future_are_passed_over(worker: Wo
     ids=["as documented", "zeros at the end", "zeros at the start"],
 )
 async def test_claude_usage_wherever_it_is_said(
-    worker: WorkerClient, server: Loopback, start: dict[str, Any], last: dict[str, Any]
+    worker: ModelClient, server: Loopback, start: dict[str, Any], last: dict[str, Any]
 ) -> None:
     got = await ask(worker, server, CLAUDE, anthropic.answer(anthropic.text("hi"), start=start, usage=last))
     assert got.usage is not None
     assert (got.usage.input, got.usage.output, got.usage.cache_read) == (600, 7, 100)
 
 
-async def test_an_overloaded_error_in_the_middle(worker: WorkerClient, server: Loopback) -> None:
+async def test_an_overloaded_error_in_the_middle(worker: ModelClient, server: Loopback) -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     body = anthropic.answer(anthropic.text("hi"), end=False) + sse([error], named=True)
     got = await ask(worker, server, CLAUDE, body)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers.stream_answers import ask
 from tests.support.loopback import Loopback, Reply, sse
 
@@ -23,7 +23,7 @@ def gemini(*parts: dict[str, Any], finish: str | None = None, **usage: int) -> d
     return {"candidates": [candidate], **({"usageMetadata": usage} if usage else {})}
 
 
-async def test_thoughts_calls_with_ids_and_a_last_signature(worker: WorkerClient, server: Loopback) -> None:
+async def test_thoughts_calls_with_ids_and_a_last_signature(worker: ModelClient, server: Loopback) -> None:
     call = {"name": "weather", "args": {"location": "Rome"}, "id": "fc-1"}
     body = sse(
         [
@@ -64,19 +64,19 @@ async def test_thoughts_calls_with_ids_and_a_last_signature(worker: WorkerClient
     ],
     ids=["safety", "length", "malformed", "new", "bare", "blocked", "error"],
 )
-async def test_how_gemini_stops(worker: WorkerClient, server: Loopback, last: dict[str, Any], end: str) -> None:
+async def test_how_gemini_stops(worker: ModelClient, server: Loopback, last: dict[str, Any], end: str) -> None:
     got = await ask(worker, server, GEMINI, sse([gemini({"text": "so"}, promptTokenCount=10), last]))
     assert (got.parts, got.end) == ([("text", "so", None)], end)
 
 
-async def test_gemini_running_code_is_not_a_context_size(worker: WorkerClient, server: Loopback) -> None:
+async def test_gemini_running_code_is_not_a_context_size(worker: ModelClient, server: Loopback) -> None:
     code = {"executableCode": {"language": "PYTHON", "code": "1"}}
     usage = {"promptTokenCount": 10, "toolUsePromptTokenCount": 90, "candidatesTokenCount": 1, "totalTokenCount": 101}
     got = await ask(worker, server, GEMINI, sse([gemini(code, {"text": "hi"}, finish="STOP", **usage)]))
     assert got.usage == TokenUsage(100, 1, context=False)
 
 
-async def test_ollamas_own_stream(worker: WorkerClient, server: Loopback) -> None:
+async def test_ollamas_own_stream(worker: ModelClient, server: Loopback) -> None:
     base = {"model": "qwen3", "created_at": "2025-01-01T00:00:00Z", "done": False}
     call = {"function": {"name": "weather", "arguments": {"location": "Rome"}}}
     lines = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers import responses_stream as responses
 from tests.providers.stream_answers import Got, ask
 from tests.support.loopback import Loopback, sse
@@ -15,11 +15,11 @@ from tests.support.loopback import Loopback, sse
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.quick]
 
 
-async def _respond(worker: WorkerClient, server: Loopback, body: bytes) -> Got:
+async def _respond(worker: ModelClient, server: Loopback, body: bytes) -> Got:
     return await ask(worker, server, "openai/gpt-5", body, "responses")
 
 
-async def test_several_reasoning_items_summaries_phases_and_calls(worker: WorkerClient, server: Loopback) -> None:
+async def test_several_reasoning_items_summaries_phases_and_calls(worker: ModelClient, server: Loopback) -> None:
     body = responses.answer(
         responses.reasoning("rs_1", "one", "two"),
         responses.reasoning("rs_2"),
@@ -57,11 +57,11 @@ async def test_several_reasoning_items_summaries_phases_and_calls(worker: Worker
     ],
     ids=["length", "filter", "failed", "error", "cut", "done"],
 )
-async def test_how_a_response_ends(worker: WorkerClient, server: Loopback, body: bytes, end: str) -> None:
+async def test_how_a_response_ends(worker: ModelClient, server: Loopback, body: bytes, end: str) -> None:
     assert (await _respond(worker, server, body)).end == end
 
 
-async def test_a_response_that_searched_the_web(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_response_that_searched_the_web(worker: ModelClient, server: Loopback) -> None:
     search = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"type": "search"}}
     item = responses.other(search, "web_search_call.searching", "web_search_call.completed", "brand_new.event")
     got = await _respond(worker, server, responses.answer(item, responses.message("msg_1", "found")))
@@ -70,7 +70,7 @@ async def test_a_response_that_searched_the_web(worker: WorkerClient, server: Lo
     assert not got.usage.context
 
 
-async def test_reasoning_that_is_shown_whole(worker: WorkerClient, server: Loopback) -> None:
+async def test_reasoning_that_is_shown_whole(worker: ModelClient, server: Loopback) -> None:
     item: dict[str, Any] = {"id": "rs_1", "type": "reasoning", "summary": []}
     whole = {**item, "content": [{"type": "reasoning_text", "text": "raw"}]}
     events: list[dict[str, Any]] = [

@@ -13,7 +13,7 @@ from agent_tui.models.messages import Message, Origin, TextPart, ToolCallPart
 from agent_tui.models.requests import Finished, ModelSpec, Target, UsageReport
 from agent_tui.models.usage import Limits, TokenUsage
 from agent_tui.providers.accumulate import Accumulator
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers.stream_answers import ask
 from tests.support import recorded, wire
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, json_reply, sse
@@ -165,7 +165,7 @@ def test_an_answer_that_was_not_streamed_is_the_answer(dialect: str, said: str, 
     ],
 )
 async def test_a_server_that_never_streams_answers(
-    worker: WorkerClient, server: Loopback, model: str, api: Any, dialect: str
+    worker: ModelClient, server: Loopback, model: str, api: Any, dialect: str
 ) -> None:
     got = await ask(worker, server, model, json_reply(WHOLE[dialect]), api)
     assert [part[:2] for part in got.parts] == [("reasoning", "hm"), ("text", "It rains."), ("call", "weather")]
@@ -181,7 +181,7 @@ def unended(*deltas: dict[str, Any], finish: str | None) -> list[Any]:
 @pytest.mark.parametrize("finish", ["", None])
 @pytest.mark.parametrize("empty", [{}, {"name": "", "arguments": ""}, {"name": None, "arguments": None}])
 async def test_a_stream_that_says_done_has_ended_and_an_empty_call_is_none(
-    worker: WorkerClient, server: Loopback, finish: str | None, empty: dict[str, Any]
+    worker: ModelClient, server: Loopback, finish: str | None, empty: dict[str, Any]
 ) -> None:
     deltas: list[dict[str, Any]] = [
         {"role": "assistant", "content": "It "},
@@ -200,8 +200,9 @@ async def test_a_stream_that_says_done_has_ended_and_an_empty_call_is_none(
     assert got.end == "tool_calls" and got.parts == [("call", "weather", json.dumps(ARGUMENTS), None)]
 
 
+@pytest.mark.quick
 @async_test
-async def test_a_reason_that_nobody_knows_is_calls_where_there_are_some(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_reason_that_nobody_knows_is_calls_where_there_are_some(worker: ModelClient, server: Loopback) -> None:
     """As proxies of Gemini's API say it."""
     parts = [{"functionCall": {"name": "weather", "args": ARGUMENTS}}]
     event = {"candidates": [{"content": {"parts": parts}, "finishReason": "FUNCTION_CALL"}]}
@@ -210,15 +211,17 @@ async def test_a_reason_that_nobody_knows_is_calls_where_there_are_some(worker: 
     assert (await ask(worker, server, "gemini/gemini-2.5-pro", sse([event]))).end == "unknown"
 
 
+@pytest.mark.quick
 @async_test
-async def test_an_error_is_not_mended_by_the_word_done(worker: WorkerClient, server: Loopback) -> None:
+async def test_an_error_is_not_mended_by_the_word_done(worker: ModelClient, server: Loopback) -> None:
     events = [*unended({"content": "It "}, finish=None), {"error": {"code": 500, "message": "melted"}}, "[DONE]"]
     got = await ask(worker, server, "openai/x", sse(events))
     assert got.end == "overloaded"
 
 
+@pytest.mark.quick
 @async_test
-async def test_a_message_that_starts_twice_is_one_message(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_message_that_starts_twice_is_one_message(worker: ModelClient, server: Loopback) -> None:
     start, *rest = anthropic_events(["It rains."])
     again = {**start, "message": {**start["message"], "usage": {"input_tokens": 0, "output_tokens": 0}}}
     for events in ([start, again, *rest], [start, rest[0], again, *rest[1:]], [start, start, start, *rest]):
@@ -226,8 +229,9 @@ async def test_a_message_that_starts_twice_is_one_message(worker: WorkerClient, 
         assert got == ([("text", "It rains.", None)], "stop", TokenUsage(11, 3))
 
 
+@pytest.mark.quick
 @async_test
-async def test_a_message_that_another_one_cuts_off_is_not_mixed_with_it(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_message_that_another_one_cuts_off_is_not_mixed_with_it(worker: ModelClient, server: Loopback) -> None:
     first, second = anthropic_events(["It r"])[:3], anthropic_events(["The sun shines."])
     second[0]["message"]["id"] = "msg_2"
     got = await ask(worker, server, "anthropic/claude-sonnet-4-6", sse([*first, *second], named=True))
@@ -237,8 +241,9 @@ async def test_a_message_that_another_one_cuts_off_is_not_mixed_with_it(worker: 
     assert (got.parts, got.end) == ([("text", "It rains.", None)], "stop")
 
 
+@pytest.mark.quick
 @async_test
-async def test_thoughts_that_only_the_total_counts_are_output(worker: WorkerClient, server: Loopback) -> None:
+async def test_thoughts_that_only_the_total_counts_are_output(worker: ModelClient, server: Loopback) -> None:
     """As Google's OpenAI-compatible endpoint says it."""
     usage = {"prompt_tokens": 2_035, "completion_tokens": 51, "total_tokens": 2_086 + 48 * 64}
     chunk = {**chat_chunk({"content": "hi"}, "stop"), "usage": usage}
@@ -284,6 +289,7 @@ def test_a_model_that_nobody_knows_is_asked_for_so_many_tokens_where_that_is_req
     assert "max_tokens" not in sent("openai/some-name")
 
 
+@pytest.mark.quick
 def test_parts_stay_what_they_are_when_a_call_has_no_name_yet() -> None:
     """A field that fills up later is a call from its first word on."""
     accumulator = Accumulator(Target("openai", "chat", "m", "unknown"))

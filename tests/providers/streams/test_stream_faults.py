@@ -9,7 +9,7 @@ import pytest
 
 from agent_tui.models.failure import FailureKind
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.support.loopback import (
     Loopback,
     Reply,
@@ -99,7 +99,7 @@ STATUSES: list[tuple[int, FailureKind, bool]] = [
 @every_api
 @pytest.mark.parametrize(("status", "kind", "retryable"), STATUSES)
 async def test_a_status_becomes_a_failure_for_people(
-    worker: WorkerClient, server: Loopback, api: Api, status: int, kind: FailureKind, retryable: bool
+    worker: ModelClient, server: Loopback, api: Api, status: int, kind: FailureKind, retryable: bool
 ) -> None:
     server.serve(api.path, json_reply({"error": {"message": f"because of {KEY}", "type": "some_error"}}, status))
     answer = await collect(worker.stream(make_request(api.spec(server))))
@@ -113,7 +113,7 @@ async def test_a_status_becomes_a_failure_for_people(
 
 
 @every_api
-async def test_retry_after_reaches_the_engine(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_retry_after_reaches_the_engine(worker: ModelClient, server: Loopback, api: Api) -> None:
     server.serve(api.path, json_reply({"error": {"message": "slow down"}}, 429, {"Retry-After": "7"}))
     answer = await collect(worker.stream(make_request(api.spec(server))))
     assert (answer.failure.kind, answer.failure.retry_after) == ("rate_limit", 7.0)
@@ -122,7 +122,7 @@ async def test_retry_after_reaches_the_engine(worker: WorkerClient, server: Loop
 
 @every_api
 async def test_an_error_event_in_the_stream_is_the_providers_error(
-    worker: WorkerClient, server: Loopback, api: Api
+    worker: ModelClient, server: Loopback, api: Api
 ) -> None:
     server.serve(api.path, api.opening + api.error)
     answer = await collect(worker.stream(make_request(api.spec(server))))
@@ -132,7 +132,7 @@ async def test_an_error_event_in_the_stream_is_the_providers_error(
 
 
 @every_api
-async def test_an_error_event_at_once_too(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_an_error_event_at_once_too(worker: ModelClient, server: Loopback, api: Api) -> None:
     server.serve(api.path, api.error)
     answer = await collect(worker.stream(make_request(api.spec(server))))
     assert answer.failure.kind == "overloaded"
@@ -140,7 +140,7 @@ async def test_an_error_event_at_once_too(worker: WorkerClient, server: Loopback
 
 @every_api
 @pytest.mark.parametrize("how", ["closed", "ended"])
-async def test_a_stream_that_stops_is_interrupted(worker: WorkerClient, server: Loopback, api: Api, how: str) -> None:
+async def test_a_stream_that_stops_is_interrupted(worker: ModelClient, server: Loopback, api: Api, how: str) -> None:
     server.serve(api.path, Reply(api.opening, cut=how == "closed"))
     answer = await collect(worker.stream(make_request(api.spec(server))))
     assert answer.failure.kind == "interrupted_stream"
@@ -149,7 +149,7 @@ async def test_a_stream_that_stops_is_interrupted(worker: WorkerClient, server: 
 
 
 @every_api
-async def test_a_cut_inside_a_character_and_a_json_string(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_a_cut_inside_a_character_and_a_json_string(worker: ModelClient, server: Loopback, api: Api) -> None:
     letter = "ö".encode()
     event = api.opening + api.opening[api.opening.rindex(b"data:") :].replace(b"\\u00f6", letter)
     server.serve(api.path, Reply(event[: event.rindex(letter) + 1], cut=True))
@@ -158,7 +158,7 @@ async def test_a_cut_inside_a_character_and_a_json_string(worker: WorkerClient, 
     assert answer.text.startswith("wörd ")
 
 
-async def test_a_cut_inside_a_tool_call_keeps_what_came(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_cut_inside_a_tool_call_keeps_what_came(worker: ModelClient, server: Loopback) -> None:
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a'}}
     server.serve(APIS[0].path, Reply(sse([chat_chunk({"role": "assistant", "tool_calls": [call]})]), cut=True))
     answer = await collect(worker.stream(make_request(APIS[0].spec(server))))
@@ -168,7 +168,7 @@ async def test_a_cut_inside_a_tool_call_keeps_what_came(worker: WorkerClient, se
 
 @every_api
 @pytest.mark.parametrize("begun", [True, False])
-async def test_silence_ends_in_a_timeout(worker: WorkerClient, server: Loopback, api: Api, begun: bool) -> None:
+async def test_silence_ends_in_a_timeout(worker: ModelClient, server: Loopback, api: Api, begun: bool) -> None:
     server.serve(api.path, Reply([api.opening] if begun else [], hang=True))
     answer = await collect(worker.stream(make_request(api.spec(server), timeout=0.3)))
     assert answer.failure.kind == "timeout"
@@ -182,7 +182,7 @@ both_ways = pytest.mark.parametrize("via", ["auto", "litellm"])
 @both_ways
 @pytest.mark.parametrize("body", [b"", b": still thinking\n\n"], ids=["nothing", "comments"])
 async def test_an_answer_without_a_word_is_no_success(
-    worker: WorkerClient, server: Loopback, api: Api, via: Any, body: bytes
+    worker: ModelClient, server: Loopback, api: Api, via: Any, body: bytes
 ) -> None:
     server.serve(api.path, Reply(body))
     answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
@@ -203,7 +203,7 @@ async def test_an_answer_without_a_word_is_no_success(
     ids=["login page", "other json", "json-rpc", "words"],
 )
 async def test_what_is_no_models_answer_is_told(
-    worker: WorkerClient, server: Loopback, api: Api, via: Any, body: bytes, content_type: str, words: str
+    worker: ModelClient, server: Loopback, api: Api, via: Any, body: bytes, content_type: str, words: str
 ) -> None:
     server.serve(api.path, Reply(body, content_type=content_type))
     answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
@@ -216,7 +216,7 @@ async def test_what_is_no_models_answer_is_told(
 @both_ways
 @pytest.mark.parametrize("body", [b'{"mess', b"<html><title>Log"], ids=["json", "page"])
 async def test_a_connection_that_is_lost_at_once_is_tried_again(
-    worker: WorkerClient, server: Loopback, api: Api, via: Any, body: bytes
+    worker: ModelClient, server: Loopback, api: Api, via: Any, body: bytes
 ) -> None:
     server.serve(api.path, Reply(body, content_type="application/json", cut=True))
     answer = await collect(worker.stream(make_request(replace(api.spec(server), via=via))))
@@ -224,7 +224,7 @@ async def test_a_connection_that_is_lost_at_once_is_tried_again(
 
 
 @every_api
-async def test_a_refused_connection(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_a_refused_connection(worker: ModelClient, server: Loopback, api: Api) -> None:
     spec = replace(api.spec(server), api_base=f"http://127.0.0.1:{closed_port()}")
     answer = await collect(worker.stream(make_request(spec)))
     assert answer.failure.kind == "connection"
@@ -233,7 +233,7 @@ async def test_a_refused_connection(worker: WorkerClient, server: Loopback, api:
 
 
 @every_api
-async def test_a_server_without_tls(worker: WorkerClient, server: Loopback, api: Api) -> None:
+async def test_a_server_without_tls(worker: ModelClient, server: Loopback, api: Api) -> None:
     spec = replace(api.spec(server), api_base=server.url.replace("http:", "https:"))
     answer = await collect(worker.stream(make_request(spec)))
     assert answer.failure.kind == "connection"
@@ -261,7 +261,7 @@ OVERFLOWS = [
 
 @pytest.mark.parametrize(("name", "body"), OVERFLOWS, ids=lambda value: value if isinstance(value, str) else "")
 async def test_context_overflow_is_recognised(
-    worker: WorkerClient, server: Loopback, name: str, body: dict[str, Any]
+    worker: ModelClient, server: Loopback, name: str, body: dict[str, Any]
 ) -> None:
     api = next(a for a in APIS if a.name == name)
     server.serve(api.path, json_reply(body, 400))

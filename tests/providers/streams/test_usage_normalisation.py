@@ -14,6 +14,7 @@ from agent_tui.providers.accumulate import as_it_came, estimated, normalise, rej
 from tests.support.every import every
 
 
+@pytest.mark.quick
 @every(
     ("raw", "expected"),
     [
@@ -264,6 +265,7 @@ def test_whatever_convention_a_report_keeps_its_input_and_output_are_the_true_on
         assert usage.reasoning in (None, thoughts), "dropped from the next input as that many"
 
 
+@pytest.mark.quick
 def test_a_rest_that_nobody_explains_is_output_and_of_a_model_that_hides_its_thoughts_always() -> None:
     hidden = {"prompt_tokens": 2_035, "completion_tokens": 51, "total_tokens": 2_035 + 51 + 3_062}
     assert normalise(hidden) == TokenUsage(2_035, 3_113, 3_062)
@@ -272,6 +274,7 @@ def test_a_rest_that_nobody_explains_is_output_and_of_a_model_that_hides_its_tho
     assert normalise(units, hidden_thoughts=True) == TokenUsage(2_035, 51 + 48 * 64, 48 * 64)
 
 
+@pytest.mark.quick
 @every(
     "raw",
     [
@@ -290,11 +293,13 @@ def test_what_cannot_be_true_is_rejected_and_says_why(raw: dict[str, Any]) -> No
     assert rejection(raw, 200_000)
 
 
+@pytest.mark.quick
 def test_without_a_report_there_is_nothing_to_say_about_it() -> None:
     assert normalise({}, 200_000) is None and rejection({}, 200_000) is None
     assert rejection({"prompt_tokens": 10, "completion_tokens": 1}, 200_000) is None
 
 
+@pytest.mark.quick
 @every(
     "raw",
     [
@@ -311,17 +316,20 @@ def test_sums_over_hidden_calls_are_not_the_size_of_a_context(raw: dict[str, Any
     assert not usage.context and not usage.anchors
 
 
+@pytest.mark.quick
 def test_tools_at_the_provider_make_any_report_a_sum() -> None:
     usage = normalise({"input_tokens": 5, "output_tokens": 3}, hidden_calls=True)
     assert usage is not None and not usage.anchors
 
 
+@pytest.mark.quick
 def test_an_estimate_never_anchors() -> None:
     assert estimated(None, 41) == TokenUsage(0, 11, source="estimated", reasoning_source="estimated")
     made_up = estimated({"prompt_tokens": 20, "completion_tokens": 4, "total_tokens": 24}, 10)
     assert (made_up.input, made_up.output, made_up.anchors) == (20, 4, False)
 
 
+@pytest.mark.quick
 @every(
     ("raw", "told"),
     [
@@ -365,6 +373,7 @@ def test_what_else_is_said_of_the_cache_is_kept(raw: dict[str, Any], told: dict[
     assert usage is not None and usage.told == told
 
 
+@pytest.mark.quick
 def test_an_absurd_report_is_kept_as_it_came_and_a_report_of_nothing_bills_nothing() -> None:
     absurd = {"prompt_tokens": 900_000, "completion_tokens": 5, "odd": [1, {"name": "x"}], "share": float("nan")}
     assert normalise(absurd, 100_000) is None

@@ -15,6 +15,7 @@ from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.dialects.claude import CLOSED
 from agent_tui.providers.dialects.gemini import OPEN
 from agent_tui.providers.dialects.openai import STRICT
@@ -23,7 +24,6 @@ from agent_tui.providers.direct import encode
 from agent_tui.providers.refusals import refuses_schema
 from agent_tui.providers.request import build_call
 from agent_tui.providers.schemas import fitted
-from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support import oracle, recorded, wire
 from tests.support.end_to_end import Product, calls, model
@@ -343,7 +343,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.mark.asyncio(loop_scope="session")
 class TestRuns:
     async def test_it_is_the_same_in_every_request_and_tools_are_called(
-        self, worker: WorkerClient, tmp_path: Path, server: Loopback, file: Path
+        self, worker: ModelClient, tmp_path: Path, server: Loopback, file: Path
     ) -> None:
         server.serve("/v1/messages", LOOK, anthropic.answer(anthropic.text('{"ok": true}')))
         product = Product(tmp_path, worker, {"m": model("anthropic/claude-sonnet-4-6", server)}, step_limit=3)
@@ -353,7 +353,7 @@ class TestRuns:
         assert forms == [{"type": "json_schema", "schema": STRICT_SCHEMA}] * 2
 
     async def test_a_refused_schema_costs_one_request_in_a_run(
-        self, worker: WorkerClient, tmp_path: Path, server: Loopback, file: Path
+        self, worker: ModelClient, tmp_path: Path, server: Loopback, file: Path
     ) -> None:
         good = anthropic.answer(anthropic.text('{"ok": true}'))
         server.serve("/v1/messages", REFUSED, LOOK, anthropic.answer(anthropic.text("yes")), good)
@@ -366,7 +366,7 @@ class TestRuns:
         assert all(call.json["output_config"]["effort"] for call in calls(server)), "what else is asked stays"
 
     async def test_a_server_that_refuses_for_anything_else_is_not_asked_again(
-        self, worker: WorkerClient, tmp_path: Path, server: Loopback, file: Path
+        self, worker: ModelClient, tmp_path: Path, server: Loopback, file: Path
     ) -> None:
         other = json_reply(
             {"type": "error", "error": {"type": "invalid_request_error", "message": "messages: no"}}, status=400
@@ -377,7 +377,7 @@ class TestRuns:
         assert (product.code, len(calls(server))) == (1, 1)
 
     async def test_a_local_server_is_held_to_it_once_the_answer_did_not_fit(
-        self, worker: WorkerClient, tmp_path: Path, server: Loopback, file: Path
+        self, worker: ModelClient, tmp_path: Path, server: Loopback, file: Path
     ) -> None:
         function = {"name": "list", "arguments": '{"path": "."}'}
         called = [
@@ -397,7 +397,7 @@ class TestRuns:
         assert bodies[0]["tools"] == bodies[-1]["tools"], "what is before the conversation stays the same"
 
     async def test_what_it_costs_is_in_the_measured_numbers(
-        self, worker: WorkerClient, tmp_path: Path, server: Loopback, file: Path
+        self, worker: ModelClient, tmp_path: Path, server: Loopback, file: Path
     ) -> None:
         """Nobody says what a schema counts for: the first answer measures it, as a part of what is fixed."""
         server.serve(
@@ -411,4 +411,3 @@ class TestRuns:
         assert steps[0]["usage"]["input_tokens"] == 3_000
         assert usage["total"] == sum(row["tokens"] for row in usage["rows"])
         assert 3_000 <= usage["total"] < 3_100
-        assert not usage["calculation"].get("misfit_tokens")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent_tui.config import ModelConfig
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.dialects.anthropic import BINDING_BETA
-from agent_tui.providers.worker.client import WorkerClient
 from tests.support import anthropic_stream as anthropic
 from tests.support.end_to_end import Product, calls, model
 from tests.support.loopback import Loopback, json_reply, sse
@@ -35,7 +35,7 @@ def binding(server: Loopback, number: int = -1) -> Any:
 
 
 async def test_the_provider_is_asked_to_drop_and_what_it_dropped_is_stored(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     dropped = [{"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}]
     start = {"id": "m", "type": "message", "role": "assistant", "model": "claude", "content": []}
@@ -68,7 +68,7 @@ async def test_the_provider_is_asked_to_drop_and_what_it_dropped_is_stored(
 
 
 async def test_a_server_that_does_not_know_the_field_is_asked_once(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     server.serve("/v1/messages", refusal(BAD_FIELD), ANSWER)
     product = Product(tmp_path, worker, {"m": claude(server, "claude-fable-5-1")})
@@ -84,7 +84,7 @@ async def test_a_server_that_does_not_know_the_field_is_asked_once(
     assert binding(server), "of another model nothing is known"
 
 
-async def test_a_refused_signature_is_learned_from_once(worker: WorkerClient, tmp_path: Path, server: Loopback) -> None:
+async def test_a_refused_signature_is_learned_from_once(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     server.serve("/v1/messages", ANSWER, refusal(BAD_SIGNATURE), ANSWER)
     product = Product(tmp_path, worker, {"m": claude(server, "claude-sonnet-4-6")})
     await product.run("first")
@@ -104,7 +104,7 @@ async def test_a_refused_signature_is_learned_from_once(worker: WorkerClient, tm
 
 
 async def test_a_signature_that_is_refused_again_ends_the_turn(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     server.serve("/v1/messages", ANSWER, *[refusal(BAD_SIGNATURE)] * 4)
     product = Product(tmp_path, worker, {"m": claude(server, "claude-sonnet-4-6")})

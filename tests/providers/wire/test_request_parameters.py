@@ -12,10 +12,10 @@ import pytest
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import ModelRequest, ModelSpec, SentMessage
 from agent_tui.providers.catalog import own_limit, wire_of
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.direct import encode
 from agent_tui.providers.limits import describe
 from agent_tui.providers.request import build_call
-from agent_tui.providers.worker.client import WorkerClient
 from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
 from tests.support.end_to_end import Product, calls, model
@@ -87,7 +87,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "effort", "expected"), CASES, ids=[f"{c[0]} {c[1]}" for c in CASES])
 async def test_output_and_thinking(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, name: str, effort: str, expected: dict[str, Any]
+    worker: ModelClient, tmp_path: Path, server: Loopback, name: str, effort: str, expected: dict[str, Any]
 ) -> None:
     server.serve("*", Reply(chat_stream(["hi"])))
     server.serve("/v1/messages", anthropic.answer(anthropic.text("hi")))
@@ -97,7 +97,7 @@ async def test_output_and_thinking(
 
 
 @pytest.mark.parametrize("window", [3_000, 5_000, 8_192, 20_000])
-async def test_what_is_asked_for_fits(worker: WorkerClient, tmp_path: Path, server: Loopback, window: int) -> None:
+async def test_what_is_asked_for_fits(worker: ModelClient, tmp_path: Path, server: Loopback, window: int) -> None:
     server.serve("*", anthropic.answer(anthropic.text("hi")))
     config: dict[str, Any] = {"reasoning_effort": "high", "context_window": window, "max_output": window}
     product = Product(tmp_path, worker, {"m": model("anthropic/claude-sonnet-4-5", server, **config)})
@@ -157,7 +157,7 @@ def _numbers(value: Any) -> set[float]:
     return {value} if isinstance(value, (int, float)) else set()
 
 
-async def _asked(worker: WorkerClient, tmp_path: Path, server: Loopback, name: str, **more: Any) -> dict[str, Any]:
+async def _asked(worker: ModelClient, tmp_path: Path, server: Loopback, name: str, **more: Any) -> dict[str, Any]:
     prefix, _, plain = name.rpartition("responses:")
     if prefix or name.startswith("responses:"):
         more["api"] = "responses"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_tui.config import ModelConfig
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.providers import responses_stream as responses
 from tests.support import anthropic_stream as anthropic
 from tests.support.end_to_end import Product, calls, leaves, model
@@ -157,7 +157,7 @@ CASES: dict[str, tuple[str, dict[str, Any], bytes, list[str]]] = {
 
 @pytest.mark.parametrize("name", one_of(CASES, 3))
 async def test_opaque_values_are_exported_and_sent_back(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, name: str
+    worker: ModelClient, tmp_path: Path, server: Loopback, name: str
 ) -> None:
     litellm_name, more, body, values = CASES[name]
     server.serve("*", body)
@@ -172,7 +172,7 @@ async def test_opaque_values_are_exported_and_sent_back(
 
 
 async def test_claude_gets_its_blocks_in_the_order_it_made_them(
-    worker: WorkerClient, tmp_path: Path, server: Loopback
+    worker: ModelClient, tmp_path: Path, server: Loopback
 ) -> None:
     server.serve("*", INTERLEAVED)
     product = Product(tmp_path, worker, {"m": _config("anthropic/claude-sonnet-4-6", server, {})}, step_limit=1)
@@ -195,7 +195,7 @@ async def test_claude_gets_its_blocks_in_the_order_it_made_them(
     ids=["missing", "zero", "absurd", "negative", "good"],
 )
 async def test_bad_usage_is_estimated_and_never_built_on(
-    worker: WorkerClient, tmp_path: Path, server: Loopback, usage: dict[str, Any] | None, source: str
+    worker: ModelClient, tmp_path: Path, server: Loopback, usage: dict[str, Any] | None, source: str
 ) -> None:
     server.serve("*", sse(chat_events(["hi"], usage=usage)))
     product = Product(tmp_path, worker, {"m": _config("openai/local", server, {"context_window": 32_000})})
@@ -216,7 +216,7 @@ async def test_bad_usage_is_estimated_and_never_built_on(
         assert context["basis"] == "estimated"
 
 
-async def test_the_sum_of_hidden_calls_is_not_built_on(worker: WorkerClient, tmp_path: Path, server: Loopback) -> None:
+async def test_the_sum_of_hidden_calls_is_not_built_on(worker: ModelClient, tmp_path: Path, server: Loopback) -> None:
     usage = {"input_tokens": 90_000, "output_tokens": 50, "server_tool_use": {"web_search_requests": 3}}
     server.serve("*", anthropic.answer(anthropic.text("found"), usage=usage))
     product = Product(tmp_path, worker, {"m": _config("anthropic/claude-sonnet-4-6", server, {})})

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ from agent_tui.models.requests import (
     Delta,
     Failed,
     Finished,
-    ModelRequest,
+    ModelInfo,
     ModelSpec,
     Started,
     StreamItem,
@@ -29,11 +27,10 @@ from agent_tui.models.requests import (
     ToolSchema,
     UsageReport,
 )
-from agent_tui.models.usage import TokenUsage
+from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.pipes.pipe import LineReader
-from agent_tui.providers.worker.client import RequestEncoder
+from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.worker.protocol import FROM_WORKER, TO_WORKER, Stream
-from agent_tui.providers.worker.serve import TEXT_LIMIT, Outbox, item_lines, merge
 from tests.support.model_calls import KEY, make_request
 
 pytestmark = pytest.mark.quick
@@ -59,49 +56,9 @@ items = deltas | st.sampled_from(
 )
 
 
-def _decoded(call_id: int, item: StreamItem) -> list[StreamItem]:
-    return [FROM_WORKER.read(line)[1] for line in item_lines(call_id, item)]
-
-
 @given(items)
 def test_items_survive_the_pipe(item: StreamItem) -> None:
-    assert _decoded(7, item) == [item]
-
-
-def test_a_huge_delta_becomes_several_that_do_the_same() -> None:
-    whole = Delta(0, "tool_call", "x" * (2 * TEXT_LIMIT + 5), {"m": 1}, True, "id", "name")
-    parts = _decoded(1, whole)
-    assert len(parts) == 3
-    joined = parts[0]
-    for part in parts[1:]:
-        assert isinstance(part, Delta)
-        assert isinstance(joined, Delta)
-        assert part.call_id is None
-        merged = merge(joined, part)
-        assert merged is not None
-        joined = merged
-    assert joined == whole
-
-
-def _apply(stream: list[Delta]) -> dict[int, tuple[str, object, bool, str | None, str | None]]:
-    parts: dict[int, tuple[str, object, bool, str | None, str | None]] = {}
-    for delta in stream:
-        text, metadata, closed, call_id, name = parts.get(delta.index, ("", None, False, None, None))
-        parts[delta.index] = (
-            text + delta.text,
-            delta.metadata if delta.metadata is not None else metadata,
-            closed or delta.closed,
-            call_id or delta.call_id,
-            name or delta.name,
-        )
-    return parts
-
-
-@given(deltas, deltas)
-def test_merging_two_deltas_does_what_both_did(first: Delta, second: Delta) -> None:
-    merged = merge(first, second)
-    if merged is not None:
-        assert _apply([merged]) == _apply([first, second])
+    assert FROM_WORKER.read(FROM_WORKER.line(item, 7)) == (7, item)
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8), st.data())
@@ -133,86 +90,16 @@ def test_a_request_survives_the_pipe_with_its_key() -> None:
     ]
     spec = ModelSpec("k", "openai/x", extra={"temperature": 0.5}, api_key=KEY, context_window=5)
     request = make_request(spec, messages=messages, tools=[ToolSchema("read", "d", {"type": "object"})])
-    encoder = RequestEncoder()
-    for _ in range(2):
-        line = encoder.encode(Stream(request), 3)
-        assert line.endswith(b"\n")
-        assert line.count(b"\n") == 1
-        again = _request(line)
-        assert again == request
-        assert again.spec.api_key == KEY
+    info = ModelInfo(spec, resolve_target(spec), Limits(5), Prices())
+    line = TO_WORKER.line(Stream(request, info), 3)
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert TO_WORKER.read(line) == (3, Stream(request, info))
+    assert TO_WORKER.read(line)[1].request.spec.api_key == KEY
 
 
 def test_what_is_written_elsewhere_has_no_key() -> None:
     assert KEY not in dumps(make_request(ModelSpec("k", "openai/x", api_key=KEY)))
-
-
-def _request(line: bytes) -> ModelRequest:
-    message = TO_WORKER.read(line)[1]
-    assert isinstance(message, Stream)
-    return message.request
-
-
-def test_a_message_that_still_streams_is_encoded_anew() -> None:
-    message = Message("m", "assistant", [TextPart("a")], status="streaming")
-    request = make_request(ModelSpec("k", "openai/x"), messages=[message])
-    encoder = RequestEncoder()
-    encoder.encode(Stream(request), 1)
-    message.parts.append(TextPart("b"))
-    assert _request(encoder.encode(Stream(request), 2)) == request
-
-
-def test_another_message_under_a_known_key_is_not_mixed_up() -> None:
-    encoder = RequestEncoder()
-    first = Message("m", "user", [TextPart("first")])
-    second = Message("m", "user", [TextPart("second")])
-    spec = ModelSpec("k", "openai/x")
-    encoder.encode(Stream(make_request(spec, messages=[first])), 1)
-    line = encoder.encode(Stream(make_request(spec, messages=[second])), 2)
-    assert _request(line).messages[0].message == second
-
-
-async def test_the_outbox_keeps_order_and_gathers() -> None:
-    written: list[bytes] = []
-    outbox = Outbox(written.append)
-    outbox.item(1, Started(Target("p", "chat", "m", "gpt")))
-    outbox.item(1, Delta(0, "text", "a"))
-    assert len(written) == 2, "the first delta does not wait"
-    for letter in "bcd":
-        outbox.item(1, Delta(0, "text", letter))
-    outbox.item(2, Delta(0, "text", "other"))
-    outbox.item(1, Finished("stop"))
-    decoded = [FROM_WORKER.read(line) for line in written]
-    mine = [item for call_id, item in decoded if call_id == 1]
-    assert "".join(i.text for i in mine if isinstance(i, Delta)) == "abcd"
-    assert len(mine) < 6
-    assert isinstance(mine[-1], Finished)
-
-
-async def test_the_outbox_writes_what_waits_by_itself() -> None:
-    written = asyncio.Event()
-    lines: list[bytes] = []
-
-    def write(data: bytes) -> None:
-        lines.append(data)
-        if len(lines) == 2:
-            written.set()
-
-    outbox = Outbox(write)
-    outbox.item(1, Delta(0, "text", "a"))
-    outbox.item(1, Delta(0, "text", "b"))
-    async with asyncio.timeout(10):
-        await written.wait()
-
-
-async def test_a_cancelled_stream_writes_nothing_more() -> None:
-    written: list[bytes] = []
-    outbox = Outbox(written.append)
-    outbox.item(1, Delta(0, "text", "a"))
-    outbox.item(1, Delta(0, "text", "b"))
-    outbox.drop(1)
-    outbox.flush()
-    assert len(written) == 1
 
 
 def test_a_line_without_end_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The worker as a process: killed, hung, slow, garbled, orphaned. Most of it without LiteLLM, so it is quick."""
+"""The worker as a process: killed, hung, slow, garbled, orphaned, idle. Most of it without LiteLLM, so it is quick."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pytest
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.calibration import KINDS
-from agent_tui.models.requests import Delta, ModelSpec
+from agent_tui.models.requests import Delta, ModelInfo, ModelSpec
+from agent_tui.models.usage import Limits, Prices
+from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.client import ModelClient
 from agent_tui.providers.worker.client import WorkerClient
 from tests.support.agents import words_only
 from tests.support.loopback import Loopback, Reply, chat_events, sse
@@ -33,6 +36,10 @@ for line in sys.stdin.buffer:
 """
 
 
+SPEC = ModelSpec("x", "openai/x", api_key="k", via="litellm")
+INFO = ModelInfo(SPEC, resolve_target(SPEC), Limits(), Prices())
+
+
 def fake(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
 
@@ -44,7 +51,7 @@ async def test_it_starts_at_first_use_and_counts() -> None:
     client = WorkerClient(on_state=states.append)
     assert client.state == "stopped"
     assert await client.count(["hello world"]) == [HELLO_WORLD]
-    assert states == ["starting", "ready"], "counting does not need LiteLLM"
+    assert states == ["ready"], "counting does not need LiteLLM"
     await client.close()
     assert states[-1] == "stopped"
 
@@ -61,12 +68,13 @@ async def test_describing_models_does_not_load_litellm_and_preparing_one_does() 
         if state == "litellm_loading":
             loading.set()
 
-    client = WorkerClient(on_state=note)
+    client = ModelClient(on_state=note)
     spec = ModelSpec("mine", "openai/local", api_base="http://127.0.0.1:9", context_window=1000, via="litellm")
     info = await client.describe(spec)
     assert info.limits.window == 1000
+    assert not client.running
     assert await client.count(["hello world"]) == [HELLO_WORLD]
-    assert states == ["starting", "ready"]
+    assert client.running and states == ["ready"]
     await client.prepare(spec)
     await asyncio.wait_for(loading.wait(), 30)
     await client.close()
@@ -77,13 +85,12 @@ async def test_describing_models_does_not_load_litellm_and_preparing_one_does() 
 @pytest.mark.versions
 async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts_it() -> None:
     client = WorkerClient()
-    await client.start()
+    await client.count(["a"])
     first = client.pid
     assert first is not None
-    await client.count(["a"])
     os.kill(first, signal.SIGSTOP)
     pending = asyncio.create_task(client.count(["b"]))
-    stream = asyncio.create_task(collect(client.stream(make_request(ModelSpec("x", "openai/x", api_key="k")))))
+    stream = asyncio.create_task(collect(client.stream(make_request(SPEC), INFO)))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     os.kill(first, signal.SIGKILL)
@@ -100,13 +107,13 @@ async def test_what_is_pending_fails_when_it_is_killed_and_the_next_use_restarts
 @pytest.mark.slow
 async def test_a_stream_cut_by_the_workers_death_keeps_its_deltas(server: Loopback) -> None:
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
-    client = WorkerClient()
-    spec = ModelSpec("local", "openai/x", api_base=server.url)
+    client = ModelClient()
+    spec = ModelSpec("local", "openai/x", api_base=server.url, via="litellm")
     items = []
     async for item in client.stream(make_request(spec)):
         items.append(item)
-        if isinstance(item, Delta) and client.pid is not None:
-            os.kill(client.pid, signal.SIGKILL)
+        if isinstance(item, Delta) and client.worker.pid is not None:
+            os.kill(client.worker.pid, signal.SIGKILL)
     assert next(i.text for i in items if isinstance(i, Delta)) == "begun"
     assert items[-1].failure.kind == "worker"  # type: ignore[union-attr]
     await client.close()
@@ -126,6 +133,7 @@ async def test_a_hung_worker_is_killed_and_replaced() -> None:
     await client.close()
 
 
+@pytest.mark.quick
 async def test_a_worker_that_says_nothing_at_the_start_is_given_up() -> None:
     client = WorkerClient(command=fake("import time; time.sleep(600)"), start_timeout=0.4, hang_timeout=0.4)
     with pytest.raises(WorkerError):
@@ -133,17 +141,53 @@ async def test_a_worker_that_says_nothing_at_the_start_is_given_up() -> None:
     await client.close()
 
 
+async def test_one_that_nobody_asks_ends_and_the_next_use_starts_another() -> None:
+    client = WorkerClient(idle=0.05)
+    states: list[str] = []
+    stopped = asyncio.Event()
+
+    def note(state: str) -> None:
+        states.append(state)
+        if state == "stopped":
+            stopped.set()
+
+    client.on_state = note
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
+    first = client.pid
+    assert first is not None
+    async with asyncio.timeout(10):
+        await stopped.wait()
+    assert not client.running and client.pid is None
+    await ended(first)
+    assert await client.count(["hello world"]) == [HELLO_WORLD]
+    assert states == ["ready", "stopped", "ready"]
+    await client.close()
+
+
+async def test_one_that_has_litellm_or_is_asked_something_is_not_ended() -> None:
+    loaded = '{"op":"state","id":0,"v":{"state":"litellm_ready"}}'
+    client = WorkerClient(command=fake(f"print({loaded!r}, flush=True)" + ECHO))
+    assert await client.count(["a"]) == [words_only(1)]
+    client._retire()
+    assert client.running
+    client.state = "ready"
+    client._pending[99] = asyncio.Queue()
+    client._retire()
+    assert client.running
+    client._pending.clear()
+    await client.close()
+
+
 async def test_a_slow_start_blocks_nobody() -> None:
     ready = '{"op":"state","id":0,"v":{"state":"ready"}}'
     slow = f"import sys; sys.stdin.buffer.readline()\nprint({ready!r}, flush=True)" + ECHO
     client = WorkerClient(command=fake(slow))
-    await client.start()
-    states: list[str] = [client.state]
     waiting = asyncio.create_task(client.count(["a"]))
     await asyncio.sleep(0)
+    states: list[str] = [client.state]
     assert not waiting.done()
     assert await client.count(["b", "c"]) == [words_only(1)] * 2
-    assert [*states, client.state] == ["starting", "ready"]
+    assert [*states, client.state] == ["stopped", "ready"]
     waiting.cancel()
     await client.close()
 
@@ -160,19 +204,19 @@ async def test_garbage_on_the_pipe_is_ignored() -> None:
 @pytest.mark.slow
 async def test_garbage_to_the_worker_is_ignored() -> None:
     client = WorkerClient()
-    await client.start()
+    await client.count(["a"])
     assert client._pipe is not None
     client._pipe.write(b'\xff\xfe{]\n\n[]\n42\n{"id": 5}\n')
     assert await client.count(["hello world"]) == [HELLO_WORLD]
     await client.close()
 
 
+@pytest.mark.quick
 async def test_a_worker_that_cannot_start_is_an_error_not_a_crash() -> None:
     client = WorkerClient(command=("/no/such/program",))
-    await client.start()
     with pytest.raises(WorkerError):
         await client.count(["a"])
-    answer = await collect(client.stream(make_request(ModelSpec("x", "openai/x"))))
+    answer = await collect(client.stream(make_request(SPEC), INFO))
     assert answer.failure.kind == "worker"
     await client.close()
 
@@ -256,10 +300,10 @@ async def test_no_orphan_when_the_parent_is_killed() -> None:
 def test_the_client_imports_nothing_heavy() -> None:
     code = (
         "import asyncio, sys; sys.path.append(sys.argv.pop())\n"
-        "from agent_tui.providers.worker.client import WorkerClient\n"
+        "from agent_tui.providers.client import ModelClient\n"
         "import agent_tui.providers.local_servers\n"
         "async def main():\n"
-        "    client = WorkerClient(); await client.count(['a']); await client.close()\n"
+        "    client = ModelClient(); await client.count(['a']); await client.close()\n"
         "asyncio.run(main())\n"
         "heavy = {'litellm', 'tiktoken', 'httpx', 'pydantic', 'openai', 'mcp', 'aiohttp', 'textual'}\n"
         "print(sorted(heavy & {name.split('.')[0] for name in sys.modules}))\n"

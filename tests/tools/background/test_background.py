@@ -278,6 +278,7 @@ async def test_there_is_an_end_to_how_many_run(context: ToolContext, monkeypatch
         await background(context, "cat hold")
 
 
+@pytest.mark.quick
 async def test_where_nothing_can_run_in_the_background_it_says_so(context: ToolContext) -> None:
     context.jobs = None
     for tool, arguments in ((BashTool(), {"command": "true", "background": True}), (JobsTool(), {})):
@@ -300,6 +301,7 @@ async def test_a_command_that_talks_without_end_fills_neither_memory_nor_disk(
     assert len(job.shown) <= TAIL + 100 and "again" in job.info.last_line
 
 
+@pytest.mark.quick
 def test_what_is_new_keeps_both_ends(tmp_path: Path) -> None:
     output = JobOutput(tmp_path, "x", 1_000)
     for number in range(2_000):

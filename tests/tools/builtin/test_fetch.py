@@ -116,6 +116,7 @@ async def test_a_redirect_elsewhere_is_not_followed(context: ToolContext, site: 
     assert "redirects to http://" in outcome.text
 
 
+@pytest.mark.quick
 async def test_a_public_name_that_leads_inside_is_refused(
     context: ToolContext, site: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +127,7 @@ async def test_a_public_name_that_leads_inside_is_refused(
         await fetch(context, f"http://public.example.org:{port}/page")
 
 
+@pytest.mark.quick
 @every(
     "url",
     ["file:///etc/passwd", "ftp://x.org", "javascript:x", "http://", "//x.org", "http://a@b.org", "http://x.org/\x1b",
@@ -136,6 +138,7 @@ def test_other_urls_are_refused(url: str) -> None:
         parse_url(url)
 
 
+@pytest.mark.quick
 def test_names_inside_networks() -> None:
     for host in ("localhost", "x.localhost", "printer", "a.local", "10.0.0.1", "0x7f.1", "0177.0.0.1", "::1", "fe80::1",
                  "::ffff:192.168.0.1", "64:ff9b:1::1", "64:ff9b::7f00:1", "100.64.0.1", "0.0.0.0"):  # fmt: skip

@@ -204,11 +204,13 @@ def test_globs(pattern: str, path: str, matches: bool) -> None:
     assert Glob(pattern).matches(path) is matches
 
 
+@pytest.mark.quick
 def test_too_many_alternatives_are_refused() -> None:
     with pytest.raises(ToolError, match="alternatives"):
         Glob("{a,b}" * 10)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("searcher", "dialect"), [("", "Python's syntax"), ("/usr/bin/rg", "no lookaround")])
 def test_the_dialect_and_the_cap_are_said(searcher: str, dialect: str) -> None:
     said = GrepTool(searcher).schema.description

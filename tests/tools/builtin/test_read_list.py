@@ -26,6 +26,7 @@ async def read(context: ToolContext, path: str, **more: int) -> str:
     return (await ReadTool().run(arguments, context)).text
 
 
+@pytest.mark.quick
 async def test_lines_are_numbered_and_ranges_say_how_to_go_on(context: ToolContext) -> None:
     (context.root / "a.txt").write_text("one\ntwo\r\nthree\nfour")
     assert await read(context, "a.txt") == "1\tone\n2\ttwo\n3\tthree\n4\tfour"
@@ -37,6 +38,7 @@ async def test_lines_are_numbered_and_ranges_say_how_to_go_on(context: ToolConte
     assert await read(context, "a.txt", offset=9) == "[the file has only 4 lines]"
 
 
+@pytest.mark.quick
 async def test_reading_stops_at_the_output_limit(tmp_path: Path) -> None:
     context = make_context(tmp_path / "p", output_limit=500)
     (context.root / "a").write_text("x" * 99 + "\n" + ("y" * 99 + "\n") * 99)
@@ -53,6 +55,7 @@ async def test_a_ten_megabyte_line_is_cut_and_the_next_line_reached(context: Too
     assert "\n2\tnext\n" in text
 
 
+@pytest.mark.quick
 async def test_hostile_content_is_made_visible(context: ToolContext) -> None:
     (context.root / "a").write_bytes(b"\xef\xbb\xbfa\x1b]0;owned\x07b\n\xff\xfe[bold]\n")
     text = await read(context, "a")
@@ -61,6 +64,7 @@ async def test_hostile_content_is_made_visible(context: ToolContext) -> None:
     assert "control characters" in text
 
 
+@pytest.mark.quick
 async def test_what_is_not_text_is_refused(context: ToolContext) -> None:
     (context.root / "bin").write_bytes(b"ab\0cd")
     os.mkfifo(context.root / "pipe")
@@ -74,6 +78,7 @@ async def test_what_is_not_text_is_refused(context: ToolContext) -> None:
             await read(context, name)
 
 
+@pytest.mark.quick
 async def test_a_missing_file_names_similar_ones(context: ToolContext) -> None:
     (context.root / "config.toml").write_text("")
     with pytest.raises(ToolError, match=r"does not exist. In the same folder: config.toml"):
@@ -94,6 +99,7 @@ async def test_an_image_is_attached(context: ToolContext) -> None:
         await read(context, "big.png")
 
 
+@pytest.mark.quick
 async def test_the_intent_names_the_real_path(context: ToolContext, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s")
     (context.root / "link").symlink_to(tmp_path / "secret")
@@ -104,6 +110,7 @@ async def test_the_intent_names_the_real_path(context: ToolContext, tmp_path: Pa
         ReadTool().intent({"path": "loop/x"}, context)
 
 
+@pytest.mark.quick
 async def test_list_respects_gitignore_at_every_level(context: ToolContext) -> None:
     for name in ("src/a.py", "src/a.pyc", "build/out", ".git/config", ".github/ci.yml", "keep/x.log", "sub/own.txt"):
         (context.root / name).parent.mkdir(parents=True, exist_ok=True)

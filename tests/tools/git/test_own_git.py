@@ -71,6 +71,7 @@ def test_each_trap_is_a_real_one_and_is_not_sprung(template: Path, tmp_path: Pat
         assert mark.exists(), "the trap never springs"
 
 
+@pytest.mark.quick
 def test_there_are_enough_traps_and_most_are_proven() -> None:
     assert len({hostile.name for hostile in HOSTILE}) >= 60
     assert sum(bool(hostile.fires) for hostile in HOSTILE) >= 30
@@ -189,6 +190,7 @@ def test_another_projects_repository_is_not_told_of(template: Path, tmp_path: Pa
     assert (facts.status, facts.recent) == ("not known", "")
 
 
+@pytest.mark.quick
 def test_devices_huge_files_and_loops_do_not_hold_it_up(template: Path, tmp_path: Path) -> None:
     root = make_hostile(template, tmp_path / "project", [], Path())
     (root / ".git/HEAD").unlink()
@@ -224,6 +226,7 @@ def test_only_the_users_git_is_started(template: Path, tmp_path: Path, monkeypat
     assert "a" in project_files(root)
 
 
+@pytest.mark.quick
 def test_settings_of_the_environment_do_not_reach_it(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +243,7 @@ def test_settings_of_the_environment_do_not_reach_it(
     assert not mark.exists()
 
 
+@pytest.mark.quick
 def test_the_environment_that_every_git_of_ours_gets(template: Path, tmp_path: Path) -> None:
     """The names are git's own: one that is spelled in another way says nothing to it."""
     fixed = {
@@ -275,6 +279,7 @@ def test_replaced_objects_are_not_read_in_the_place_of_the_real_ones(template: P
     assert subprocess.run(command, env=env, capture_output=True, check=True).stdout == b"real"
 
 
+@pytest.mark.quick
 def test_a_bare_repository_is_not_run_in(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "--bare", "bare")
     repository = find_repository(tmp_path / "bare")

@@ -23,6 +23,7 @@ HOSTILE = lines("hostile.txt")
 EVERYDAY = lines("everyday.txt")
 
 
+@pytest.mark.quick
 def test_the_corpus_is_large_and_without_repetition() -> None:
     assert len(set(HOSTILE)) == len(HOSTILE) >= 600
     assert len(set(EVERYDAY)) == len(EVERYDAY) >= 250
@@ -79,16 +80,18 @@ def test_where_a_sandbox_holds_nothing_leaves_it_unasked(world: World, mode: Per
 
 
 REACHING = [command for heading, command in sections("everyday.txt") if heading == "Reaching out"]
+REMOVING = [command for heading, command in sections("everyday.txt") if heading == "Removing by unknown names"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", one_of(["auto", "accept-edits"]))
 def test_where_a_sandbox_holds_the_honest_ask_only_to_reach_out(world: World, mode: PermissionMode) -> None:
-    assert [c for c in EVERYDAY if held(world, c, mode).action != "allow"] == REACHING
+    assert [c for c in EVERYDAY if held(world, c, mode).action != "allow"] == REACHING + REMOVING
     asked = [c for c in EVERYDAY if held(world, c, mode, "allow").action != "allow"]
     assert asked == [
         *("git push", "git pull", "git fetch", "git push origin feature"),
         *("gh pr list", "gh pr view 12", "gh issue view 3", "docker ps"),
+        *REMOVING,
     ]
     assert [c for c in EVERYDAY if held(world, c, "plan").action == "ask"] == []
 

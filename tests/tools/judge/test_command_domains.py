@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
 from agent_tui.tools.base import Intent
+from agent_tui.tools.judge import shell
 from tests.support.commands import World, held, judged
 from tests.support.every import every
 from tests.support.tool_context import permissions_of
@@ -117,9 +120,9 @@ def test_leaving_the_sandbox_is_asked_for_and_has_rules_of_its_own(
 
 
 def test_a_rule_that_denies_wants_to_be_understood(world: World) -> None:
-    for command in ("f() { cat x; }; f", "tool $X"):
+    for command, denied in (("f() { cat x; }; f", "deny"), ("tool $X", "ask")):
         assert held(world, command, "auto").action == "allow", command
-        assert held(world, command, "auto", deny=["bash(cat *)"]).action == "ask", command
+        assert held(world, command, "auto", deny=["bash(cat *)"]).action == denied, command
         assert held(world, command, "auto", ask=["edit(src/**)"]).action == "ask", command
 
 
@@ -138,6 +141,29 @@ def test_ask_looks_first_where_nothing_is_known_to_change(world: World, command:
     for mode in ("accept-edits", "auto"):
         assert held(world, command, mode).if_stopped is None
     assert judged(world, command, "ask").action == "ask"
+
+
+@every("command", ["$CMD", "$CMD x", "ls; $(cat a)"])
+@every("mode", ["accept-edits", "auto"])
+def test_a_program_without_a_name_is_asked_about(world: World, mode: PermissionMode, command: str) -> None:
+    assert held(world, command, mode).action == "ask"
+
+
+@every("command", ["echo 'open", "ls; )", "cat <<A <<B\n1\nA\n2\nB", "cat " + "x" * 30_000])
+def test_what_cannot_be_read_is_asked_about_in_every_mode(world: World, command: str) -> None:
+    for judge in (held, judged):
+        for mode in ("ask", "accept-edits", "auto"):
+            assert judge(world, command, mode).action == "ask", mode
+        assert judge(world, command, "plan").action == "deny"
+        assert judge(world, command, "bypass").action == "allow"
+        assert judge(world, command, "bypass", deny=["bash(rm *)"]).action == "ask"
+
+
+def test_without_the_parser_everything_asks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
+    shell.shell_parser.cache_clear()
+    found = held(world, "ls", "auto")
+    assert found.action == "ask" and "tree-sitter" in found.reason
 
 
 def test_the_questions_of_a_line_are_one(world: World) -> None:
@@ -177,7 +203,8 @@ def test_bypass_knows_the_users_own_rules_alone(world: World) -> None:
     rules = {"deny": ["bash(sudo *)", "read(**/.env)"], "ask": ["bash(git push*)"]}
     for command, action in (("sudo ls", "deny"), ("ls; sudo ls", "deny"), ("cat .env", "deny"), ("git push", "ask")):
         assert held(world, command, "bypass", "ask", **rules).action == action, command
-    assert held(world, "f() { sudo ls; }; f", "bypass", "ask", **rules).action == "ask"
+    assert held(world, "f() { sudo ls; }; f", "bypass", "ask", **rules).action == "deny"
+    assert held(world, "f() { x $Y; }; f", "bypass", "ask", **rules).action == "ask"
 
 
 def test_git_leaves_the_sandbox_only_where_the_folder_is_trusted(world: World) -> None:

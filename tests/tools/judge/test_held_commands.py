@@ -36,8 +36,6 @@ AFTER_CD = [
     "cd src && grep -rn main ../tests",
 ]
 MADE = [
-    'tmp=$(mktemp -d); cp a "$tmp"; rm -r "$tmp"',
-    'out="$(mktemp)"; ls > "$out"; rm -f "$out"',
     "sleep 9 & kill %1",
     "sleep 9 & kill -9 $!",
     "(sleep 9 & p=$!; sleep 1; kill $p)",
@@ -77,6 +75,7 @@ def test_without_a_sandbox_it_is_asked_about(world: World, command: str) -> None
         "sleep 9 & p=$!; p=1; kill $p",
         "sleep 9 & echo 1 | xargs kill %1",
         "pkill python",
+        'tmp=$(mktemp -d); cp a "$tmp"; rm -r "$tmp"',
         'tmp=$(mktemp -d); tmp=src; rm -r "$tmp"',
         'tmp=$(mktemp -d; echo src); rm -r "$tmp"',
         'tmp=$(mktemp -d); rm -rf "$tmp"/*',

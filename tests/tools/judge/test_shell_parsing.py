@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.tools.judge.shell import parse_command
-from agent_tui.tools.judge.syntax import NotUnderstoodError
+from agent_tui.tools.judge.words import NotUnderstoodError
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick
@@ -38,29 +38,12 @@ pytestmark = pytest.mark.quick
         ("case a in a|b) rm x;; (c) ls;& *) cat y; esac; pwd", ["rm x", "ls", "cat y", "pwd"]),
         ("case $(rm x) in\n  $(rm y)) ls\n  ;;\nesac", ["rm x", "rm y", "ls"]),
         ("cat {a,/etc/passwd} x{1..3}", ["cat a /etc/passwd x1 x2 x3"]),
-        ("{rm,a}", ["rm a"]),
-        ("cat <<EOF\n$(rm x) \\$(rm y) '`rm z`'\nEOF", ["cat", "rm x", "rm z"]),
-        ('X=src; ls $X ${X}/a "$X b"', ["X=src", "ls src src/a src b"]),
-        ("X=src && ls $X", ["X=src", "ls src"]),
-        ("X=src | ls $X", ["X=src", "ls $X"]),
-        ("X=src & ls $X", ["X=src", "ls $X"]),
-        ("a && X=src; ls $X", ["a", "X=src", "ls $X"]),
-        ("a |\nX=src; ls $X", ["a", "X=src", "ls $X"]),
-        ("(X=src); ls $X", ["X=src", "ls $X"]),
-        ("if a; then X=src; fi; ls $X", ["a", "X=src", "ls $X"]),
-        ("while a; do X=src; done; ls $X", ["a", "X=src", "ls $X"]),
-        ("X=a; X=b; ls $X", ["X=a", "X=b", "ls $X"]),
-        ("X=src; source y; ls $X", ["X=src", "source y", "ls $X"]),
-        ("X=src; . ./y; ls $X", ["X=src", ". ./y", "ls $X"]),
-        ("X=src; read X; ls $X", ["X=src", "read X", "ls $X"]),
-        ("X='a b'; ls $X \"$X\"", ["X=a b", "ls $X a b"]),
-        ("HOME=src; ls $HOME", ["HOME=src", "ls $HOME"]),
-        ("X=rm; $X y", ["X=rm", "rm y"]),
-        ("for f in a b; do ls $f; done; cat $f", ["ls a", "ls b", "cat $f"]),
-        ('for f in src/*.py; do ls "$f" $f; done', ["ls src/*.py $f"]),
-        ("for f in a b; do for g in c d; do x $f$g; done; done", ["x ac", "x ad", "x bc", "x bd"]),
-        ("for f in a b c d e f g h i; do ls $f; done", ["ls $f"]),
-        ("i=0; while [ $i -lt 3 ]; do i=$((i+1)); done", ["i=0", "[ $i -lt 3 ]", "i=$((i+1))"]),
+        ("cat <<EOF\n$(rm x) \\$(rm y) '$(rm z)'\nEOF", ["rm x", "rm z", "cat"]),
+        ("python3 - <<'EOF'\nrm x\nEOF", ["python3 -"]),
+        ("git commit -F - <<'EOF' && rm y\n$(rm x)\nEOF\nls", ["git commit -F -", "rm y", "ls"]),
+        ("cat <<A | rm x -f\n$y\nA", ["cat", "rm x -f"]),
+        ("ls > a b 2>&1 c", ["ls b c"]),
+        ("echo $((1 + 2))", ["echo $((1 + 2))"]),
         ("echo ${x%.py} ${x:-a} ${#x} ${x//a/b}", ["echo ${x%.py} ${x:-a} ${#x} ${x//a/b}"]),
         ("echo $'a\\tb' c", ["echo a\tb c"]),
         ("", []),
@@ -72,7 +55,60 @@ def test_commands_are_found_wherever_they_stand(source: str, commands: list[str]
         with pytest.raises(NotUnderstoodError):
             parse_command(source)
     else:
-        assert [command.text for command in parse_command(source)] == commands
+        line = parse_command(source)
+        assert ([command.text for command in line.commands], line.unclear) == (commands, "")
+
+
+@every(
+    ("source", "commands"),
+    [
+        ("X=src | ls ${X}/a", ["X=src", "ls ${X}/a"]),
+        ("X=src & ls $X", ["X=src", "ls $X"]),
+        ("a && X=src; ls $X", ["a", "X=src", "ls $X"]),
+        ("(X=src); ls $X", ["X=src", "ls $X"]),
+        ("if a; then X=src; fi; ls $X", ["a", "X=src", "ls $X"]),
+        ("ls $X; X=src", ["ls $X", "X=src"]),
+        ("X=a; X=b; ls > $X", ["X=a", "X=b", "ls"]),
+        ("X=src; source y; ls $X", ["X=src", "source y", "ls $X"]),
+        ("X=src; read X; ls $X", ["X=src", "read X", "ls $X"]),
+        ("X='a b'; ls $X", ["X=a b", "ls $X"]),
+        ("HOME=src; ls $HOME", ["HOME=src", "ls $HOME"]),
+        ("for f in a b; do :; done; cat $f", [":", "cat $f"]),
+        ("for f in *; do rm $f; done", ["rm $f"]),
+        ("for f in a b c d e f g h i; do ls $f; done", ["ls $f"]),
+        ("PWD=/; ls $PWD", ["PWD=/", "ls $PWD"]),
+        ("cd /; ls $PWD", ["cd /", "ls $PWD"]),
+    ],
+)
+def test_what_is_not_certain_is_not_known(source: str, commands: list[str]) -> None:
+    assert [command.text for command in parse_command(source, {"PWD": "/work"}).commands] == commands
+
+
+@every(
+    ("source", "commands"),
+    [
+        ('X=src; ls $X ${X}/a "$X b"', ["X=src", "ls src src/a src b"]),
+        ("X=src && ls $X", ["X=src", "ls src"]),
+        ("X=a; Y=$X/b; ls $Y", ["X=a", "Y=a/b", "ls a/b"]),
+        ("X=rm; $X y", ["X=rm", "rm y"]),
+        ("for f in a b; do ls $f; done", ["ls a", "ls b"]),
+        ('for f in src/*.py; do ls "$f"; done', ["ls src/*.py"]),
+        ("for f in a b; do for g in c d; do x $f$g; done; done", ["x ac", "x ad", "x bc", "x bd"]),
+        ("ls $PWD/a", ["ls /work/a"]),
+        ("sleep 9 & p=$!; kill $p", ["sleep 9", "p=$!", "kill $!"]),
+    ],
+)
+def test_what_is_set_once_and_for_certain_stands_for_the_variable(source: str, commands: list[str]) -> None:
+    assert [command.text for command in parse_command(source, {"PWD": "/work"}).commands] == commands
+
+
+def test_very_many_values_are_not_gone_through() -> None:
+    loops = "".join(f"for {name} in a b c d e f g h; do " for name in "xyz")
+    with pytest.raises(NotUnderstoodError):
+        parse_command(f"{loops} ls $x$y$z; done; done; done")
+    doubled = "; ".join(f"x{number + 1}=$x{number}$x{number}" for number in range(60))
+    with pytest.raises(NotUnderstoodError):
+        parse_command(f"x0=a; {doubled}; ls $x60")
 
 
 @every(
@@ -84,7 +120,6 @@ def test_commands_are_found_wherever_they_stand(source: str, commands: list[str]
         ("echo a &> b", [("write", "b")]),
         ("echo a &>> b", [("write", "b")]),
         ("echo a >& b", [("write", "b")]),
-        ("echo a <> b", [("write", "b")]),
         ("echo a 2>'b c'", [("write", "b c")]),
         ("> b", [("write", "b")]),
         (">b echo a", [("write", "b")]),
@@ -95,44 +130,22 @@ def test_commands_are_found_wherever_they_stand(source: str, commands: list[str]
     ],
 )
 def test_redirections_are_found(source: str, redirects: list[tuple[str, str]]) -> None:
-    found = [(r.kind, r.target.text) for command in parse_command(source) for r in command.redirects]
+    found = [(r.kind, r.target.text) for command in parse_command(source).commands for r in command.redirects]
     assert found == redirects
 
 
 @every(
     "source",
     [
-        "f() { rm x; }; f",
-        "function f { rm x; }",
-        "[[ -v a[$(rm)] ]]",
-        "((x = 1))",
-        "echo $((1 + a[$(rm x)]))",
-        "echo $[1]",
-        "echo ${x:-$(rm y)}",
-        "echo ${x:-<(rm y)}",
-        "echo ${x:=a}",
-        "echo ${x@P}",
-        "echo ${x:y}",
-        "echo ${x[1]}",
-        "echo $((x))",
-        "read x; echo $((x + 1))",
-        "x=1; x=$y; echo $((x))",
-        "echo $((HOME))",
         "case x in",
         "case x",
         "case x in a",
         "case x in esac) rm y;; esac",
-        "ls;; rm x",
-        "a={b,c}",
         "echo {01..03}",
         "ls > {a,b}",
         "cat <<EOF\n$((x))\nEOF",
-        "cat <<EOF\n${x@P}\nEOF",
-        "echo ${!x}",
         "echo $'\\x72m'",
         'echo $"a"',
-        "a=(1 2)",
-        "a[$(rm x)]=1",
         "echo @(a|b)",
         "echo 'open",
         'echo "open',
@@ -154,9 +167,18 @@ def test_redirections_are_found(source: str, redirects: list[tuple[str, str]]) -
         "ls > ; rm x",
         "ls \\",
         "x" * 60_000,
-        "(" * 50 + "ls" + ")" * 50,
         "coproc rm x",
-        "select x in a; do rm x; done",
+        "{rm,a}",
+        "echo a <> b",
+        "cat <<EOF\n`rm z`\nEOF",
+        "cat <<A <<B\n1\nA\n2\nB",
+        "time { rm a; }",
+        "echo a\\ b \\ c",
+        "[ a > b ]",
+        "[[ -f !(a) ]]",
+        "ls;; rm x",
+        'cat <<A "$(ls)"\nx\nA',
+        "( " * 210 + "ls" + " )" * 210,
     ],
 )
 def test_what_is_not_certain_is_not_understood(source: str) -> None:
@@ -164,10 +186,41 @@ def test_what_is_not_certain_is_not_understood(source: str) -> None:
         parse_command(source)
 
 
+@every(
+    ("source", "commands"),
+    [
+        ("f() { rm x; }; f", ["rm x", "f"]),
+        ("function f { rm x; }", ["rm x"]),
+        ("[[ -v a[$(rm x)] ]]", ["rm x"]),
+        ("[[ $a -eq 1 ]] && ls", ["ls"]),
+        ("[[ $a == -x1 ]] && ls", ["ls"]),
+        ("((x = 1)); ls", ["ls"]),
+        ("echo $((1 + a[$(rm x)]))", ["rm x", "echo $((1 + a[$(rm x)]))"]),
+        ("echo $((x))", ["echo $((x))"]),
+        ("echo $[1]", ["echo $[1]"]),
+        ("echo ${x:-$(rm y)}", ["rm y", "echo ${x:-$(rm y)}"]),
+        ("echo ${x:=a} ${x@P} ${x[1]} ${!x}", ["echo ${x:=a} ${x@P} ${x[1]} ${!x}"]),
+        ("cat <<EOF\n${x:-$(rm y)}\nEOF", ["rm y", "cat"]),
+        ("a=(1 $(rm x)); a[$(rm y)]=1", ["rm x", "a=(1 $(rm x))", "rm y", "a[$(rm y)]=1"]),
+        ("a={b,c}", ["a={b,c}"]),
+        ("cat {'a',b}; cat a{b,{c,d}}e; echo x{a..c}", ["cat {a,b}", "cat a{b,{c,d}}e", "echo x{a..c}"]),
+        ("select x in a; do rm x; done", ["rm x"]),
+        ("for PATH in .; do ls; done", ["ls"]),
+        ("for http_proxy in x; do ls; done", ["ls"]),
+        ("for f; do ls; done", ["ls"]),
+        ("for ((i=0;i<3;i++)); do ls; done", ["i=0", "ls"]),
+    ],
+)
+def test_where_more_may_happen_what_is_seen_is_found(source: str, commands: list[str]) -> None:
+    line = parse_command(source)
+    assert sorted(command.text for command in line.commands) == sorted(commands)
+    assert line.unclear
+
+
 @given(st.text(alphabet="ab $(){}`'\"\\\n;&|<>#=*~[]!-1", max_size=40))
 def test_any_text_is_parsed_or_refused(source: str) -> None:
     try:
-        commands = parse_command(source)
+        commands = parse_command(source).commands
     except NotUnderstoodError:
         return
     assert all(c.words or c.assignments or c.redirects or "<" in source or ">" in source for c in commands)
@@ -175,7 +228,7 @@ def test_any_text_is_parsed_or_refused(source: str) -> None:
 
 @given(st.text(alphabet='ab;&|$`"<>() \n#*', max_size=20))
 def test_single_quotes_hide_everything(text: str) -> None:
-    (command,) = parse_command(f"echo '{text}'")
+    (command,) = parse_command(f"echo '{text}'").commands
     assert [word.text for word in command.words] == ["echo", text]
     assert not command.dynamic and not command.redirects
 
@@ -183,14 +236,13 @@ def test_single_quotes_hide_everything(text: str) -> None:
 @every(
     ("source", "found"),
     [
-        ("for f in *; do rm $f; done", ["rm $f"]),
         ("for f in $(evil) b\ndo ls; done > out", ["evil", "ls", ""]),
         ("if true; then rm x; elif ls; then :; else evil; fi", ["true", "rm x", "ls", ":", "evil"]),
         ("while read l; do echo $l; done < a | evil", ["read l", "echo $l", "", "evil"]),
         ("until ls; do evil; done & evil", ["ls", "evil", "evil"]),
         ("{ rm x; } 2> err; ls", ["rm x", "", "ls"]),
         ("! rm x", ["rm x"]),
-        ("time -p rm x", ["rm x"]),
+        ("time -p rm x", ["time -p rm x"]),
         ("[[ -f a && $(evil) == b* ]] || ls", ["evil", "ls"]),
         ("[[ a < b ]]", []),
         ("echo if; fi=1 ls", ["echo if", "fi=1 ls"]),
@@ -199,22 +251,12 @@ def test_single_quotes_hide_everything(text: str) -> None:
     ],
 )
 def test_loops_and_conditions_give_every_command_in_them(source: str, found: list[str]) -> None:
-    assert [command.text for command in parse_command(source)] == found
+    assert [command.text for command in parse_command(source).commands] == found
 
 
 @every(
     "source",
     [
-        'cat {"a b",/etc/passwd}',
-        "cat {'a',b}",
-        "cat a{b,{c,d}}e",
-        "echo x{a..c}",
-        "for PATH in .; do ls; done",
-        "for http_proxy in x; do ls; done",
-        "for ((i=0;i<3;i++)); do ls; done",
-        "for f; do ls; done",
-        "[[ $a -eq 1 ]]",
-        "[[ -v a[0] ]]",
         "[[ a =~ (b|c) ]]",
         "[[ a",
         "fi rm x",

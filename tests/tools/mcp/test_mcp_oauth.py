@@ -395,6 +395,7 @@ class Leaky:
         raise RuntimeError(TOKEN)
 
 
+@pytest.mark.quick
 async def test_nothing_that_a_server_says_repeats_its_token() -> None:
     lines: list[bytes] = []
     host = Host(lines.append)

@@ -276,6 +276,7 @@ def test_too_much_to_look_through_is_asked_about(
     assert decision.action == "ask" and "there is too much in" in decision.reason
 
 
+@pytest.mark.quick
 def test_a_search_reads_again_only_what_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         (tmp_path / f"{number}" / "deep").mkdir(parents=True)

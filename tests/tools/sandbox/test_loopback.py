@@ -79,6 +79,7 @@ def with_loopback(policy: SandboxPolicy, loopback: Loopback) -> SandboxPolicy:
     return SandboxPolicy(policy.root, policy.scratch, loopback=loopback)
 
 
+@pytest.mark.quick
 def test_a_test_runner_serves_and_connects(with_ports: Backend, policy: SandboxPolicy) -> None:
     domains: tuple[Domain, ...] = ("look", "work")
     for domain in domains:
@@ -100,6 +101,7 @@ def test_no_port_of_the_machine_is_reached(backend: Backend, policy: SandboxPoli
         assert run(backend, shared, REACHES, "127.0.0.1", port) == ["not reached"]
 
 
+@pytest.mark.quick
 def test_what_holds_is_tried_in_the_shared_network_too(with_ports: Backend, tmp_path: Path) -> None:
     network = session_network()
     if network is None:

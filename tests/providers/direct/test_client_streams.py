@@ -4,14 +4,18 @@ import asyncio
 import json
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from agent_tui.models.requests import Delta, Finished, ModelSpec, Started, ToolSchema
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.accumulate import Accumulator
+from agent_tui.providers.calling import DirectAnswer
+from agent_tui.providers.client import ModelClient
+from agent_tui.providers.net import HUGE, Tap
 from tests.support.agents import words_only
 from tests.support.loopback import Loopback, Reply, anthropic_events, chat_chunk, chat_events, chat_stream, sse
-from tests.support.model_calls import HELLO_WORLD, KEY, collect, environment, make_request
+from tests.support.model_calls import HELLO_WORLD, KEY, collect, environment, make_request, run_python
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -23,7 +27,7 @@ def local(server: Loopback, model: str = "openai/local-model", **more: object) -
     return ModelSpec("local", model, api_base=server.url, **more)  # type: ignore[arg-type]
 
 
-async def test_a_local_server_needs_no_key(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_local_server_needs_no_key(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["Hello ", "wörld"]))
     answer = await collect(worker.stream(make_request(local(server))))
     assert isinstance(answer.items[0], Started)
@@ -35,7 +39,7 @@ async def test_a_local_server_needs_no_key(worker: WorkerClient, server: Loopbac
     assert (answer.usage.usage.input, answer.usage.usage.output, answer.usage.usage.source) == (11, 3, "provider")
 
 
-async def test_anthropic_with_a_custom_address(worker: WorkerClient, server: Loopback) -> None:
+async def test_anthropic_with_a_custom_address(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/messages", sse(anthropic_events(["Hello ", "Claude"]), named=True))
     spec = local(server, "anthropic/claude-sonnet-4-6", api_key=KEY)
     answer = await collect(worker.stream(make_request(spec, tools=[TOOL])))
@@ -48,7 +52,7 @@ async def test_anthropic_with_a_custom_address(worker: WorkerClient, server: Loo
 
 
 @pytest.mark.parametrize("base", ["", "/v1beta", "/v1beta/"])
-async def test_gemini_is_called_at_its_own_path(worker: WorkerClient, server: Loopback, base: str) -> None:
+async def test_gemini_is_called_at_its_own_path(worker: ModelClient, server: Loopback, base: str) -> None:
     events = [
         {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello "}]}}]},
         {
@@ -63,7 +67,7 @@ async def test_gemini_is_called_at_its_own_path(worker: WorkerClient, server: Lo
     assert answer.finish.reason == "stop"
 
 
-async def test_responses_on_request_with_a_custom_address(worker: WorkerClient, server: Loopback) -> None:
+async def test_responses_on_request_with_a_custom_address(worker: ModelClient, server: Loopback) -> None:
     message = {"type": "message", "id": "m1", "role": "assistant", "status": "completed"}
     text = {"type": "output_text", "text": "Hello", "annotations": []}
     base = {"id": "r1", "object": "response", "created_at": 1, "model": "gpt-5"}
@@ -96,7 +100,7 @@ async def test_responses_on_request_with_a_custom_address(worker: WorkerClient, 
     assert answer.usage.usage.reasoning == 2
 
 
-async def test_a_tool_call_arrives_with_its_raw_arguments(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_tool_call_arrives_with_its_raw_arguments(worker: ModelClient, server: Loopback) -> None:
     call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"pa'}}
     rest = {"index": 0, "function": {"arguments": 'th": "a"'}}
     events = [chat_chunk({"role": "assistant", "tool_calls": [call]}), chat_chunk({"tool_calls": [rest]})]
@@ -108,14 +112,14 @@ async def test_a_tool_call_arrives_with_its_raw_arguments(worker: WorkerClient, 
     assert answer.finish.reason == "tool_calls"
 
 
-async def test_an_empty_answer_is_an_answer(worker: WorkerClient, server: Loopback) -> None:
+async def test_an_empty_answer_is_an_answer(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream([]))
     answer = await collect(worker.stream(make_request(local(server))))
     assert answer.text == ""
     assert answer.finish.reason == "stop"
 
 
-async def test_missing_usage_is_not_called_the_providers(worker: WorkerClient, server: Loopback) -> None:
+async def test_missing_usage_is_not_called_the_providers(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["some text"], usage=None))
     answer = await collect(worker.stream(make_request(local(server))))
     assert answer.usage is not None
@@ -123,7 +127,7 @@ async def test_missing_usage_is_not_called_the_providers(worker: WorkerClient, s
     assert not answer.usage.usage.anchors
 
 
-async def test_a_chunk_of_five_megabytes_passes(worker: WorkerClient, server: Loopback) -> None:
+async def test_a_chunk_of_five_megabytes_passes(worker: ModelClient, server: Loopback) -> None:
     text = "wörd " * 1_000_000
     server.serve("/v1/chat/completions", chat_stream([text]))
     answer = await collect(worker.stream(replace(make_request(local(server)), max_output=200_000)))
@@ -133,14 +137,14 @@ async def test_a_chunk_of_five_megabytes_passes(worker: WorkerClient, server: Lo
 
 
 @pytest.mark.slow
-async def test_fifty_thousand_tiny_chunks_are_gathered(worker: WorkerClient, server: Loopback) -> None:
+async def test_fifty_thousand_tiny_chunks_are_gathered(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["a"] * 50_000))
     answer = await collect(worker.stream(make_request(local(server))))
     assert answer.text == "a" * 50_000
     assert len(answer.items) < 10_000
 
 
-async def test_sessions_share_the_worker(worker: WorkerClient, server: Loopback) -> None:
+async def test_sessions_share_the_client(worker: ModelClient, server: Loopback) -> None:
     gate = threading.Event()
     server.serve("/v1/chat/completions", Reply(chat_stream(["slow"]), hold=gate), chat_stream(["fast"]))
     slow = asyncio.create_task(collect(worker.stream(make_request(local(server), session_id="one"))))
@@ -152,7 +156,7 @@ async def test_sessions_share_the_worker(worker: WorkerClient, server: Loopback)
     assert (await slow).text == "slow"
 
 
-async def test_closing_the_stream_closes_the_connection(worker: WorkerClient, server: Loopback) -> None:
+async def test_closing_the_stream_closes_the_connection(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     stream = worker.stream(make_request(local(server)))
     async for item in stream:
@@ -163,7 +167,7 @@ async def test_closing_the_stream_closes_the_connection(worker: WorkerClient, se
     assert len(server.requests) == 1
 
 
-async def test_counting_answers_while_a_model_streams(worker: WorkerClient, server: Loopback) -> None:
+async def test_counting_answers_while_a_model_streams(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", Reply([sse(chat_events(["begun"], None, done=False))], hang=True))
     stream = worker.stream(make_request(local(server)))
     await anext(stream)
@@ -171,12 +175,12 @@ async def test_counting_answers_while_a_model_streams(worker: WorkerClient, serv
     await stream.aclose()
 
 
-async def test_the_worker_keeps_proxies_off_loopback_and_reads_the_configured_key(server: Loopback) -> None:
+async def test_proxies_are_kept_off_loopback_and_the_configured_key_is_read(server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["direct"]))
     proxy = "http://127.0.0.1:9"
     proxies = {"HTTP_PROXY": proxy, "http_proxy": proxy, "ALL_PROXY": proxy, "NO_PROXY": None, "no_proxy": None}
     with environment({**proxies, "MY_TEST_KEY": "key-from-variable"}):
-        client = WorkerClient()
+        client = ModelClient()
         answer = await collect(client.stream(make_request(local(server, api_key_env="MY_TEST_KEY"))))
         await client.close()
     assert answer.text == "direct"
@@ -198,7 +202,7 @@ async def test_the_worker_keeps_proxies_off_loopback_and_reads_the_configured_ke
     ],
 )
 async def test_a_missing_key_names_both_ways_to_give_it(
-    worker: WorkerClient, spec: ModelSpec, variable: str, provider: str | None
+    worker: ModelClient, spec: ModelSpec, variable: str, provider: str | None
 ) -> None:
     """For a server of one's own there is one: the keyring's entry of the provider's name is for the provider."""
     answer = await collect(worker.stream(make_request(spec)))
@@ -212,16 +216,77 @@ async def test_a_missing_key_names_both_ways_to_give_it(
     assert variable in info.problem
 
 
-async def test_an_unknown_provider_is_one_clear_line(worker: WorkerClient) -> None:
+async def test_an_unknown_provider_is_one_clear_line(worker: ModelClient) -> None:
     answer = await collect(worker.stream(make_request(ModelSpec("x", "opnai/gpt-5"))))
     assert answer.failure.kind == "not_found"
     assert "opnai" in answer.failure.message
 
 
-async def test_the_model_sees_what_was_sent(worker: WorkerClient, server: Loopback) -> None:
+async def test_the_model_sees_what_was_sent(worker: ModelClient, server: Loopback) -> None:
     server.serve("/v1/chat/completions", chat_stream(["ok"]))
     text = 'quote " backslash \\ newline \n lone \ud800 emoji 👍 null \x00'
     await collect(worker.stream(make_request(local(server), text)))
     body = json.dumps(server.requests[-1].json)
     assert "emoji" in body
     assert "Be brief." in body
+
+
+async def test_a_fault_of_the_programs_own_is_a_failure(
+    worker: ModelClient, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError(f"nobody thought of this: {KEY}")
+
+    server.serve("/v1/chat/completions", Reply(chat_stream(["hello"])))
+    for owner, name in ((Accumulator, "pump"), (DirectAnswer, "_end"), (DirectAnswer, "_build")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, name, broken)
+            async with asyncio.timeout(10):
+                answer = await collect(worker.stream(make_request(local(server, api_key=KEY))))
+        assert answer.ends == 1 and KEY not in str(answer.failure)
+    assert (await collect(worker.stream(make_request(local(server))))).text == "hello"
+
+
+async def test_bodies_are_made_and_huge_lines_read_beside_the_loop(
+    worker: ModelClient, server: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: dict[str, set[bool]] = {}
+    loop = threading.get_ident()
+    for owner, name in ((DirectAnswer, "_build"), (Tap, "_read")):
+        original = getattr(owner, name)
+
+        def note(*given: object, name: str = name, original: Any = original) -> object:
+            beside.setdefault(name, set()).add(threading.get_ident() != loop)
+            return original(*given)
+
+        monkeypatch.setattr(owner, name, note)
+    server.serve("/v1/chat/completions", Reply(chat_stream(["x" * 3 * HUGE])))
+    answer = await collect(worker.stream(replace(make_request(local(server)), max_output=HUGE)))
+    assert answer.text == "x" * 3 * HUGE
+    assert beside == {"_build": {True}, "_read": {True, False}}
+
+
+async def test_a_name_that_is_looked_up_for_ever_holds_up_no_end() -> None:
+    code = """
+import asyncio, socket, threading
+from agent_tui.models.requests import ModelSpec
+from agent_tui.providers.client import ModelClient
+from tests.support.model_calls import collect, make_request
+asked = threading.Event()
+def for_ever(*_, **__):
+    asked.set()
+    threading.Event().wait()
+socket.getaddrinfo = for_ever
+async def main():
+    client = ModelClient()
+    spec = ModelSpec("m", "openai/x", api_base="http://nowhere.example", api_key="k")
+    call = asyncio.create_task(collect(client.stream(make_request(spec))))
+    await asyncio.to_thread(asked.wait)
+    call.cancel()
+    await asyncio.wait([call])
+    await client.close()
+    print("closed", call.cancelled())
+asyncio.run(main())
+"""
+    done = await asyncio.to_thread(run_python, code)
+    assert done.stdout == "closed True\n"

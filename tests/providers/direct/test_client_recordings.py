@@ -1,11 +1,11 @@
-"""Recorded streams of every provider through the whole way: loopback, worker, pipe, client."""
+"""Recorded streams of every provider through the whole way: loopback and client."""
 
 from __future__ import annotations
 
 import pytest
 
 from agent_tui.models.requests import Delta
-from agent_tui.providers.worker.client import WorkerClient
+from agent_tui.providers.client import ModelClient
 from tests.recordings import needs_recordings
 from tests.support import recorded
 from tests.support.forms import one_of
@@ -23,7 +23,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize("name", FORMS or ["none"])
-async def test_the_client_receives_what_the_provider_said(worker: WorkerClient, server: Loopback, name: str) -> None:
+async def test_the_client_receives_what_the_provider_said(worker: ModelClient, server: Loopback, name: str) -> None:
     recording = recorded.load(name)
     server.serve("*", Reply(recorded.body(name), content_type=recording["content_type"]))
     spec = recorded.spec_for(recording, server.url)
