@@ -227,6 +227,25 @@ async def test_what_changes_in_a_dialog_and_behind_it_at_once_is_all_shown(
             shown.check(steps)
 
 
+async def test_what_changes_behind_a_dialog_while_nothing_may_be_drawn_is_drawn_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
+        app = shown.run.app
+        screen = app.view.screen
+        assert isinstance(screen, EchoingScreen)
+        app.open_screen("help")
+        await shown.settle()
+        with app.batch_update():
+            screen.refresh(Region(0, 0, 80, 2))
+            await shown.run.pilot.pause()
+            screen.draw_now()
+            await shown.run.pilot.pause()
+            assert screen._repaint_required
+        await shown.settle()
+        shown.check("drawn together")
+
+
 def test_the_rows_of_a_frame_are_asked_for_in_runs() -> None:
     assert runs(dict.fromkeys([])) == []
     assert runs(dict.fromkeys([3, 4, 5, 8, 10, 11])) == [(3, 3), (8, 1), (10, 2)]

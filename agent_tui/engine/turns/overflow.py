@@ -227,11 +227,10 @@ def believable(overflow: Overflow, estimate: int, asked: int | None = None) -> b
 def counted_by_refusal(refused: Step, tokens: int) -> Step:
     """A step of kind ``count`` that says how long the refused request was."""
     count = replace(refused, id=new_id("step"), kind="count", status="complete", message_id=None, actual_input=tokens)
-    count.settlement = None if refused.settlement is None else replace(refused.settlement)
+    settlement = None if refused.settlement is None else replace(refused.settlement)
+    count = replace(count, usage=TokenUsage(tokens, 0), finished=time.time(), finish_reason=None, failure=None)
     # What was refused is in no cache.
-    return replace(
-        count, usage=TokenUsage(tokens, 0), finished=time.time(), finish_reason=None, failure=None, sent=None
-    )
+    return replace(count, settlement=settlement, sent=None)
 
 
 def learned_text(info: ModelInfo, before: Limits) -> str:

@@ -58,6 +58,13 @@ class DrawsFrames(App[int]):
             self.drawing.attempt(own, lambda: None)
         return screen
 
+    def _end_batch(self) -> None:
+        """What changed meanwhile is drawn. (Of Textual's own no screen hears that it may be.)"""
+        super()._end_batch()
+        if not self._batch_count:
+            for screen in self._screen_stack:
+                screen.check_idle()
+
     def draw_again(self) -> None:
         """Writes every cell of the screen on top, with the next frame."""
         self.drawing.buffer.forget()
@@ -129,7 +136,8 @@ class EchoingScreen(Screen[None]):
 
     def draw_dirty(self) -> None:
         self._on_timer_update()
-        if self._dirty_widgets:  # not now: between two halves of a change, or nobody sees it
+        # Not now: between two halves of a change, or nobody sees it.
+        if self._dirty_widgets or self._repaint_required or self._layout_required:
             self.check_idle()
 
 
