@@ -138,9 +138,7 @@ async def count_exactly(runtime: Runtime, current: Callable[[], bool]) -> int | 
         return None
     # What had no count yet when it was asked may have one by now.
     usage = runtime.usage() if usage.pending else usage
-    step.estimated_input = usage.total
-    if not usage.pending:
-        before_step(step, usage)
+    before_step(step, usage)
     step.usage = TokenUsage(input=tokens, output=0)
     step.status, step.finished = "complete", time.time()
     after_step(step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from agent_tui.context.tokens import format_metrics
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.calls import stand_in
 from agent_tui.engine.models import recalled_calibration
+from agent_tui.errors import WorkerError
 from agent_tui.models.events import ContextChanged, Event, Notice
 from agent_tui.models.requests import Counter, ModelInfo, ModelRequest, ModelSpec
 from agent_tui.providers.catalog import resolve_target
@@ -73,9 +74,22 @@ class OwnServer(Counting):
         return await super().count_exact(request)
 
 
+class NoCounter:
+    """A tokenizer that cannot be had."""
+
+    running = True
+
+    async def count(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        raise WorkerError("There is none.")
+
+
 @asynccontextmanager
 async def counting(
-    tmp_path: Path, exact: str = "auto", resume: str | None = None, kind: type[Counting] = Counting
+    tmp_path: Path,
+    exact: str = "auto",
+    resume: str | None = None,
+    kind: type[Counting] = Counting,
+    counter: Counter | None = None,
 ) -> AsyncIterator[tuple[Agent, Recorder, Counting]]:
     made: list[Counting] = []
 
@@ -85,7 +99,9 @@ async def counting(
 
     context = ContextConfig(exact_counting=exact)  # type: ignore[arg-type]
     settings = Settings(permissions=PermissionsConfig(mode="auto"), context=context)
-    parts = parts_for(tmp_path / "home", tmp_path / "p", settings=settings, provider=provider, resume=resume)
+    parts = parts_for(
+        tmp_path / "home", tmp_path / "p", settings=settings, provider=provider, resume=resume, counter=counter
+    )
     async with running(parts) as (agent, seen):
         await agent.context.ready()
         yield agent, seen, made[0]
@@ -110,6 +126,16 @@ async def test_a_count_of_what_is_sent_now_anchors(tmp_path: Path) -> None:
         assert await agent.context.count_exact() == COUNTED
         assert agent.context.usage().total == COUNTED and counts(agent) == [COUNTED]
         assert provider.asked[-1].messages[-1].message.role == "user", "what goes out next ends with the user's words"
+
+
+async def test_a_count_anchors_where_no_text_was_counted_yet(tmp_path: Path) -> None:
+    async with counting(tmp_path, counter=NoCounter()) as (agent, _, provider):
+        agent.turns.submit("hello")
+        await agent.turns.join()
+        provider.answer.set()
+        assert agent.context.usage().pending
+        assert await agent.context.count_exact() == COUNTED
+        assert (agent.context.usage().total, agent.context.usage().basis) == (COUNTED, "measured")
 
 
 async def test_a_count_is_discarded_when_the_conversation_moved_on(tmp_path: Path) -> None:
