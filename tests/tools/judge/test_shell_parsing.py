@@ -179,6 +179,18 @@ def test_redirections_are_found(source: str, redirects: list[tuple[str, str]]) -
         "ls;; rm x",
         'cat <<A "$(ls)"\nx\nA',
         "( " * 210 + "ls" + " )" * 210,
+        "[[-f a || rm x ]]",
+        "[[ a ]] && {ls; }",
+        "case$x in a) rm x;; esac",
+        'a$"b"',
+        "time x=1 rm y",
+        "time -p ! rm y",
+        "{fd}>a rm x",
+        "\\ rm x",
+        ">{\\a",
+        "ls >& 'a'",
+        "ls 1>&2''",
+        "echo `echo '`'rm x'`'`",
     ],
 )
 def test_what_is_not_certain_is_not_understood(source: str) -> None:
