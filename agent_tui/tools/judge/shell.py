@@ -117,6 +117,8 @@ def parse_command(source: str, given: Mapping[str, str] | None = None) -> Comman
     except (IndexError, ValueError, RecursionError):  # a tree of another shape than the grammar is known to make
         raise NotUnderstoodError("it cannot be read as shell") from None
     every = [one for command, certain in reader.commands for one in with_values(command, certain)]
+    if reader.variables.may_change(every):
+        every = [command for command, _ in reader.commands]
     return CommandLine(every, reader.unclear)
 
 

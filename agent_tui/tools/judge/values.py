@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[\w./@%+:,=-]+|\$!")
 _ELSEWHERE = re.compile(
     r"(?:^|[;&|({`!\n]|\b(?:do|then|else|if|while|until|time|command|builtin))\s*\.\s"
     r"|(?<![\w./-])(?:source|eval|declare|typeset|local|export|readonly|unset|mapfile|readarray|getopts|let|trap|alias"
-    r"|enable|shopt|IFS|coproc|printf\s+-v|set\s+[-+]\w*a|set\s+--|wait\s+-\w*p)(?![\w./-])"
+    r"|enable|shopt|IFS|coproc|printf\s+-v|set\s+[-+]\w*a|set\s+--|wait\s[^;&|\n]*-\w*p)(?![\w./-])"
 )
 """Words in a source with which a variable may be changed by a name that is not seen."""
 
@@ -39,6 +39,7 @@ class Variables:
     def __init__(self, source: str, given: Mapping[str, str]) -> None:
         self._source, self._fixed = source, not _ELSEWHERE.search(source)
         self.certain: Values = {name: [Word(text)] for name, text in given.items() if self._is_as_given(name)}
+        self._settled = {*self.certain}
 
     def _is_as_given(self, name: str) -> bool:
         """Returns whether nothing here names a variable but to use it."""
@@ -46,8 +47,19 @@ class Variables:
         return self._fixed and not moved and self._places(name) == 0
 
     def _places(self, name: str) -> int:
-        # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
-        return len(re.findall(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)", self._source))
+        return len(_places_of(name).findall(self._source))
+
+    def may_change(self, commands: Sequence[SimpleCommand]) -> bool:
+        """Returns whether one of ``commands`` may set what is settled by a name that the source does not show: one
+        with quotes in it, or made of braces, patterns and other variables."""
+        names = [_places_of(name) for name in self._settled]
+        return bool(self._settled) and any(
+            _ELSEWHERE.search(text := " ".join(word.text for word in command.words))
+            or ("PWD" in self._settled and _MOVES.search(text))
+            or _sets_unseen(command.words)
+            or any(name.search(text) for name in names)
+            for command in commands
+        )
 
     def settle(self, name: str, words: Sequence[Word]) -> None:
         """``name`` holds one of ``words`` from here on, if it is set nowhere else."""
@@ -61,6 +73,25 @@ class Variables:
             and not any(word.tilde or (word.glob and word.quoted) for word in known)
         ):
             self.certain = {**self.certain, name: known}
+            self._settled.add(name)
+
+
+def _places_of(name: str) -> re.Pattern[str]:
+    # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
+    return re.compile(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)")
+
+
+def _sets_unseen(words: Sequence[Word]) -> bool:
+    """Returns whether a builtin may set a variable whose name is not among its words."""
+    for at, word in enumerate(words):
+        rest = words[at + 1 :]
+        if word.text == "printf" and rest and (rest[0].dynamic or rest[0].glob):
+            return True  # a format sets some with %n, and may be an option
+        if word.text in ("read", "wait") and any(
+            one.glob or (one.dynamic and one.text != "$!") or re.match("-[^r]", one.text) for one in rest
+        ):
+            return True
+    return False
 
 
 def with_values(command: SimpleCommand, values: Values) -> list[SimpleCommand]:

@@ -78,6 +78,15 @@ def test_commands_are_found_wherever_they_stand(source: str, commands: list[str]
         ("for f in a b c d e f g h i; do ls $f; done", ["ls $f"]),
         ("PWD=/; ls $PWD", ["PWD=/", "ls $PWD"]),
         ("cd /; ls $PWD", ["cd /", "ls $PWD"]),
+        ("c'd' /; ls $PWD", ["cd /", "ls $PWD"]),
+        ("ab=c; read a'b'; ls $ab", ["ab=c", "read ab", "ls $ab"]),
+        ("ab=c; read a{b,c}; ls $ab", ["ab=c", "read ab ac", "ls $ab"]),
+        ("ab=c; read a?; ls $ab", ["ab=c", "read a?", "ls $ab"]),
+        ("ab=c; read -aab; ls $ab", ["ab=c", "read -aab", "ls $ab"]),
+        ("ab=c; for g in b; do read a$g; done; ls $ab", ["ab=c", "read a$g", "ls $ab"]),
+        ("ab=c; re'ad' $1; ls $ab", ["ab=c", "read $1", "ls $ab"]),
+        ("ab=c; ev'al' $1; ls $ab", ["ab=c", "eval $1", "ls $ab"]),
+        ("ab=c; printf $1 d; ls $ab", ["ab=c", "printf $1 d", "ls $ab"]),
     ],
 )
 def test_what_is_not_certain_is_not_known(source: str, commands: list[str]) -> None:
