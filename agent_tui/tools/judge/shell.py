@@ -64,7 +64,8 @@ _DOUBTS = {
 _EXPANSIONS = word_set("simple_expansion expansion command_substitution arithmetic_expansion")
 _UNQUOTED = word_set("word number variable_name special_variable_name brace_expression test_operator $ = == =~")
 _QUOTED = word_set("raw_string ansi_c_string")
-_DESCRIPTOR = re.compile(rb"(?<!\$)\{\w+\}\Z")
+_LONGEST_NAME = 100
+_DESCRIPTOR = re.compile(rb"(?:(?<!\$)\{|\A)\w+\}\Z")
 _LOOP_NAME = re.compile(r"(?!\w*_proxy)[a-z][a-z0-9_]*", re.ASCII)
 _PATTERN = re.compile(r"[^\s;&|<>()$`\"'\\#]+")
 _EXTENDED = re.compile(r"[?*+@!]\(")
@@ -91,7 +92,7 @@ def shell_parser() -> Parser:
         from tree_sitter import Language, Parser
 
         return Parser(Language(tree_sitter_bash.language()))
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError, TypeError, AttributeError) as error:  # another version, too
         raise NotUnderstoodError(f"tree-sitter, which reads commands, cannot be loaded: {error}") from None
 
 
@@ -298,7 +299,7 @@ class _Reader:
     def _redirect(self, node: Node, words: list[Word], behind: list[Node] | None) -> list[Redirect]:
         """What one redirection does. ``words`` gets those that follow its target, and ``behind`` the statements that
         follow the mark of a here-document."""
-        if _DESCRIPTOR.search(self._text[: node.start_byte]):
+        if _DESCRIPTOR.search(self._text[max(0, node.start_byte - _LONGEST_NAME) : node.start_byte]):
             raise NotUnderstoodError("a redirection sets a variable")
         document = node.type == "heredoc_redirect"
         sign, *rest = self._parts(node, _BETWEEN if document else _BLANKS)

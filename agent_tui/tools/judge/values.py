@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -30,6 +31,9 @@ _ELSEWHERE = re.compile(
 """Words in a source with which a variable may be changed by a name that is not seen."""
 
 _MOVES = re.compile(r"\b(?:cd|pushd|popd|chdir)\b")
+_PLACE = re.compile(r"(?<![\w$./-])(?<!\$\{)[^\W\d]\w*")
+"""A name that may be set. What a dash, a dot or a slash stands before is none: an option, a part of a path."""
+
 Values = Mapping[str, Sequence[Word]]
 
 
@@ -38,6 +42,7 @@ class Variables:
 
     def __init__(self, source: str, given: Mapping[str, str]) -> None:
         self._source, self._fixed = source, not _ELSEWHERE.search(source)
+        self._counts: Counter[str] | None = None
         self.certain: Values = {name: [Word(text)] for name, text in given.items() if self._is_as_given(name)}
         self._settled = {*self.certain}
 
@@ -47,17 +52,18 @@ class Variables:
         return self._fixed and not moved and self._places(name) == 0
 
     def _places(self, name: str) -> int:
-        return len(_places_of(name).findall(self._source))
+        if self._counts is None:
+            self._counts = Counter(_PLACE.findall(self._source))
+        return self._counts[name]
 
     def may_change(self, commands: Sequence[SimpleCommand]) -> bool:
         """Returns whether one of ``commands`` may set what is settled by a name that the source does not show: one
         with quotes in it, or made of braces, patterns and other variables."""
-        names = [_places_of(name) for name in self._settled]
         return bool(self._settled) and any(
             _ELSEWHERE.search(text := " ".join(word.text for word in command.words))
             or ("PWD" in self._settled and _MOVES.search(text))
             or _sets_unseen(command.words)
-            or any(name.search(text) for name in names)
+            or not self._settled.isdisjoint(_PLACE.findall(text))
             for command in commands
         )
 
@@ -74,11 +80,6 @@ class Variables:
         ):
             self.certain = {**self.certain, name: known}
             self._settled.add(name)
-
-
-def _places_of(name: str) -> re.Pattern[str]:
-    # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
-    return re.compile(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)")
 
 
 def _sets_unseen(words: Sequence[Word]) -> bool:
