@@ -200,7 +200,7 @@ def read_by(line: Sequence[Word]) -> list[Word] | None:
 def _only_prints(form: Word) -> bool:
     """Returns whether the first word of ``printf`` is a format that sets no variable, as ``-v`` and ``%n`` do."""
     sets = form.text.startswith("-") or re.search(r"%[-+ #'*.\d]*[hjlLqtz]*n", form.text.replace("%%", ""))
-    return not sets and not form.glob and (not form.dynamic or "%" in form.text or " " in form.text)
+    return not (sets or form.glob or form.dynamic)
 
 
 def knows(name: str) -> bool:
