@@ -188,13 +188,19 @@ def read_by(line: Sequence[Word]) -> list[Word] | None:
         case "read":
             # Into variables in small letters: capitals may be settings of programs.
             return [] if all(re.fullmatch(r"-r|(?!\w*_proxy)[a-z][a-z0-9_]*", text) for text in texts) else None
-        case "printf" if texts[:1] and texts[0].startswith("-"):
+        case "printf" if arguments and not _only_prints(arguments[0]):
             return None
         case "date" if any(not text.startswith(("+", "-")) for text in texts):
             return None
         case "uniq" if sum(not re.match("-.", text) for text in texts) > 1:
             return None  # the second is written
     return _by_letters(name, arguments)
+
+
+def _only_prints(form: Word) -> bool:
+    """Returns whether the first word of ``printf`` is a format that sets no variable, as ``-v`` and ``%n`` do."""
+    sets = form.text.startswith("-") or re.search(r"%[-+ #'*.\d]*[hjlLqtz]*n", form.text.replace("%%", ""))
+    return not (sets or form.glob or form.dynamic)
 
 
 def knows(name: str) -> bool:

@@ -48,7 +48,8 @@ def expansion_doubt(kind: str, raw: str) -> str:
     """Returns why an expansion may do more than give a text; empty where it does not. Raises NotUnderstoodError where
     it is none for bash."""
     if kind == "command_substitution":
-        if raw.startswith("$((") or (raw.startswith("`") and "\\" in raw):
+        # Backquotes end at the next one for bash, whatever it stands in.
+        if raw.startswith("$((") or (raw.startswith("`") and re.search(r"[`\\]", raw[1:-1])):
             raise NotUnderstoodError("a substitution is unclear")
         return ""
     if kind == "simple_expansion":

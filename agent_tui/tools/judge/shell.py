@@ -64,10 +64,15 @@ _DOUBTS = {
 _EXPANSIONS = word_set("simple_expansion expansion command_substitution arithmetic_expansion")
 _UNQUOTED = word_set("word number variable_name special_variable_name brace_expression test_operator $ = == =~")
 _QUOTED = word_set("raw_string ansi_c_string")
+_LONGEST_NAME = 100
+_DESCRIPTOR = re.compile(rb"(?:(?<!\$)\{|\A)\w+\}\Z")
 _LOOP_NAME = re.compile(r"(?!\w*_proxy)[a-z][a-z0-9_]*", re.ASCII)
 _PATTERN = re.compile(r"[^\s;&|<>()$`\"'\\#]+")
 _EXTENDED = re.compile(r"[?*+@!]\(")
+_KEYWORDS = word_set("if then elif else fi while until do done ! case esac in for [[ ]] { }")
 _BEFORE_COMMENT = (b"", b" ", b"\t", b"\n", b";", b"&", b"|", b"(", b")")
+_AROUND_KEYWORD = (*_BEFORE_COMMENT, b"<", b">", b"`")
+_SET = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?\+?=.*", re.ASCII | re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -87,7 +92,7 @@ def shell_parser() -> Parser:
         from tree_sitter import Language, Parser
 
         return Parser(Language(tree_sitter_bash.language()))
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError, TypeError, AttributeError) as error:  # another version, too
         raise NotUnderstoodError(f"tree-sitter, which reads commands, cannot be loaded: {error}") from None
 
 
@@ -104,7 +109,8 @@ def parse_command(source: str, given: Mapping[str, str] | None = None) -> Comman
         raise NotUnderstoodError("a line is continued in the middle of a word")
     text = source.encode()
     root = shell_parser().parse(text).root_node
-    if root.has_error:
+    around = text[: root.start_byte] + text[root.end_byte :]
+    if root.has_error or not _BETWEEN.fullmatch(around.decode()):
         raise NotUnderstoodError("it cannot be read as shell")
     reader = _Reader(text, Variables(source, given or {}))
     try:
@@ -112,6 +118,8 @@ def parse_command(source: str, given: Mapping[str, str] | None = None) -> Comman
     except (IndexError, ValueError, RecursionError):  # a tree of another shape than the grammar is known to make
         raise NotUnderstoodError("it cannot be read as shell") from None
     every = [one for command, certain in reader.commands for one in with_values(command, certain)]
+    if reader.variables.may_change(every):
+        every = [command for command, _ in reader.commands]
     return CommandLine(every, reader.unclear)
 
 
@@ -217,12 +225,12 @@ class _Reader:
     def _simple(self, node: Node) -> SimpleCommand:
         """A command with its words; assignments alone are one, too."""
         command = SimpleCommand()
-        end, apart = -1, True
+        end = -1
         for child in [node] if node.type == "variable_assignment" else self._parts(node, _BLANKS):
             redirect = child.type.endswith("redirect")
-            if child.start_byte == end and not (redirect or apart):
+            if child.start_byte == end and not redirect:
                 raise NotUnderstoodError("words stand together that are one for the shell")
-            end, apart = child.end_byte, redirect
+            end = child.end_byte
             if redirect:
                 command.redirects += self._redirect(child, command.words, None)
             elif child.type == "variable_assignment":
@@ -231,10 +239,14 @@ class _Reader:
                 command.words.append(Word(self._raw(child)))  # export, declare, unset
             else:
                 command.words += self._words(child.children[0] if child.type == "command_name" else child)
-        names = command.words[:2] if command.words and command.words[0].text == "time" else command.words[:1]
-        for name in names if node.type == "command" else []:
-            if not name.quoted and name.text in _RESERVED:
-                raise NotUnderstoodError(f"it uses the shell keyword {name.text}")
+        names = iter(command.words if node.type == "command" else [])
+        name = first = next(names, Word())
+        while first.text == "time" and name.text in ("time", "-p", "--"):  # the shell's own, and then any command
+            name = next(names, Word())
+        if not name.quoted and name.text in _RESERVED:
+            raise NotUnderstoodError(f"it uses the shell keyword {name.text}")
+        if name is not first and _SET.fullmatch(name.text):
+            raise NotUnderstoodError("a variable is set behind time")
         return command
 
     def _test(self, node: Node) -> None:
@@ -287,6 +299,8 @@ class _Reader:
     def _redirect(self, node: Node, words: list[Word], behind: list[Node] | None) -> list[Redirect]:
         """What one redirection does. ``words`` gets those that follow its target, and ``behind`` the statements that
         follow the mark of a here-document."""
+        if _DESCRIPTOR.search(self._text[max(0, node.start_byte - _LONGEST_NAME) : node.start_byte]):
+            raise NotUnderstoodError("a redirection sets a variable")
         document = node.type == "heredoc_redirect"
         sign, *rest = self._parts(node, _BETWEEN if document else _BLANKS)
         if sign.type == "file_descriptor":
@@ -308,6 +322,8 @@ class _Reader:
             words += self._words(child)
         if operator == "<<<":
             return [Redirect("read", Word("", pipe=True))] if target.dynamic or target.pipe else []
+        if operator in (">&", "<&") and target.quoted:  # bash takes away the quotes twice
+            raise NotUnderstoodError("a redirection is unclear")
         if operator in (">&", "<&") and re.fullmatch(r"\d+-?|-", target.text):
             return []
         return [Redirect("read" if operator == "<" else "write", target)]
@@ -371,6 +387,8 @@ class _Reader:
             elif part.type in _QUOTED:
                 add_single_quoted(self._raw(part), word)
             elif part.type == "string":
+                if self._text[part.start_byte - 1 : part.start_byte] == b"$":  # no sign of its own: it is left out
+                    raise NotUnderstoodError("a quote is unclear")
                 word.quoted = True
                 self._spans(part, part.start_byte + 1, part.end_byte - 1, word)
             elif part.type in _EXPANSIONS:
@@ -414,6 +432,9 @@ class _Reader:
             if not blank.fullmatch(self._text[at : child.start_byte].decode()):
                 raise NotUnderstoodError("it cannot be read as shell")
             at = child.end_byte
+            around = (self._text[child.start_byte - 1 : child.start_byte], self._text[at : at + 1])
+            if child.type in _KEYWORDS and any(char not in _AROUND_KEYWORD for char in around):
+                raise NotUnderstoodError(f"{child.type!r} is a part of a word")  # bash runs that as a program
             if child.type != "comment":
                 found.append(child)
             elif self._text[child.start_byte - 1 : child.start_byte] not in _BEFORE_COMMENT:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -25,11 +26,14 @@ _PLAIN = re.compile(r"[\w./@%+:,=-]+|\$!")
 _ELSEWHERE = re.compile(
     r"(?:^|[;&|({`!\n]|\b(?:do|then|else|if|while|until|time|command|builtin))\s*\.\s"
     r"|(?<![\w./-])(?:source|eval|declare|typeset|local|export|readonly|unset|mapfile|readarray|getopts|let|trap|alias"
-    r"|enable|shopt|IFS|coproc|printf\s+-v|set\s+[-+]\w*a|set\s+--|wait\s+-\w*p)(?![\w./-])"
+    r"|enable|shopt|IFS|coproc|printf\s+-v|set\s+[-+]\w*a|set\s+--|wait\s[^;&|\n]*-\w*p)(?![\w./-])"
 )
 """Words in a source with which a variable may be changed by a name that is not seen."""
 
 _MOVES = re.compile(r"\b(?:cd|pushd|popd|chdir)\b")
+_PLACE = re.compile(r"(?<![\w$./-])(?<!\$\{)[^\W\d]\w*")
+"""A name that may be set. What a dash, a dot or a slash stands before is none: an option, a part of a path."""
+
 Values = Mapping[str, Sequence[Word]]
 
 
@@ -38,7 +42,9 @@ class Variables:
 
     def __init__(self, source: str, given: Mapping[str, str]) -> None:
         self._source, self._fixed = source, not _ELSEWHERE.search(source)
+        self._counts: Counter[str] | None = None
         self.certain: Values = {name: [Word(text)] for name, text in given.items() if self._is_as_given(name)}
+        self._settled = {*self.certain}
 
     def _is_as_given(self, name: str) -> bool:
         """Returns whether nothing here names a variable but to use it."""
@@ -46,8 +52,20 @@ class Variables:
         return self._fixed and not moved and self._places(name) == 0
 
     def _places(self, name: str) -> int:
-        # What a dash, a dot or a slash stands before is no name that is set: an option, a part of a path.
-        return len(re.findall(rf"(?<![\w$./-])(?<!\$\{{){re.escape(name)}(?!\w)", self._source))
+        if self._counts is None:
+            self._counts = Counter(_PLACE.findall(self._source))
+        return self._counts[name]
+
+    def may_change(self, commands: Sequence[SimpleCommand]) -> bool:
+        """Returns whether one of ``commands`` may set what is settled by a name that the source does not show: one
+        with quotes in it, or made of braces, patterns and other variables."""
+        return bool(self._settled) and any(
+            _ELSEWHERE.search(text := " ".join(word.text for word in command.words))
+            or ("PWD" in self._settled and _MOVES.search(text))
+            or _sets_unseen(command.words)
+            or not self._settled.isdisjoint(_PLACE.findall(text))
+            for command in commands
+        )
 
     def settle(self, name: str, words: Sequence[Word]) -> None:
         """``name`` holds one of ``words`` from here on, if it is set nowhere else."""
@@ -61,6 +79,20 @@ class Variables:
             and not any(word.tilde or (word.glob and word.quoted) for word in known)
         ):
             self.certain = {**self.certain, name: known}
+            self._settled.add(name)
+
+
+def _sets_unseen(words: Sequence[Word]) -> bool:
+    """Returns whether a builtin may set a variable whose name is not among its words."""
+    for at, word in enumerate(words):
+        rest = words[at + 1 :]
+        if word.text == "printf" and rest and (rest[0].dynamic or rest[0].glob):
+            return True  # a format sets some with %n, and may be an option
+        if word.text in ("read", "wait") and any(
+            one.glob or (one.dynamic and one.text != "$!") or re.match("-[^r]", one.text) for one in rest
+        ):
+            return True
+    return False
 
 
 def with_values(command: SimpleCommand, values: Values) -> list[SimpleCommand]:

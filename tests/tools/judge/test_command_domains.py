@@ -166,6 +166,12 @@ def test_without_the_parser_everything_asks(world: World, monkeypatch: pytest.Mo
     assert found.action == "ask" and "tree-sitter" in found.reason
 
 
+def test_a_parser_of_another_version_is_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tree_sitter.Language", lambda: None)
+    shell.shell_parser.cache_clear()
+    assert held(world, "ls", "auto").action == "ask"
+
+
 def test_the_questions_of_a_line_are_one(world: World) -> None:
     first = held(world, "pytest -q; mypy src; ls", "ask")
     assert first.if_stopped is not None

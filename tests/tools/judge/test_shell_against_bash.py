@@ -87,6 +87,8 @@ PIECES = [
         " 2>",
         "|&",
     ],
+    *["[[-f ", "{fd}>", ">& '", "read -r ", "<<< evil; ", 'a"b" ', "ab=ls; ", "$ab "],
+    *["printf a%n ", "time x=1 ", "case$x"],
     *["sort ", "uniq ", "sed -n p ", "awk 1 ", "-o ", "w evil", "p;", "{a,", "}", "[^", "[[:", "$'", "coproc "],
 ]
 
