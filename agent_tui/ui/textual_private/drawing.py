@@ -117,6 +117,13 @@ class EchoingScreen(Screen[None]):
         else:
             app.drawing.attempt(self.refresh_behind, super()._compositor_refresh)
 
+    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
+        """What is to be drawn besides stays to be drawn. (Textual's own stops the timer that would do it: where a
+        dialog opens, that of the screen behind it.)"""
+        super()._refresh_layout(size, scroll)
+        if self._repaint_required:
+            self.check_idle()
+
     def refresh_behind(self) -> None:
         front = self.app.screen
         if changed := self._compositor._dirty_regions.copy():
