@@ -246,23 +246,6 @@ async def test_what_changes_behind_a_dialog_while_nothing_may_be_drawn_is_drawn_
         shown.check("drawn together")
 
 
-async def test_a_new_layout_takes_nothing_from_what_is_to_be_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with drawn(tmp_path, monkeypatch, (80, 24)) as shown:
-        app = shown.run.app
-        screen = app.view.screen
-        app.open_screen("help")
-        await shown.settle()
-        screen.refresh(Region(0, 0, 80, 2))
-        async with asyncio.timeout(PATIENCE):
-            while not screen._update_timer._active.is_set():
-                await asyncio.sleep(0)
-        screen._refresh_layout(screen.size)
-        await shown.settle()
-        shown.check("laid out")
-
-
 def test_the_rows_of_a_frame_are_asked_for_in_runs() -> None:
     assert runs(dict.fromkeys([])) == []
     assert runs(dict.fromkeys([3, 4, 5, 8, 10, 11])) == [(3, 3), (8, 1), (10, 2)]
