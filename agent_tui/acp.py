@@ -71,7 +71,7 @@ _OUTPUT = 10_000
 """Characters of a running command's output that an editor shows."""
 
 
-class Wire:
+class AcpWire:
     """Standard input and output, which are the protocol's alone; a line that is no message gets an error."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
@@ -202,7 +202,7 @@ class Open:
         return mode is not None or bool(wanted.get("required"))
 
 
-class Editor:
+class EditorAgent:
     """The agent's side: each session of the editor is a ``Session`` in its folder."""
 
     def __init__(self, options: Options) -> None:
@@ -437,12 +437,12 @@ async def serve(options: Options) -> None:
     sys.stdout.flush()
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    await talk(options, Wire(own_input(), sink))
+    await talk(options, AcpWire(own_input(), sink))
 
 
-async def talk(options: Options, wire: Wire) -> None:
+async def talk(options: Options, wire: AcpWire) -> None:
     """Talks to the editor at the other end of the wire until it leaves, and ends its sessions."""
-    editor = Editor(options)
+    editor = EditorAgent(options)
     connection = AgentSideConnection(editor, wire, listening=False, use_unstable_protocol=True)  # type: ignore[arg-type]
     try:
         await connection.listen()

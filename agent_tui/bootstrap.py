@@ -53,7 +53,7 @@ from agent_tui.tools.mcp.offer import RememberedOffers
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.permissions.reach import ProjectHosts, SessionReach
 from agent_tui.tools.rules.rule import BUILTIN, checked_rules, checked_servers_tools
-from agent_tui.tools.rules.standing import GivenRules, Holding, Place
+from agent_tui.tools.rules.standing import GivenRules, Holding, WorkFolders
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.policy import Secrecy
 
@@ -337,7 +337,7 @@ async def _assemble(options: Options, paths: Paths, cwd: Path, root: Path, store
     )
     output, temporary = paths.cache / "output", jail.policy().temporary
     permissions = Permissions(
-        Place(root, cwd, added, [output, temporary, *skill_folders], [paths.config, paths.data]),
+        WorkFolders(root, cwd, added, [output, temporary, *skill_folders], [paths.config, paths.data]),
         GivenRules(
             settings.permissions,
             remembered=[*store.rules.of(root, trust.identity), *foreign.in_force()],

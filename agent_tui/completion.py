@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.history import History
+    from agent_tui.history import PromptHistory
 
 Kind = Literal["command", "file", "shell"]
 
@@ -19,7 +19,7 @@ _FILE_WORD = re.compile(r"(?:^|(?<=[\s(\[{,]))@(\"[^\"]*|[^\s\"]*)$")
 LIMIT = 200
 
 
-class Query(NamedTuple):
+class CompletionQuery(NamedTuple):
     """A word that can be completed: ``start`` is its column on the cursor's line, ``text`` without its sign."""
 
     kind: Kind
@@ -35,17 +35,17 @@ class Proposal(NamedTuple):
     detail: str = ""
 
 
-def query_at(line: str, column: int, first_line: bool) -> Query | None:
+def query_at(line: str, column: int, first_line: bool) -> CompletionQuery | None:
     """Returns the query for what is being typed before the cursor, if it is something to complete."""
     before = line[:column]
     if first_line and before.startswith("/") and "\n" not in before:
-        return Query("command", 0, before)
+        return CompletionQuery("command", 0, before)
     if first_line and before.startswith("!") and len(before) > 1:
-        return Query("shell", 0, before[1:])
+        return CompletionQuery("shell", 0, before[1:])
     hit = _FILE_WORD.search(before)
     if hit is None:
         return None
-    return Query("file", hit.start(), hit[1].lstrip('"'))
+    return CompletionQuery("file", hit.start(), hit[1].lstrip('"'))
 
 
 class FileIndex:
@@ -97,12 +97,14 @@ def _parents(path: str) -> Sequence[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
-def shell_lines(history: History) -> list[str]:
+def shell_lines(history: PromptHistory) -> list[str]:
     """Earlier ``!`` commands of one line, newest first, without their sign."""
     return [entry[1:] for entry in history.search("!") if entry.startswith("!") and "\n" not in entry]
 
 
-async def propose(query: Query, agent: Agent | None, files: FileIndex, shell: Sequence[str]) -> list[Proposal]:
+async def propose(
+    query: CompletionQuery, agent: Agent | None, files: FileIndex, shell: Sequence[str]
+) -> list[Proposal]:
     """Proposals for a query, best first. ``shell`` are earlier ``!`` commands, newest first."""
     match query.kind:
         case "command":

@@ -67,7 +67,7 @@ class Recall:
         self._changed.clear()
 
 
-class History:
+class PromptHistory:
     """Prompt history of one project. Reading never fails: a file that is not there or broken has no entries.
 
     ``problem`` is the last reason why writing did not work.

@@ -349,12 +349,12 @@ def _screen(options: Options, settings: Settings, paths: Paths, served: Served |
     new = not (options.prompt or options.continue_newest or options.session or options.resume is not None)
     frame = first_frame(settings.ui, paths, os.environ, face=new) if served is None else None
     try:
-        from agent_tui.ui.app import Start, run_ui
+        from agent_tui.ui.app import ChatStart, run_ui
 
         if served is not None:
             # Textual has read it by now; what is run from here on has a terminal of its own, or none.
             os.environ.pop("TEXTUAL_COLOR_SYSTEM", None)
-        start = Start(options.prompt, options.resume == "", served=served, face=new, frame=frame)
+        start = ChatStart(options.prompt, options.resume == "", served=served, face=new, frame=frame)
         root = project_root(Path.cwd())
         return run_ui(partial(_make_agent, options), settings, paths, root, start, called_as(options))
     finally:

@@ -28,7 +28,7 @@ LARGEST = 5_000_000
 
 
 @dataclass(slots=True, frozen=True)
-class Copy:
+class FileCopy:
     """A file, or the folder of a skill, to copy: the project's, or the user's own."""
 
     source: Path
@@ -83,7 +83,7 @@ def _import(values: argparse.Namespace) -> None:
     terminal_output.tell(f"Imported {plural(copied, 'file')} and {plural(len(rules.rules), 'rule')}.")
 
 
-def _copies(paths: Paths, root: Path, home: Path) -> Iterator[Copy]:
+def _copies(paths: Paths, root: Path, home: Path) -> Iterator[FileCopy]:
     """What there is to copy: the project's, then the user's own."""
     from agent_tui.context.agents import AGENTS_FOLDERS
     from agent_tui.context.prompt import NAMES, NAMES_AT_HOME
@@ -93,14 +93,14 @@ def _copies(paths: Paths, root: Path, home: Path) -> Iterator[Copy]:
         for base, target, reach in _both(root, home, own, paths.config / own.name):
             for folder in (base / other for other in others):
                 for file in markdown_files(folder):
-                    yield Copy(file, target / file.relative_to(folder), reach)
+                    yield FileCopy(file, target / file.relative_to(folder), reach)
     own, *others = SKILLS_FOLDERS
     for base, target, reach in _both(root, home, own, paths.config / "skills"):
         for folder in (base / other for other in others):
             for file in sorted(folder.glob(f"*/{FILE}")):
-                yield Copy(file.parent, target / file.parent.name, reach)
+                yield FileCopy(file.parent, target / file.parent.name, reach)
     if not any((paths.config / name).exists() for name in NAMES):
-        yield from (Copy(home / n, paths.config / NAMES[0]) for n in NAMES_AT_HOME[:1] if (home / n).is_file())
+        yield from (FileCopy(home / n, paths.config / NAMES[0]) for n in NAMES_AT_HOME[:1] if (home / n).is_file())
 
 
 def _both(root: Path, home: Path, own: Path, users: Path) -> tuple[tuple[Path, Path, Reach], ...]:
@@ -108,7 +108,7 @@ def _both(root: Path, home: Path, own: Path, users: Path) -> tuple[tuple[Path, P
     return ((root, root / own, "project"), (home, users, "own"))
 
 
-def _copied(copy: Copy, files: FileAccess) -> bool:
+def _copied(copy: FileCopy, files: FileAccess) -> bool:
     """Raises AgentError for what cannot be written."""
     from agent_tui.tools.files.access import BadFile
 

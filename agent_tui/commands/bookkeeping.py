@@ -25,7 +25,7 @@ Tone = Literal["plain", "good", "bad", "warning", "quiet"]
 
 
 @dataclass(slots=True, frozen=True)
-class Entry:
+class BookkeepingLine:
     """One line of the bookkeeping: how the number was made, and whether it holds."""
 
     name: str
@@ -33,7 +33,7 @@ class Entry:
     tone: Tone = "plain"
 
 
-def entries(report: ContextReport) -> list[Entry]:
+def entries(report: ContextReport) -> list[BookkeepingLine]:
     """Returns all of it as lines of text: how the number was made and how well such numbers were met so far, the
     session's sums, the proof, and why it compacts or not; none where there are no numbers."""
     if report.problem:
@@ -42,34 +42,34 @@ def entries(report: ContextReport) -> list[Entry]:
     proof, holds = _proof(report)
     used = subagents_of(report.steps)
     made = [
-        Entry("Calculation", calculation_text(usage)),
-        Entry("Accuracy", accuracy_line(usage)),
-        Entry("Session", session_line(usage, report.records)),
-        *([Entry("Subagents", subagents_text(used))] if used else []),
-        Entry("Proof", proof, "good" if holds else "bad"),
+        BookkeepingLine("Calculation", calculation_text(usage)),
+        BookkeepingLine("Accuracy", accuracy_line(usage)),
+        BookkeepingLine("Session", session_line(usage, report.records)),
+        *([BookkeepingLine("Subagents", subagents_text(used))] if used else []),
+        BookkeepingLine("Proof", proof, "good" if holds else "bad"),
     ]
-    made += [Entry("Compaction", _decision(usage))] if usage.why else []
+    made += [BookkeepingLine("Compaction", _decision(usage))] if usage.why else []
     return made + _warnings(report)
 
 
-def panel(report: ContextReport) -> list[Entry]:
+def panel(report: ContextReport) -> list[BookkeepingLine]:
     """Returns what of it is to be seen without asking: what was used, what keeps it from compacting, and what is
     wrong."""
     if report.problem:
         return []
     usage = report.usage
-    shown = [Entry("Session", session_line(usage, report.records))]
+    shown = [BookkeepingLine("Session", session_line(usage, report.records))]
     if used := subagents_of(report.steps):
         lines = [one.line() for one in used[:SHOWN]] + [f"and {len(used) - SHOWN} more: w"] * (len(used) > SHOWN)
-        shown += [Entry("" if at else "Subagents", line) for at, line in enumerate(lines)]
+        shown += [BookkeepingLine("" if at else "Subagents", line) for at, line in enumerate(lines)]
     if usage.why and (usage.held or usage.would_compact or usage.limit is None):
-        shown.append(Entry("Compaction", _decision(usage)))
+        shown.append(BookkeepingLine("Compaction", _decision(usage)))
     if not adds_up(usage):
-        shown.append(Entry("Proof", _proof(report)[0], "bad"))
+        shown.append(BookkeepingLine("Proof", _proof(report)[0], "bad"))
     return shown + _warnings(report)
 
 
-def fold(report: ContextReport) -> Entry:
+def fold(report: ContextReport) -> BookkeepingLine:
     """The same in one line, for where there is no room for more."""
     usage, session = report.usage, report.usage.session
     parts = [f"session {money(session.cost)}"]
@@ -82,9 +82,9 @@ def fold(report: ContextReport) -> Entry:
         parts.append(f"{plural(len(usage.warnings), 'warning')}: w")
     parts += ["read-only"] if report.read_only else []
     if not adds_up(usage):
-        return Entry("", f"the rows do not add up to {usage.total:,}: w", "bad")
+        return BookkeepingLine("", f"the rows do not add up to {usage.total:,}: w", "bad")
     wrong = bool(usage.warnings or report.read_only)
-    return Entry("", " · ".join(parts), "warning" if wrong else "quiet")
+    return BookkeepingLine("", " · ".join(parts), "warning" if wrong else "quiet")
 
 
 def _proof(report: ContextReport) -> tuple[str, bool]:
@@ -96,9 +96,9 @@ def _decision(usage: ContextUsage) -> str:
     return one_line(usage.why.partition(". ")[0].rstrip(".") + ".", 400)
 
 
-def _warnings(report: ContextReport) -> list[Entry]:
-    said = [Entry("Warning", one_line(warning, 400), "warning") for warning in report.usage.warnings]
-    return said + ([Entry("Read-only", report.read_only, "warning")] if report.read_only else [])
+def _warnings(report: ContextReport) -> list[BookkeepingLine]:
+    said = [BookkeepingLine("Warning", one_line(warning, 400), "warning") for warning in report.usage.warnings]
+    return said + ([BookkeepingLine("Read-only", report.read_only, "warning")] if report.read_only else [])
 
 
 def why(usage: ContextUsage) -> str:

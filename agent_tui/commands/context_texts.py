@@ -28,7 +28,7 @@ from agent_tui.text.numbers import age, duration, largest_remainder, money, plur
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from agent_tui.context.compaction.plan import Picture
+    from agent_tui.context.compaction.plan import CompactionFigures
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextRow
     from agent_tui.models.requests import SentMessage
@@ -101,7 +101,7 @@ def operations(records: Iterable[CompactionRecord]) -> list[CompactionRecord]:
 PREVIEW = "preview"
 
 
-async def compaction_picture(agent: Agent, which: str, now: float) -> Picture | None:
+async def compaction_picture(agent: Agent, which: str, now: float) -> CompactionFigures | None:
     """The page of a compaction, by its record's id, or of one that would be made now (``PREVIEW``); None where there is
     none."""
     if which == PREVIEW:
@@ -110,19 +110,19 @@ async def compaction_picture(agent: Agent, which: str, now: float) -> Picture | 
     return None if record is None else await compaction_page(agent, record, now)
 
 
-async def compaction_page(agent: Agent, record: CompactionRecord, now: float) -> Picture:
+async def compaction_page(agent: Agent, record: CompactionRecord, now: float) -> CompactionFigures:
     """``compaction_details`` of a session's compaction as things stand now, and the request before it and after it."""
     from agent_tui.context.accounting.spending import priced_call
     from agent_tui.context.accounting.usage import calculate_context_usage
     from agent_tui.context.compaction.ledger import ledger_text
-    from agent_tui.context.compaction.plan import Picture, stays_whole
+    from agent_tui.context.compaction.plan import CompactionFigures, stays_whole
 
     conversation = agent.conversation
     summary = agent.store.messages.summaries(conversation.info.id).get(record.summary_id or "")
     ledger = await asyncio.to_thread(ledger_text, await agent.compaction.ledger(record.operation_id))
     moments = agent.context.around(record.operation_id)
 
-    def draw() -> Picture:
+    def draw() -> CompactionFigures:
         usages = [calculate_context_usage(moment) for moment in moments]
         before, after = record.before_tokens, record.after_tokens
         about: list[str] = []
@@ -139,7 +139,7 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
             stacks = [_scaled(usage.stack(), total) for usage, total in zip(usages, known, strict=True)]
         say = compaction_details(record, summary, now, ledger, about)
         limit = usages[0].limit if usages else None
-        return Picture(say, stacks[0], stacks[1], limit, record.before_estimated)
+        return CompactionFigures(say, stacks[0], stacks[1], limit, record.before_estimated)
 
     return await asyncio.to_thread(draw)
 
@@ -163,7 +163,7 @@ def bar_cells(stack: Mapping[str, int], scale: int, width: int) -> list[tuple[st
     return list(zip(ids, largest_remainder(cells, [stack[name] for name in ids]), strict=True))
 
 
-def bars_of(picture: Picture) -> list[tuple[str, Mapping[str, int], str]]:
+def bars_of(picture: CompactionFigures) -> list[tuple[str, Mapping[str, int], str]]:
     """The bars of a picture: label, parts, number; none where it has nothing to draw."""
     if not picture.after:
         return []
@@ -171,7 +171,7 @@ def bars_of(picture: Picture) -> list[tuple[str, Mapping[str, int], str]]:
     return [(label, stack, tokens(sum(stack.values()), rough)) for label, stack, rough in made]
 
 
-def changes_of(picture: Picture) -> list[tuple[str, str]]:
+def changes_of(picture: CompactionFigures) -> list[tuple[str, str]]:
     """What a compaction changes, by row (its id, and ``messages 58.0k → 12.1k``); under no id all that stays."""
     found, same = list[tuple[str, str]](), 0
     for name in STACKED if picture.after else ():
@@ -187,7 +187,7 @@ SAME, LITTLE = 0.02, 5
 """Parts of the request that differ by less, in proportion or in tokens, are the same to the eye."""
 
 
-def picture_text(picture: Picture) -> str:
+def picture_text(picture: CompactionFigures) -> str:
     """A picture as text: bars of patterns, what changes, and what there is to say."""
     bars = bars_of(picture)
     scale = max((sum(stack.values()) for _, stack, _ in bars), default=1)

@@ -120,7 +120,7 @@ class Info:
         return replace(self, sections=sections)
 
 
-class Line(NamedTuple):
+class InfoLine(NamedTuple):
     """A line of text in pieces. ``row`` is the row it belongs to, ``first`` whether that begins here."""
 
     pieces: Sequence[tuple[str, Look]]
@@ -145,23 +145,23 @@ def _whole(text: str, room: int) -> str:
     return "" if found.endswith("…") else found
 
 
-def layout(info: Info, width: int, *, bars: bool = True) -> list[Line]:
+def layout(info: Info, width: int, *, bars: bool = True) -> list[InfoLine]:
     """The lines in at most ``width`` cells: what does not fit goes on below where it began. No character in them
     acts on a terminal, whoever wrote it."""
-    lines: list[Line] = []
+    lines: list[InfoLine] = []
     info = replace(info, sections=[_harmless(section) for section in info.sections])
     bars = bars and width >= LEAST_WIDTH
     plain = _columns([row for row in info.rows if row.bar is None or not bars], width, bars)
     for section in info.sections:
         if lines:
-            lines.append(Line(()))
-        lines += [Line(((text, "title"),)) for text in wrapped(section.title, width)]
+            lines.append(InfoLine(()))
+        lines += [InfoLine(((text, "title"),)) for text in wrapped(section.title, width)]
         drawn = bars and any(row.bar is not None for row in section.rows)
         columns = _columns(section.rows, width, bars) if drawn else plain
         for row in section.rows:
             lines += _row(row, columns, width)
         if section.note:
-            lines += [Line(((text, "muted"),)) for text in wrapped(" " * INDENT + section.note, width)]
+            lines += [InfoLine(((text, "muted"),)) for text in wrapped(" " * INDENT + section.note, width)]
     return lines
 
 
@@ -190,7 +190,7 @@ def _columns(rows: Sequence[Row], width: int, bars: bool) -> _Columns:
     return _Columns(mark, name, length, value, INDENT + mark + GAP if below else text, below)
 
 
-def _row(row: Row, columns: _Columns, width: int) -> Iterator[Line]:
+def _row(row: Row, columns: _Columns, width: int) -> Iterator[InfoLine]:
     front = " " * INDENT + (f"{SIGNS[row.mark] if row.mark else ' '} " if columns.mark else "")
     pieces: list[tuple[str, Look]] = [(front, row.mark or "text")]
     look: Look = "muted" if row.value else "text"
@@ -216,4 +216,4 @@ def _row(row: Row, columns: _Columns, width: int) -> Iterator[Line]:
         lines.append(pieces)
     lines += [[(" " * columns.text, "text"), (text, look)] for text in said]
     for number, line in enumerate(lines):
-        yield Line(line, row, number == 0)
+        yield InfoLine(line, row, number == 0)

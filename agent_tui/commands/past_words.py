@@ -10,7 +10,7 @@ from agent_tui.commands.bookkeeping import report_text
 from agent_tui.commands.report import ContextReport, miss_words
 from agent_tui.commands.report_json import context_json
 from agent_tui.context.accounting.reports import DOUBTS
-from agent_tui.context.past import History, PastMoment
+from agent_tui.context.past import PastMoment, SessionPast
 from agent_tui.context.row_pairs import pairs
 from agent_tui.errors import ConfigError
 from agent_tui.models.codec import to_dict
@@ -152,7 +152,7 @@ def total_change(view: PastView) -> int | None:
 FIRST = "First step: nothing to compare with."
 
 
-def past_view(history: History, number: int, compared: int | None, on_path: set[str]) -> PastView:
+def past_view(history: SessionPast, number: int, compared: int | None, on_path: set[str]) -> PastView:
     """Step ``number`` compared with step ``compared`` (None: the one before). Raises ConfigError for a step that there
     is not."""
     count = history.count

@@ -19,7 +19,7 @@ from agent_tui.text.numbers import plural, tokens
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from agent_tui.context.trust import Shown
+    from agent_tui.context.trust import TrustDetail
     from agent_tui.engine.agent import Agent
     from agent_tui.tools.rules.standing import Which
 
@@ -155,7 +155,7 @@ READ_ANYWAY = "AGENTS.md, with the files that it names, is read in any folder."
 TRUST_TITLE = "Trust what this folder brings?"
 
 
-def trust_info(shown: Sequence[Shown], first: str = "") -> Info | None:
+def trust_info(shown: Sequence[TrustDetail], first: str = "") -> Info | None:
     """What waits for the user as rows, all of it; None where nothing does."""
     sections = [Section(first, [])] if first else []
     for title, group in groupby(shown, lambda one: one.kind):

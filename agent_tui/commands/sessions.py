@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from agent_tui.engine.agent import Agent
     from agent_tui.models.messages import Message
-    from agent_tui.models.session import FilesMoved, Moved
+    from agent_tui.models.session import ConversationChange, FilesMoved
 
 
 NAMED = 3
 """Files that are named; more are counted."""
 
 
-def moved_text(moved: Moved, root: Path) -> str:
+def moved_text(moved: ConversationChange, root: Path) -> str:
     """One line that confirms: what left the conversation, what became of the files, and how to return."""
     parts = []
     if moved.left:

@@ -68,7 +68,7 @@ def told_by_what_follows(message: Message, step: Step) -> bool:
     return not message.parts or (failure.overflow is not None and failure.overflow.answering)
 
 
-class Told:
+class TurnTexts:
     """The texts that were told of a turn, so that its end does not repeat them."""
 
     def __init__(self) -> None:

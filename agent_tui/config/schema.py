@@ -84,7 +84,7 @@ _ENDPOINT = re.compile(r"https?://[^\s/?#@{}]+[/?][^\s{}]*\{query\}[^\s{}]*")
 
 
 @dataclass(slots=True)
-class Prices:
+class PriceKeys:
     """The keys of a model's ``prices``."""
 
     input: float
@@ -130,7 +130,7 @@ def refusal(keys: Sequence[str | int], value: Any) -> str:
 @cache
 def _types(table: type) -> Mapping[str, Any]:
     """The keys of a table, in order, and what each may be."""
-    return {name: Prices if name == "prices" else hint for name, hint in get_type_hints(table).items()}
+    return {name: PriceKeys if name == "prices" else hint for name, hint in get_type_hints(table).items()}
 
 
 def _problems(path: tuple[str, ...], value: Any, hint: Any) -> Iterator[Problem]:
@@ -168,7 +168,7 @@ def _problems(path: tuple[str, ...], value: Any, hint: Any) -> Iterator[Problem]
 
 
 def _of_a_table(table: type, values: Mapping[str, Any]) -> str:
-    if table is Prices and values and None in (values.get("input"), values.get("output")):
+    if table is PriceKeys and values and None in (values.get("input"), values.get("output")):
         return "needs both input and output, in dollars per million tokens"
     if table is McpServer and values.get("command") and values.get("url"):
         return "has both command and url; use one of them"

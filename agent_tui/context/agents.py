@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from agent_tui.context.skills import SKILL_NAME, Accepted, BadHead, Source, markdown_files, split_head
+from agent_tui.context.skills import SKILL_NAME, Accepted, BadHead, SkillFolder, markdown_files, split_head
 from agent_tui.errors import ConfigError
 from agent_tui.models.messages import Metadata
 from agent_tui.records import dataclass
@@ -62,7 +62,7 @@ class AgentType:
         return self.tools is None or any(fnmatchcase(tool, name) for name in self.tools)
 
 
-def load_types(files: FileAccess, sources: Sequence[Source]) -> tuple[list[AgentType], list[str]]:
+def load_types(files: FileAccess, sources: Sequence[SkillFolder]) -> tuple[list[AgentType], list[str]]:
     """All types by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, AgentType] = {}
     failed: list[str] = []
@@ -179,7 +179,7 @@ class AgentTypes:
     def __init__(self, config_dir: Path, home: Path, files: FileAccess, accepted: Accepted) -> None:
         self._files = files
         self._accepted = accepted
-        self._own = [Source(config_dir / "agents"), Source(home / AGENTS_FOLDERS[1])]
+        self._own = [SkillFolder(config_dir / "agents"), SkillFolder(home / AGENTS_FOLDERS[1])]
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self._brought: list[AgentType] = []
         self.loaded: list[AgentType] = []
@@ -193,7 +193,7 @@ class AgentTypes:
     def refresh(self) -> None:
         """Reads what changed."""
         accepted = self._accepted()
-        brought = [Source(self._files.root / folder, "project", accepted) for folder in AGENTS_FOLDERS]
+        brought = [SkillFolder(self._files.root / folder, "project", accepted) for folder in AGENTS_FOLDERS]
         sources = [*brought, *self._own]
         listed = [path for source in sources for path in source.only(type_files(source.folder))]
         state = [(path, self._files.stamp(path)) for path in listed]

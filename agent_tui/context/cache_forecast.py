@@ -14,9 +14,9 @@ from typing import get_args
 from agent_tui.context.cache_misses import (
     LEAST_SHARE,
     LEAST_TOKENS,
+    PrefixSizes,
     Reach,
     Repeats,
-    Sizes,
     caches,
     cause_of,
     comparable,
@@ -49,7 +49,7 @@ def forecast_basis(
     earlier: Sequence[Step],
     paths: SentPaths,
     caching: Caching,
-    sizes: Sizes,
+    sizes: PrefixSizes,
     prices: Prices,
     summaries: Collection[str] = (),
 ) -> ForecastBasis | None:

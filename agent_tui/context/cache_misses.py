@@ -69,7 +69,7 @@ def held(step: Step, caching: Caching) -> int:
 
 
 @dataclass(slots=True, frozen=True)
-class Sizes:
+class PrefixSizes:
     """Tokens of the beginnings of a request: of its first fixed parts in the order on the wire, and of all of them with
     its first messages. They are asked for only where a request is not just longer than the one before."""
 
@@ -97,7 +97,7 @@ class Reach:
 
 
 def reaches(
-    step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: Sizes, most: int = 32
+    step: Step, earlier: Sequence[Step], paths: SentPaths, caching: Caching, sizes: PrefixSizes, most: int = 32
 ) -> list[Reach]:
     """Returns what earlier steps, newest first, left for this one in the same cache. Where it goes on from the newest
     of them no other is looked at; beyond ``most`` of them only those that end where this one has a marker, up to the
@@ -134,7 +134,7 @@ def same_cache(one: Step, other: Step) -> bool:
     return not {MODEL, SERVER} & set(differing_settings(one, other))
 
 
-def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: Sizes) -> list[Reach]:
+def reach(step: Step, other: Step, paths: SentPaths, caching: Caching, sizes: PrefixSizes) -> list[Reach]:
     """Returns what one earlier step left for this one: with markers every marked place is kept by itself."""
     end, begun = paths.end(step), paths.end(other)
     if end is None or begun is None or step.sent is None or other.sent is None:
@@ -204,7 +204,7 @@ def judge(
     earlier: Sequence[Step],
     paths: SentPaths,
     caching: Caching,
-    sizes: Sizes,
+    sizes: PrefixSizes,
     prices: Prices,
     summaries: Collection[str] = (),
 ) -> Judged:
@@ -246,7 +246,7 @@ def repeats_of(
     earlier: Sequence[Step],
     paths: SentPaths,
     caching: Caching,
-    sizes: Sizes,
+    sizes: PrefixSizes,
     summaries: Collection[str],
 ) -> Repeats:
     """Returns what of the ``total`` tokens of a step's input had been sent before."""
@@ -279,7 +279,7 @@ def caches(usage: TokenUsage | None) -> bool:
     return usage is not None and bool(usage.cache_read or usage.cache_write)
 
 
-def repeated(step: Step, newest: Step, paths: SentPaths, sizes: Sizes) -> int:
+def repeated(step: Step, newest: Step, paths: SentPaths, sizes: PrefixSizes) -> int:
     """Tokens of a step's input that the newest one had sent too, wherever they stood in it, and no more than that one
     had; of another model's, all that was said before."""
     end, begun = paths.end(step), paths.end(newest)

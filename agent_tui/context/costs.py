@@ -40,7 +40,7 @@ ItemShares = list[tuple[str, float]]
 
 
 @dataclass(slots=True, frozen=True)
-class Sent:
+class SentCosts:
     """The items of a request, in the order in which they are sent: those of the prefix, those of the messages."""
 
     parts: ItemShares
@@ -49,7 +49,7 @@ class Sent:
     def all(self) -> ItemShares:
         return self.parts + self.messages
 
-    def same(self, other: Sent) -> int:
+    def same(self, other: SentCosts) -> int:
         """How many leading items of the messages are those of another request, in the same share."""
         return common_prefix(self.messages, other.messages)
 
@@ -136,7 +136,7 @@ class Costs:
             self._sums.append(self._sums[-1] + tokens_of(cost, each[1]))
         return len(self._leading), self._sums[-1]
 
-    def total(self, sent: Sent) -> int:
+    def total(self, sent: SentCosts) -> int:
         """What all items of a request take, as far as that is known."""
         count, known = self.leading(sent.messages)
         return known + self.sum(sent.parts) + self.sum(sent.messages[count:])
@@ -271,7 +271,7 @@ def settle_again(steps: Sequence[Step], again: Sequence[Step], lists: SentLists)
     return changed
 
 
-def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
+def settle(step: Step, costs: Costs, sent: SentCosts | None) -> None:
     """Stores with a step what its report makes of what it ``sent``; ``costs`` are those known before it."""
     made, usage = step.settlement, step.counted
     assert made is not None, "what was estimated of the request is stored with the step when it goes out"
@@ -301,7 +301,7 @@ def settle(step: Step, costs: Costs, sent: Sent | None) -> None:
         made.costs.update(zip(made.again, shared_again, strict=True))
 
 
-def shared_again(costs: Costs, sent: Sent, known: Calibration) -> dict[str, int]:
+def shared_again(costs: Costs, sent: SentCosts, known: Calibration) -> dict[str, int]:
     """What the first report settled, as it is shared out with what is known of the vocabulary now. Only its sum was a
     fact, and next to nothing was known when it came. Nothing where hardly any of it would move."""
     first = costs.settled[0].settlement if costs.settled else None
@@ -456,7 +456,7 @@ class SentLists:
             step.sent_keys = SentKeys(base.id if kept else "", kept, list(keys[kept:]))
         self._keep(step.id, list(keys))
 
-    def sent(self, step: Step, steps: Sequence[Step]) -> Sent | None:
+    def sent(self, step: Step, steps: Sequence[Step]) -> SentCosts | None:
         """The items of a step, in the order in which they were sent."""
         keys = self.keys(step, steps)
         if keys is None:
@@ -467,7 +467,7 @@ class SentLists:
         kept = next((start for start, _, _ in differences(known, runs, kept)), kept)
         messages = items[: _count_items(runs, kept)] + _message_items(keys, runs, kept)
         self._last = keys, runs, messages
-        return Sent(_part_items(step.fixed), messages)
+        return SentCosts(_part_items(step.fixed), messages)
 
     def _keep(self, step_id: str, keys: list[str]) -> None:
         self._known[step_id] = keys

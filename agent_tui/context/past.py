@@ -84,7 +84,7 @@ OTHER_VIEW = "what it sent does not match the stored messages and compactions"
 
 
 @dataclass(slots=True, frozen=True)
-class Session:
+class StoredSession:
     """All that is stored of a session. The lists may grow while this is used; what is in them stays."""
 
     messages: Mapping[str, Message]
@@ -99,7 +99,7 @@ class Rebuilder:
     """Makes inputs of one step after the other: what a step has in common with the one asked for before is taken over.
     Equal to what a new one gives."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StoredSession) -> None:
         self._session = session
         self.path: list[Message] = []
         """The conversation of the step that was asked for last; empty where that is not known."""
@@ -249,10 +249,10 @@ class PastMoment:
         return bool(self.path) and self.path[-1].id not in path
 
 
-class History:
+class SessionPast:
     """The moments of one session. May be asked from several threads."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StoredSession) -> None:
         self._session = session
         self._lock = threading.Lock()
         self._rebuilder = Rebuilder(session)

@@ -111,7 +111,7 @@ class Skill:
 
 
 @dataclass(slots=True, frozen=True)
-class Source:
+class SkillFolder:
     """A folder of skills, commands or types of subagents, the user's own or the project's. ``accepted`` are those of
     its files that may be used; None: all, it is the user's own."""
 
@@ -128,7 +128,7 @@ Accepted = Callable[[], Container[Path]]
 """Finds the files of the project that its user accepted, as they are now."""
 
 
-def load_skills(files: FileAccess, sources: Sequence[Source]) -> tuple[list[Skill], list[str]]:
+def load_skills(files: FileAccess, sources: Sequence[SkillFolder]) -> tuple[list[Skill], list[str]]:
     """All skills by name, and a line for each that is broken. The first source that has a name wins."""
     loaded: dict[str, Skill] = {}
     failed: list[str] = []
@@ -184,7 +184,7 @@ class Skills:
     def __init__(self, config_dir: Path, home: Path, files: FileAccess, accepted: Accepted) -> None:
         self._files = files
         self._accepted = accepted
-        self._own = [Source(folder) for folder in own_skills(config_dir, home)]
+        self._own = [SkillFolder(folder) for folder in own_skills(config_dir, home)]
         self._state: list[tuple[Path, Stamp | None]] | None = None
         self._only: Collection[str] | None = None
         self.loaded: list[Skill] = []
@@ -197,7 +197,7 @@ class Skills:
     def refresh(self) -> None:
         """Reads what changed."""
         accepted = self._accepted()
-        brought = [Source(self._files.root / folder, "project", accepted) for folder in SKILLS_FOLDERS]
+        brought = [SkillFolder(self._files.root / folder, "project", accepted) for folder in SKILLS_FOLDERS]
         sources = [*brought, *self._own]
         listed = [path for source in sources for path in source.only(skill_files(source.folder))]
         state = [(path, self._files.stamp(path)) for path in listed]
@@ -300,7 +300,9 @@ class FileCommand:
         return "".join([await shell(piece) if index % 2 else piece for index, piece in enumerate(pieces)])
 
 
-def load_commands(files: FileAccess, source: Source, shell: Shell | None = None) -> tuple[list[FileCommand], list[str]]:
+def load_commands(
+    files: FileAccess, source: SkillFolder, shell: Shell | None = None
+) -> tuple[list[FileCommand], list[str]]:
     """The commands of a folder by name (``sub/name`` for a folder below), and a line for each that is broken."""
     folder = source.folder
     named = folder.name == COMMANDS_FOLDERS[-1].name
@@ -352,7 +354,9 @@ class UserCommands:
         shell: Shell | None = None,
     ) -> None:
         self._accepted = accepted
-        self._own = [Source(folder) for folder in (config_dir / "commands", *(home / f for f in COMMANDS_FOLDERS[1:]))]
+        self._own = [
+            SkillFolder(folder) for folder in (config_dir / "commands", *(home / f for f in COMMANDS_FOLDERS[1:]))
+        ]
         self._files = files
         self._prompts = prompts
         self._shell = shell
@@ -363,7 +367,7 @@ class UserCommands:
     def all(self) -> list[UserCommand]:
         """Every command by name, prompts of MCP servers last. Files are read again when they changed."""
         accepted = self._accepted()
-        brought = [Source(self._files.root / folder, "project", accepted) for folder in COMMANDS_FOLDERS]
+        brought = [SkillFolder(self._files.root / folder, "project", accepted) for folder in COMMANDS_FOLDERS]
         sources = [*brought, *self._own]
         listed = [path for source in sources for path in source.only(markdown_files(source.folder))]
         state = [(path, self._files.stamp(path)) for path in listed]

@@ -102,7 +102,7 @@ def loads(data: str) -> list[AcceptedItem] | None:
 
 
 @dataclass(slots=True, frozen=True)
-class Shown:
+class TrustDetail:
     """One thing as the user is asked about it, with others of its ``kind``. ``unshown`` counts its files that have no
     text to show. Not ``asked``: it is only told."""
 
@@ -361,26 +361,26 @@ class FolderTrust:
         used = {(one.key, one.digest) for one in self.accepted}
         return next((one for one in record if one.key == item.key and (one.key, one.digest) not in used), None)
 
-    def question(self) -> list[Shown]:
+    def question(self) -> list[TrustDetail]:
         """Returns all that would be accepted, whole: what is new, and how what was accepted differs; then what cannot
         be. ``accept`` takes what is shown here."""
         self._take(self._read())
         self._seen = self.brought
         room = MOST_LINES
-        shown: list[Shown] = []
+        shown: list[TrustDetail] = []
         above: set[tuple[str, ...]] = set()
         for item in self.waiting:
             shown.append(self._shown(item, room, above))
             room -= len(shown[-1].lines)
         gone = "Gone since you trusted this folder"
         for one in self.gone:
-            shown.append(Shown(gone, f"{one}", tuple(_lines("- ", one.texts.get("", "")))))
+            shown.append(TrustDetail(gone, f"{one}", tuple(_lines("- ", one.texts.get("", "")))))
         refused = "Cannot be trusted, whatever you answer"
         for item in self.refused:
-            shown.append(Shown(refused, f"{item}: {spelled(item.problem, line=True)}", asked=False))
+            shown.append(TrustDetail(refused, f"{item}: {spelled(item.problem, line=True)}", asked=False))
         return shown
 
-    def _shown(self, item: TrustItem, room: int, above: set[tuple[str, ...]]) -> Shown:
+    def _shown(self, item: TrustItem, room: int, above: set[tuple[str, ...]]) -> TrustDetail:
         """``above`` are the files as they are shown already; those of this item are added."""
         before = self._before(item)
         how = "" if not self.trusted else ", new" if before is None else ", changed"
@@ -409,7 +409,7 @@ class FolderTrust:
             lines += [
                 f"{spelled(path, line=True)}: not run any more" for path in before.files if path not in item.files
             ]
-        return Shown(KINDS[item.kind], title, tuple(lines), unshown)
+        return TrustDetail(KINDS[item.kind], title, tuple(lines), unshown)
 
 
 def counted(items: list[TrustItem]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agent_tui.config import Settings
 from agent_tui.context.skills import UserCommand
-from agent_tui.context.trust import FolderTrust, Shown, State
+from agent_tui.context.trust import FolderTrust, State, TrustDetail
 from agent_tui.engine.binder import Binder
 from agent_tui.engine.context_control import ContextControl
 from agent_tui.engine.extensions import ToolRow, Trusting, tool_rows
@@ -142,7 +142,7 @@ class Project:
         """One line on what of the folder is not used, and why."""
         return self._trusting.folder.line()
 
-    def trust_question(self) -> list[Shown]:
+    def trust_question(self) -> list[TrustDetail]:
         """Returns all that the folder brings along and that waits for the user, whole. What is shown is what ``trust``
         accepts."""
         return self._trusting.question()

@@ -19,7 +19,7 @@ from agent_tui.engine.extensions import Trusting
 from agent_tui.engine.handoff import Handoff
 from agent_tui.engine.model_control import ModeControl, ModelControl
 from agent_tui.engine.pins import Pins
-from agent_tui.engine.questions import PermissionDesk, QuestionDesk, Verdict
+from agent_tui.engine.questions import CallVerdict, PermissionDesk, QuestionDesk
 from agent_tui.engine.runner import Runner, TurnRelay
 from agent_tui.engine.runtime import Runtime
 from agent_tui.engine.servers import ServerDesk
@@ -267,9 +267,9 @@ class Agent:
     async def _output_of(self, command: str) -> str:
         """What a command says that stands in a slash command; it is judged as if the model had asked for it. Raises
         AgentError where it may not run."""
-        verdicts: list[Verdict] = []
+        verdicts: list[CallVerdict] = []
 
-        async def judge(call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+        async def judge(call: ToolCallPart, tool: Tool, intent: Intent) -> CallVerdict:
             verdicts.append(await self.permissions.judge(call, tool, intent))
             return verdicts[-1]
 

@@ -14,7 +14,7 @@ from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.reports import drift
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import EXACT_OFF
-from agent_tui.context.past import History, Session, around
+from agent_tui.context.past import SessionPast, StoredSession, around
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.calls import WORTH_NEAR, WORTH_TOKENS, count_exactly, undecided, worth_counting
@@ -237,10 +237,12 @@ class ContextControl:
         """The text of a fixed part of the next request, deferred tools included; None where it is not at hand."""
         return self._state.runtime.request_prefix.texts.get(fingerprint)
 
-    def history(self) -> History:
+    def history(self) -> SessionPast:
         """The session as it was before each of its steps. It stays with this session, and grows with it."""
         runtime, c = self._state.runtime, self._state.conversation
-        return History(Session(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited))
+        return SessionPast(
+            StoredSession(c.messages, c.steps, c.every_record, c.summaries, runtime.policy(), c.inherited)
+        )
 
     def timeline(self) -> Timeline:
         """The session's steps side by side."""

@@ -20,7 +20,7 @@ from agent_tui.models.messages import INTERRUPTED_RESULT, Message, ToolCallPart,
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.session import SessionInfo, SessionState
 from agent_tui.models.steps import CompactionRecord, FixedSets, Step, inherited
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from agent_tui.store.store import Store
 from agent_tui.text.clean import printable_line
 from agent_tui.text.secrets import beginning_without_keys, without_keys
@@ -124,7 +124,7 @@ class Conversation:
 
     def stop_unfinished(self) -> None:
         """Takes drafts and running steps as ended: nobody is at work on them any more."""
-        Content(self.messages, steps=self.steps).stop_unfinished()
+        SessionContent(self.messages, steps=self.steps).stop_unfinished()
         self.changed()
 
     def view(self) -> list[SentMessage]:

@@ -88,7 +88,7 @@ class Weight:
         return made
 
 
-class TypedText:
+class PromptText:
     """The text that stands in the prompt. While it changes, what was counted of it last stands for what is left of
     that, and the character rule for what is new."""
 
@@ -141,7 +141,7 @@ class Drafting:
         self._state = state
         self._waiting = waiting
         self._relay = relay
-        self._typed = TypedText()
+        self._typed = PromptText()
         self._pastes: list[str] = []
         self._images: list[AttachmentPart] = []
         self._find: Finder | None = None

@@ -16,7 +16,7 @@ from agent_tui.context.agents import AgentType, AgentTypes
 from agent_tui.context.brought import TrustItem
 from agent_tui.context.prompt import SYSTEM_PROMPT, GitFacts, MemoryFiles, environment_text, git_facts
 from agent_tui.context.skills import FileCommand, Shell, Skill, Skills, UserCommand, UserCommands
-from agent_tui.context.trust import FolderTrust, Shown, counted
+from agent_tui.context.trust import FolderTrust, TrustDetail, counted
 from agent_tui.engine.notes import newest_note
 from agent_tui.engine.request_prefix import RequestPrefix, refused
 from agent_tui.errors import AgentError
@@ -316,7 +316,7 @@ class Trusting:
         self._accepted, self._waiting = self._now()
         return accepted != self._accepted, self.folder.line() if self.folder.trusted and self._waiting - waiting else ""
 
-    def question(self) -> list[Shown]:
+    def question(self) -> list[TrustDetail]:
         """Returns what is to be shown before it is accepted."""
         shown = self.folder.question()
         self._asked = self.folder.brought.items

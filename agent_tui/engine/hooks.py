@@ -30,7 +30,7 @@ from agent_tui.text.clean import cut, encodable, one_line, plain_line, program_o
 from agent_tui.text.numbers import plural
 
 if TYPE_CHECKING:
-    from agent_tui.tools.hooks import Answer, Hook
+    from agent_tui.tools.hooks import Hook, HookAnswer
     from agent_tui.tools.starter import Starter
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ class Hooks:
         """It is part of the conversation, and what waited with it."""
         self._pending.clear()
 
-    async def before_tool(self, names: Sequence[str], told: Metadata, call_id: str) -> Answer:
+    async def before_tool(self, names: Sequence[str], told: Metadata, call_id: str) -> HookAnswer:
         """A tool is about to be called."""
         return await self.fire("PreToolUse", names, tool_name=names[0], tool_input=told, tool_use_id=call_id)
 
@@ -185,7 +185,7 @@ class Hooks:
         self.put(message, "PostToolUse", answer)
         return answer.ends
 
-    def put(self, message: Message, event: str, answer: Answer) -> None:
+    def put(self, message: Message, event: str, answer: HookAnswer) -> None:
         """Puts what hooks add into a message."""
         message.parts += self._parts(event, answer)
 
@@ -244,13 +244,13 @@ class Hooks:
                 return
         self._beside(self.fire("Notification", (kind,), message=text, title="agent-tui", notification_type=kind))
 
-    async def fire(self, event: str, subjects: Sequence[str] = (), **said: object) -> Answer:
+    async def fire(self, event: str, subjects: Sequence[str] = (), **said: object) -> HookAnswer:
         """Runs the hooks of an event side by side; what they answer together. What there is to tell of them is told."""
-        from agent_tui.tools.hooks import Answer, answer_of, run_callback, run_refused
+        from agent_tui.tools.hooks import HookAnswer, answer_of, run_callback, run_refused
 
         hooks = [hook for hook in self._hooks if hook.event == event and hook.concerns(subjects)]
         hooks = list({(hook.command, hook.refused): hook for hook in reversed(hooks)}.values())[::-1]
-        together = Answer()
+        together = HookAnswer()
         if not hooks:
             return together
         facts = self._facts()
@@ -308,10 +308,10 @@ class Hooks:
         secrets = (facts or self._facts()).secrets
         self._publish(Notice(level, plain_line(secrets.mask(text), _LINE), code))
 
-    def _keep(self, event: str, answer: Answer) -> None:
+    def _keep(self, event: str, answer: HookAnswer) -> None:
         self._pending += self._parts(event, answer)
 
-    def _parts(self, event: str, answer: Answer, does: str = "") -> list[AttachmentPart]:
+    def _parts(self, event: str, answer: HookAnswer, does: str = "") -> list[AttachmentPart]:
         """What hooks add, as parts of a message. It is told how much that is, or what it ``does``."""
         from agent_tui.tools.output import cap
 

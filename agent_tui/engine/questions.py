@@ -119,7 +119,7 @@ class QuestionDesk:
 
 
 @dataclass(slots=True, frozen=True)
-class Verdict:
+class CallVerdict:
     """The verdict on whether a call may run."""
 
     allowed: bool
@@ -131,7 +131,7 @@ class Verdict:
     """What it may reach; None: what the configuration says."""
     remotes: tuple[RemoteReach, ...] = ()
     """What its git commands may reach besides."""
-    again: Callable[[Stopped], Awaitable[Verdict]] | None = None
+    again: Callable[[Stopped], Awaitable[CallVerdict]] | None = None
     """Of a command that is only let look: the verdict on running it once more, to do what was stopped, for which the
     user is asked."""
 
@@ -180,7 +180,7 @@ class PermissionDesk:
         self._one_at_a_time = asyncio.Lock()
         permissions.when_mode_changes(self.mode_changed)
 
-    async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> Verdict:
+    async def judge(self, call: ToolCallPart, tool: Tool, intent: Intent, asker: str = "") -> CallVerdict:
         """Returns the verdict on whether a call may run; waits for the user where the rules say ask. ``asker`` is who
         makes the call, where that is not the session itself."""
         name = intent.tool or tool.schema.name
@@ -248,7 +248,7 @@ class PermissionDesk:
 
     async def _again(
         self, call: ToolCallPart, name: str, intent: Intent, question: Decision, asker: str, stopped: Stopped
-    ) -> Verdict:
+    ) -> CallVerdict:
         """Returns the verdict on whether a command that was only let look may run once more and do what the sandbox
         ``stopped``."""
         async with self._one_at_a_time:
@@ -263,11 +263,11 @@ class PermissionDesk:
                 return self._denied(intent, decision)
             return await self._ask(call, name, intent, decision, asker, stopped)
 
-    def _denied(self, intent: Intent, decision: Decision) -> Verdict:
+    def _denied(self, intent: Intent, decision: Decision) -> CallVerdict:
         why = decision.message or decision.reason
         if not self.permissions.can_ask:
             self._publish(Notice("warning", f"{intent.summary}: {why}", "permission_denied"))
-        return Verdict(False, why)
+        return CallVerdict(False, why)
 
     async def _ask(
         self,
@@ -277,11 +277,11 @@ class PermissionDesk:
         decision: Decision,
         asker: str,
         stopped: Stopped | None = None,
-    ) -> Verdict:
+    ) -> CallVerdict:
         if intent.ask_hooks is not None:
             choice, why = await intent.ask_hooks()
             if choice == "deny":
-                return Verdict(False, f"Blocked by the user's PermissionRequest hook: {why}")
+                return CallVerdict(False, f"Blocked by the user's PermissionRequest hook: {why}")
             if choice == "allow" and RULE_ASKS not in decision.reason:
                 return self._allowed(call, name, intent, decision, asker)
         request_id = new_id("ask")
@@ -292,7 +292,7 @@ class PermissionDesk:
             try:
                 display = {**display, "text": f"{display.get('text', '')}\n{await intent.expects()}".strip()}
             except ToolError as error:
-                return Verdict(False, str(error))
+                return CallVerdict(False, str(error))
         reason = decision.reason + self._where(intent, decision, stopped is not None)
         reason = f"{asker}: {reason}" if asker else reason
         try:
@@ -310,7 +310,7 @@ class PermissionDesk:
             self._publish(PermissionAnswered(request_id, answer.action == "allow"))
             if answer.action == "allow":
                 return self._allowed(call, name, intent, answer, asker)
-            return Verdict(False, answer.message or answer.reason)
+            return CallVerdict(False, answer.message or answer.reason)
         self._publish(PermissionAnswered(request_id, answer.allow))
         if answer.allow:
             self.permissions.seen_remotes(decision)
@@ -319,7 +319,7 @@ class PermissionDesk:
             return self._allowed(call, name, intent, decision, asker)
         feedback = answer.feedback.strip()
         rest = f"{FEEDBACK} {feedback}" if feedback else "Do not try it again as is."
-        return Verdict(False, f"{REFUSED} {rest}")
+        return CallVerdict(False, f"{REFUSED} {rest}")
 
     async def _accepted(
         self,
@@ -330,7 +330,7 @@ class PermissionDesk:
         asker: str,
         stopped: Stopped | None,
         offer: RuleOffer,
-    ) -> Verdict:
+    ) -> CallVerdict:
         """The verdict once rules were given: they allow the call, and not the answer that brought them."""
         self.permissions.accept(offer)
         now = await self._judged(name, intent)
@@ -342,16 +342,16 @@ class PermissionDesk:
             decision = replace(decision, network=False)
         return self._allowed(call, name, intent, decision, asker)
 
-    def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> Verdict:
+    def _allowed(self, call: ToolCallPart, name: str, intent: Intent, decision: Decision, asker: str) -> CallVerdict:
         self.permissions.passed(name, intent, decision)
         if intent.kind != "command":
-            return Verdict(True)
+            return CallVerdict(True)
         network = "allow" if decision.network else self.permissions.granted_network
-        again: Callable[[Stopped], Awaitable[Verdict]] | None = None
+        again: Callable[[Stopped], Awaitable[CallVerdict]] | None = None
         if decision.if_stopped is not None and decision.domain == "look":
             again = partial(self._again, call, name, intent, decision.if_stopped, asker)
         reaches = tuple(remote.reach for remote in decision.remotes if remote.reach is not None)
-        return Verdict(True, domain=decision.domain, network=network, remotes=reaches, again=again)
+        return CallVerdict(True, domain=decision.domain, network=network, remotes=reaches, again=again)
 
     def _where(self, intent: Intent, decision: Decision, again: bool) -> str:
         """Returns in words what the answer "yes" means for a command where the sandbox holds others."""

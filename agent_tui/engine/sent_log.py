@@ -9,7 +9,7 @@ from functools import partial
 from agent_tui.context.accounting.inputs import reasoning_tokens
 from agent_tui.context.anchor import share_at
 from agent_tui.context.cache_forecast import ForecastBasis, forecast_basis
-from agent_tui.context.cache_misses import Sizes, judge, life_of
+from agent_tui.context.cache_misses import PrefixSizes, judge, life_of
 from agent_tui.context.cache_paths import MODEL, SERVER, THINKING, SentMessages, SentPaths, sent_fixed
 from agent_tui.context.tokens import estimate_fixed, estimate_message, family_of
 from agent_tui.models.messages import Message
@@ -104,7 +104,7 @@ def _caching(step: Step, info: ModelInfo) -> Caching:
     return caching_of(info.target, own)
 
 
-def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], info: ModelInfo) -> Sizes:
+def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], info: ModelInfo) -> PrefixSizes:
     """Beginnings of a step's input by estimate, in the proportion in which all of it was counted."""
     fixed: list[float] = []
     messages: list[float] = []
@@ -134,4 +134,4 @@ def _sizes(step: Step, view: Sequence[SentMessage], earlier: Sequence[Step], inf
         scale = step.counted.input / whole if step.counted is not None and whole else 1.0
         return round(of[min(count, len(of) - 1)] * scale)
 
-    return Sizes(partial(size, fixed), partial(size, messages))
+    return PrefixSizes(partial(size, fixed), partial(size, messages))

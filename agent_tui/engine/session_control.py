@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.context.accounting.lost import LostReasoning, lost_reasoning
 from agent_tui.context.anchor import branches, on_branch
-from agent_tui.context.compaction.plan import Picture
+from agent_tui.context.compaction.plan import CompactionFigures
 from agent_tui.context.tokens import family_of
 from agent_tui.context.view import build_view
 from agent_tui.engine.binder import Binder
@@ -29,7 +29,7 @@ from agent_tui.models.events import (
     SessionChanged,
 )
 from agent_tui.models.messages import Message
-from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo, SessionKind
+from agent_tui.models.session import Branch, ConversationChange, FilesMoved, SessionInfo, SessionKind
 from agent_tui.store.locks import SessionLock
 from agent_tui.store.store import Store
 from agent_tui.text.clean import plain_line
@@ -302,7 +302,7 @@ class CompactionControl:
         self._context = context
         self._runner = runner
 
-    async def preview(self, focus: str = "") -> Picture:
+    async def preview(self, focus: str = "") -> CompactionFigures:
         """Returns what ``now`` would do, with numbers and without a model call."""
         return await self._state.binding.compaction.preview(focus, self._context.usage())
 
@@ -368,7 +368,7 @@ class BranchControl:
         plan = self._toolbox.files().plan(*self._way(head))
         return FilesMoved([restore.path for restore in plan.restores], plan.skipped)
 
-    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
+    async def rewind(self, message_id: str, restore_files: bool = False) -> ConversationChange:
         """Goes back to before one of the user's messages, whose text is returned; files too where asked."""
         self._runner.need_idle("rewind")
         message = self._own(message_id)
@@ -396,7 +396,7 @@ class BranchControl:
             raise AgentError("You can only rewind to a message of yours in this conversation.")
         return message
 
-    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
+    async def go_to(self, head: str | None, restore_files: bool = False) -> ConversationChange:
         """Goes on from the message ``head``, on whichever branch it is; files too where asked. Raises AgentError for
         one that is not there, and where it was interrupted before anything had changed."""
         moved = await self._runner.exclusively(self._go_to(head, restore_files), "go to another branch")
@@ -404,14 +404,14 @@ class BranchControl:
             raise AgentError("Interrupted; nothing changed.")
         return moved
 
-    async def back(self, restore_files: bool = False) -> Moved:
+    async def back(self, restore_files: bool = False) -> ConversationChange:
         """Returns to the branch that was left last. Raises AgentError where there is none."""
         end = self._conversation.info.state.back
         if end is None or end not in self._conversation.messages:
             raise AgentError("Nothing to return to: you have not left a branch in this session.")
         return await self.go_to(end, restore_files)
 
-    async def _go_to(self, head: str | None, restore_files: bool) -> Moved:
+    async def _go_to(self, head: str | None, restore_files: bool) -> ConversationChange:
         conversation, (leaving, entering) = self._conversation, self._way(head)
         conversation.require_writable()
         if head == conversation.info.head_id:
@@ -434,7 +434,7 @@ class BranchControl:
             self._state.events.publish(Notice("warning", line, "restored"))
         self._context.metrics.recalculation()
         self._context.recount()
-        return Moved(len(leaving), len(entering), files=files)
+        return ConversationChange(len(leaving), len(entering), files=files)
 
     async def _put(self, plan: RestorePlan) -> FilesMoved:
         """Does what ``plan`` says, also where it is interrupted meanwhile: half of it would be of neither branch."""

@@ -54,7 +54,7 @@ class Initialize:
 
 
 @dataclass(slots=True, frozen=True)
-class Asked:
+class ControlRequest:
     """A control request."""
 
     id: str
@@ -80,7 +80,7 @@ class Wrong:
     is_message: bool = False
 
 
-Incoming: TypeAlias = UserMessage | Interrupt | Asked | Answered | Wrong
+Incoming: TypeAlias = UserMessage | Interrupt | ControlRequest | Answered | Wrong
 
 
 class _WrongMessageError(ValueError):
@@ -142,16 +142,16 @@ def parse(line: bytes) -> Incoming:
     raise ValueError('its type is none of "user", "interrupt", "control_request" and "control_response"')
 
 
-def _asked(entry: Metadata) -> Asked:
+def _asked(entry: Metadata) -> ControlRequest:
     name, request = entry.get("request_id"), entry.get("request")
     if not isinstance(name, str) or not name or not isinstance(request, dict):
         raise ValueError('a control request has a "request_id" and a "request"')
     if request.get("subtype") == "initialize":
         if wrong := next((key for key in _NOT_TAKEN if request.get(key)), None):
             raise _WrongRequestError(name, f"initialize: {_NOT_TAKEN[wrong]}")
-        return Asked(name, Initialize(request))
+        return ControlRequest(name, Initialize(request))
     try:
-        return Asked(name, request_of(request))
+        return ControlRequest(name, request_of(request))
     except ValueError as error:
         raise _WrongRequestError(name, str(error)) from None
 

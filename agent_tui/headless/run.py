@@ -37,7 +37,7 @@ from agent_tui.errors import (
 from agent_tui.headless.callbacks import Callbacks
 from agent_tui.headless.incoming import (
     Answered,
-    Asked,
+    ControlRequest,
     Initialize,
     UserMessage,
     Wrong,
@@ -260,7 +260,7 @@ class Run:
                         await waiting.put(item)
                     case Interrupt():
                         self._interrupt()
-                    case Asked():
+                    case ControlRequest():
                         self._driven = True
                         task = asyncio.create_task(self._do(control, item), name="control request")
                         self._doing.add(task)
@@ -295,7 +295,7 @@ class Run:
                 self.code = EXIT_USAGE  # until the next turn: that of the last result counts there
             self.write(partial(self.printer.wrong_line, item.text, item.is_message))
 
-    async def _do(self, control: Control, asked: Asked) -> None:
+    async def _do(self, control: Control, asked: ControlRequest) -> None:
         try:
             if isinstance(asked.request, Initialize):
                 done = self._initialize(asked.request.brings)

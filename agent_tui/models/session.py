@@ -140,7 +140,7 @@ class FilesMoved:
 
 
 @dataclass(slots=True, frozen=True)
-class Moved:
+class ConversationChange:
     """The conversation has become another one: so many messages ``left`` it and so many ``came``. ``text`` is the
     message of the user's that it goes back to before; ``files`` what became of the files, None where that was not
     asked for."""

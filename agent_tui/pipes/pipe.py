@@ -50,7 +50,7 @@ class Refused:
     error: str
 
 
-class Language:
+class PipeLanguage:
     """The messages of one direction of a pipe, by the names they have in its lines."""
 
     def __init__(self, messages: Mapping[str, type[Any]]) -> None:

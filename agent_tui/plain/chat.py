@@ -15,12 +15,12 @@ from agent_tui.plain.commands import Commands, secret
 from agent_tui.plain.event_printer import EventPrinter
 from agent_tui.plain.questions import Asking, Edits, StopQuestion
 from agent_tui.plain.reading import Reads, Want
-from agent_tui.plain.sending import Queue, Sender
+from agent_tui.plain.sending import PlainSender, QueueView
 from agent_tui.records import dataclass
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
-    from agent_tui.history import History
+    from agent_tui.history import PromptHistory
     from agent_tui.models.events import Way
     from agent_tui.plain.line_writer import LineWriter
 
@@ -33,13 +33,13 @@ LONG_COMMANDS = ("compact", "context")
 
 
 @dataclass(eq=False)
-class Chat:
+class PlainChat:
     """What somebody types, or a script says, and what becomes of it."""
 
     agent: Agent
     writer: LineWriter
     reads: Reads
-    history: History
+    history: PromptHistory
     edits: Edits
     _: KW_ONLY
     live: bool
@@ -49,7 +49,7 @@ class Chat:
 
     def __post_init__(self) -> None:
         self.left = asyncio.Event()
-        queue = Queue()
+        queue = QueueView()
         self.asking = Asking(
             self.writer,
             self.edits,
@@ -59,7 +59,7 @@ class Chat:
             self._go_on if self.live else None,
         )
         self.printer = EventPrinter(self.agent, self.writer, self.asking, queue, self.settle, self._call_user)
-        self.sender = Sender(self.agent, self.writer, self.reads, queue, self.asking, self.live)
+        self.sender = PlainSender(self.agent, self.writer, self.reads, queue, self.asking, self.live)
         self.commands = Commands(
             self.agent, self.writer, self.sender, self.asking, self.printer, self.edits, self.leave, self.settle
         )

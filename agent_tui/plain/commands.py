@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from agent_tui.plain.event_printer import EventPrinter
     from agent_tui.plain.line_writer import LineWriter
     from agent_tui.plain.questions import Asking, Edits
-    from agent_tui.plain.sending import Sender
+    from agent_tui.plain.sending import PlainSender
     from agent_tui.store.search import SearchReader
 
 
@@ -68,7 +68,7 @@ class Lists:
 
     _agent: Agent
     _writer: LineWriter
-    _sender: Sender
+    _sender: PlainSender
     _asking: Asking
 
     async def resume(self, search: str) -> None:
@@ -273,7 +273,7 @@ class Commands:
 
     _agent: Agent
     _writer: LineWriter
-    _sender: Sender
+    _sender: PlainSender
     _asking: Asking
     _printer: EventPrinter
     _edits: Edits

@@ -15,7 +15,7 @@ from agent_tui.commands.tool_words import (
     items_of,
     shown,
 )
-from agent_tui.commands.turn_words import ASKED, LONG_TURN, Told, endings_without_words
+from agent_tui.commands.turn_words import ASKED, LONG_TURN, TurnTexts, endings_without_words
 from agent_tui.context.accounting.spending import turn_figure, without_ways
 from agent_tui.context.cuts import let_go_words
 from agent_tui.models.events import (
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from agent_tui.models.steps import Step
     from agent_tui.plain.line_writer import LineWriter, Mark
     from agent_tui.plain.questions import Asking
-    from agent_tui.plain.sending import Queue
+    from agent_tui.plain.sending import QueueView
 
 
 _STATES = {"completed": "done", "in_progress": "in progress", "pending": "to do"}
@@ -201,14 +201,14 @@ class EventPrinter:
     _agent: Agent
     _writer: LineWriter
     _asking: Asking
-    _queue: Queue
+    _queue: QueueView
     _changed: Callable[[], None]
     """Called after each event."""
     _calls_user: Callable[[], None]
 
     def __post_init__(self) -> None:
         agent, asking = self._agent, self._asking
-        self._told = Told()
+        self._told = TurnTexts()
         self._calls: dict[str, str] = {}
         self._own_calls: set[str] = set()
         self._asked: set[str] = set()

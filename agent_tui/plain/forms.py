@@ -8,7 +8,7 @@ from agent_tui.models.events import ServerAction, ServerAsked
 from agent_tui.models.forms import FormField, defaults, problem_of
 from agent_tui.models.messages import Metadata
 from agent_tui.plain.line_writer import LineWriter
-from agent_tui.plain.questions import Question, Taken
+from agent_tui.plain.questions import PlainQuestion, Taken
 from agent_tui.text.clean import spelled
 
 Answer = Callable[[ServerAction, Metadata], None]
@@ -22,7 +22,7 @@ _ROWS = [("No", "n"), ("Neither: cancel", "c")]
 _SEND = [("Send it", "s"), ("Fill it in again", "a"), *_ROWS]
 
 
-class ServerQuestion(Question):
+class ServerQuestion(PlainQuestion):
     """What a server asks. A form is first agreed to, then filled in line by line, and sent once it was shown whole."""
 
     def __init__(self, asked: ServerAsked, writer: LineWriter, answer: Answer) -> None:

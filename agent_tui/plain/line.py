@@ -27,7 +27,7 @@ def hangs(text: str, at: int) -> bool:
     return at < len(text) and text[at].isprintable() and not cell_len(text[at])
 
 
-class Line:
+class LineEditor:
     """Keys that change the line, with the meaning they have in a shell. ``past`` are earlier lines, the newest last."""
 
     def __init__(self, past: Sequence[str]) -> None:
@@ -237,7 +237,7 @@ SHOWN = 40
 """Proposals that are said."""
 
 
-async def propose(line: Line, completes: Completes) -> str:
+async def propose(line: LineEditor, completes: Completes) -> str:
     """Completes the line as far as there is one way to; where there are several, returns what is said of them. A line
     that has changed meanwhile stays as it is."""
     text, at = line.text, line.at
@@ -273,7 +273,7 @@ def width_of(out: TextIO) -> int:
         return WIDTH
 
 
-class Row:
+class InputRow:
     """Shows a line with its prompt. A line that is longer than a row goes on in the next one, and a row that is full
     stays as it is: where something before it changes, the whole is written anew below."""
 

@@ -42,7 +42,7 @@ PART = 20
 WORDS = {"yes": "y", "no": "n"}
 
 
-class Question:
+class PlainQuestion:
     """An open question: choices by number, by key, or yes and no; one of them may ask for words first. ``rows`` are
     their labels, each with the key that answers as well (or none)."""
 
@@ -129,7 +129,7 @@ class Question:
         raise NotImplementedError
 
 
-class PermissionQuestion(Question):
+class PermissionQuestion(PlainQuestion):
     """May this call be made? What was not said to its end is allowed by the second of two equal answers."""
 
     words_prompt = "Say what to do instead"
@@ -191,7 +191,7 @@ def _rows(choices: Sequence[PermissionChoice]) -> list[tuple[str, str]]:
     return [(choice.label, choice.key) for choice in choices]
 
 
-class PlanQuestion(Question):
+class PlanQuestion(PlainQuestion):
     """Is the plan to be carried out? ``edit`` lets the user change it and calls back with what became of it."""
 
     words_prompt = "Say what to plan instead"
@@ -236,7 +236,7 @@ class PlanQuestion(Question):
         self._answer(None, self._plan, "")
 
 
-class AskQuestion(Question):
+class AskQuestion(PlainQuestion):
     """A question that the model asks. A line that is no number is an answer in other words."""
 
     DECLINE = "Decline to answer"
@@ -275,7 +275,7 @@ class AskQuestion(Question):
         self._answer((), "")
 
 
-class StopQuestion(Question):
+class StopQuestion(PlainQuestion):
     """What is to be done about what stopped the turn? ``answer`` takes the way, None for none, and what was written for
     it; the question is open until that could be done."""
 
@@ -317,7 +317,7 @@ class StopQuestion(Question):
         self._answer(self, None, "")
 
 
-class Pick(Question):
+class Pick(PlainQuestion):
     """One of the program's own lists: ``answer`` becomes the number of the row, from 0, or None for none. A long one is
     said in parts; every number can be typed at any time."""
 
@@ -384,14 +384,14 @@ class Asking:
     """Called when the agent asks."""
     _answers: Callable[[StopQuestion, Way | None, str], None] | None = None
     """Takes the answer to what stopped a turn; without it that is not asked."""
-    _open: list[Question] = field(default_factory=list)
+    _open: list[PlainQuestion] = field(default_factory=list)
     _own: set[str] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     nobody: bool = False
     """Nobody can answer any more: what is asked is declined at once."""
 
     @property
-    def front(self) -> Question | None:
+    def front(self) -> PlainQuestion | None:
         return self._open[0] if self._open else None
 
     def permission(self, agent: Agent, asked: PermissionAsked) -> None:
@@ -426,7 +426,7 @@ class Asking:
         if self._answers is not None:
             self.put_back(StopQuestion(asked, self._writer, self._answers))
 
-    def put_back(self, question: Question) -> None:
+    def put_back(self, question: PlainQuestion) -> None:
         """Puts a question, or one that was closed to make room for another, again."""
         self._ask(question)
 
@@ -444,7 +444,7 @@ class Asking:
         question = PermissionQuestion(asked, self._writer, lambda allow, _, __: answer.set_result(allow))
         return await self._answered(question, answer)
 
-    async def _answered(self, question: Question, answer: asyncio.Future[T]) -> T:
+    async def _answered(self, question: PlainQuestion, answer: asyncio.Future[T]) -> T:
         self._own.add(question.request_id)
         self._ask(question)
         try:
@@ -453,7 +453,7 @@ class Asking:
             self._own.discard(question.request_id)
             self.closed(question.request_id)
 
-    def _ask(self, question: Question) -> None:
+    def _ask(self, question: PlainQuestion) -> None:
         if self.nobody:
             question.put()
             self._decline(question)
@@ -463,7 +463,7 @@ class Asking:
             self._put(question)
         self._changed()
 
-    def _put(self, question: Question) -> None:
+    def _put(self, question: PlainQuestion) -> None:
         self._before()
         if question.request_id not in self._own:
             self._calls_user()
@@ -506,6 +506,6 @@ class Asking:
             self._decline(question)
             self.closed(question.request_id)
 
-    def _decline(self, question: Question) -> None:
+    def _decline(self, question: PlainQuestion) -> None:
         self._writer.say("Declined: nobody can answer any more.")
         question.give_up()

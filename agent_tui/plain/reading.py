@@ -111,7 +111,7 @@ class Reads(ABC):
         """Listens no more and leaves everything as it was; returns what stood in the line."""
 
 
-class Lines(Reads):
+class LineSource(Reads):
     """Reads lines that somebody else edits. ``live``: people type there, also while the agent works; of anything else a
     line is read when one is wanted."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_tui import terminal_output
 from agent_tui.completion import FileIndex, propose, query_at, shell_lines
 from agent_tui.errors import EXIT_INTERRUPTED, EXIT_OK, AgentError, ConfigError
-from agent_tui.history import History
+from agent_tui.history import PromptHistory
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.text.clean import one_line
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
     from agent_tui.options import Options
     from agent_tui.paths import Paths
-    from agent_tui.plain.chat import Chat
+    from agent_tui.plain.chat import PlainChat
     from agent_tui.plain.reading import Reads
 
 
@@ -34,7 +34,7 @@ EVERY = 2.0
 log = logging.getLogger(__name__)
 
 
-class Session:
+class PlainSession:
     """The chat and what it is read from. It is the listener of what is read; what comes before the chat is there waits
     for it."""
 
@@ -54,18 +54,18 @@ class Session:
         self._live = sys.stdin.isatty()
         self._screen = self._live and sys.stdout.isatty()
         self._root = root
-        self.history = History(paths.state, str(root))
+        self.history = PromptHistory(paths.state, str(root))
         self.writer = LineWriter(sys.stdout, self._spoke, self._lost)
         self.reads = self.writer.reads = self._make_reads()
         self.failure: AgentError | OSError | None = None
         self.farewell: list[str] = []
         self.code = EXIT_OK
-        self._chat: Chat | None = None
+        self._chat: PlainChat | None = None
         self._agent: Agent | None = None
         self._ended = False
         self._open = False
         self._unsent: list[str] = []
-        self._early: list[Callable[[Chat], None]] = []
+        self._early: list[Callable[[PlainChat], None]] = []
         self._starting: asyncio.Future[Agent] | None = None
 
     # The listener
@@ -93,7 +93,7 @@ class Session:
             self._end_early()
         self._tell(lambda chat: chat.leave())
 
-    def _tell(self, what: Callable[[Chat], None]) -> None:
+    def _tell(self, what: Callable[[PlainChat], None]) -> None:
         if self._chat is not None:
             what(self._chat)
         else:
@@ -171,9 +171,11 @@ class Session:
                     self.farewell.append(f"Resume with: agent-tui --plain -r {session.id}")
 
     async def _talk(self, agent: Agent) -> None:
-        from agent_tui.plain.chat import Chat
+        from agent_tui.plain.chat import PlainChat
 
-        chat = Chat(agent, self.writer, self.reads, self.history, self._edited, live=self._live, echo=not self._screen)
+        chat = PlainChat(
+            agent, self.writer, self.reads, self.history, self._edited, live=self._live, echo=not self._screen
+        )
         agent.subscribe(chat.printer.dispatch)
         await agent.start()
         if not self._live and (problem := await agent.models.key_problem()) is not None:
@@ -240,13 +242,13 @@ class Session:
     def _make_reads(self) -> Reads:
         descriptor = sys.stdin.fileno()
         if self._screen:
-            from agent_tui.plain.typed import Typed, edits_itself
+            from agent_tui.plain.typed import TypedLine, edits_itself
 
             if edits_itself(descriptor):
-                return Typed(descriptor, self.writer, self.history.entries, self._proposals)
-        from agent_tui.plain.reading import Lines
+                return TypedLine(descriptor, self.writer, self.history.entries, self._proposals)
+        from agent_tui.plain.reading import LineSource
 
-        return Lines(descriptor, self._live)
+        return LineSource(descriptor, self._live)
 
     async def _proposals(self, text: str) -> Sequence[str]:
         """Whole lines that go on as ``text`` does; a single one that is near it where none does."""
@@ -306,7 +308,7 @@ def run_plain(
     """
 
     async def chat() -> int:
-        session = Session(make_agent, options, settings, paths, root, why)
+        session = PlainSession(make_agent, options, settings, paths, root, why)
         await session.run()
         return session.code
 

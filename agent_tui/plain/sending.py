@@ -27,7 +27,7 @@ STATES: dict[WaitingKind, str] = {
 }
 
 
-class Queue:
+class QueueView:
     """Knows what waits, as the agent tells it, and what was sent at once and needs no repeating."""
 
     def __init__(self) -> None:
@@ -87,13 +87,13 @@ def _queued(count: int) -> str:
 
 
 @dataclass(eq=False)
-class Sender:
+class PlainSender:
     """Sends messages, and says why one cannot be sent."""
 
     agent: Agent
     writer: LineWriter
     reads: Reads
-    queue: Queue
+    queue: QueueView
     asking: Asking
     live: bool
     code: int = EXIT_OK

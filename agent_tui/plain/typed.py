@@ -11,7 +11,7 @@ import termios
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agent_tui.plain.line import Completes, Line, Row, meaning_of, propose, width_of
+from agent_tui.plain.line import Completes, InputRow, LineEditor, meaning_of, propose, width_of
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.reading import Listener, Reads, T, Want, what_is_there
 from agent_tui.records import dataclass
@@ -53,7 +53,7 @@ class Modes:
             self._before = None
 
 
-class Window:
+class PlainWindow:
     """Handles what happens to the terminal around the program: it goes to the background and comes back (``back``), the
     window gets another size (``resized``). ``step_aside`` is called before it goes."""
 
@@ -101,14 +101,14 @@ UNSEEN = 0.4
 YIELDED = "Note: You typed before your draft was loaded: Up brings the draft back."
 
 
-class Draft(NamedTuple):
+class LineDraft(NamedTuple):
     """The text that stood in the line when the program was left here, and until when nobody can have seen it."""
 
     text: str
     unseen_until: float
 
 
-class Typed(Reads):
+class TypedLine(Reads):
     """The line of a terminal, edited here; ``past`` are earlier ones. What is written waits for it, and it for that."""
 
     drawn = True
@@ -117,10 +117,10 @@ class Typed(Reads):
         super().__init__(descriptor)
         self._writer = writer
         self._modes = Modes(descriptor)
-        self._window = Window(self._modes, self.step_aside, self._back, self._resized)
+        self._window = PlainWindow(self._modes, self.step_aside, self._back, self._resized)
         self._reader = TerminalReader()
-        self._line = Line(past)
-        self._row = Row(writer.out, lambda: width_of(writer.out))
+        self._line = LineEditor(past)
+        self._row = InputRow(writer.out, lambda: width_of(writer.out))
         self._completes = completes
         self._above: list[str] = []  # of what was pasted, the lines but the last
         self._kept = ""
@@ -128,7 +128,7 @@ class Typed(Reads):
         self._waiting: asyncio.TimerHandle | None = None
         self._typing: asyncio.TimerHandle | None = None
         self._proposing: asyncio.Task[None] | None = None
-        self._draft: Draft | None = None
+        self._draft: LineDraft | None = None
 
     # What the chat asks for
 
@@ -174,7 +174,7 @@ class Typed(Reads):
             self._yield(draft)
         else:
             self._line.put(draft)
-            self._draft = Draft(draft, self._loop.time() + UNSEEN)
+            self._draft = LineDraft(draft, self._loop.time() + UNSEEN)
 
     def _yield(self, draft: str) -> None:
         self._line.remember(draft)

@@ -178,7 +178,7 @@ def early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:
     return None
 
 
-class Answer:
+class StreamedAnswer:
     """What is emitted ends with exactly one Finished or Failed. How a call is made and sent is said by subclasses:
     ``_send`` has the answer read into the accumulator."""
 
@@ -354,7 +354,7 @@ class Answer:
         return [i for i in items if not (isinstance(i, UsageReport) and i.usage.source == "estimated")]
 
 
-class DirectAnswer(Answer):
+class DirectAnswer(StreamedAnswer):
     """The answer to a call straight to the provider."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, key: Key, connections: Connections) -> None:

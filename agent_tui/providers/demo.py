@@ -28,7 +28,7 @@ from agent_tui.models.requests import (
 from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.paths import with_home
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.demo_script import Answer, Script, ScriptedStep, Witness, load_script
+from agent_tui.providers.demo_script import Script, ScriptedAnswer, ScriptedStep, Witness, load_script
 from agent_tui.providers.demo_tour import TOPICS, VERBS, on_tour
 from agent_tui.text.clean import cut
 from agent_tui.text.numbers import plural
@@ -42,9 +42,9 @@ CALL = re.compile(r"^\[assistant calls (\w+)\] (.*)$", re.M)
 MAX_RULES = 6
 
 
-def compose(request: ModelRequest) -> Answer:
+def compose(request: ModelRequest) -> ScriptedAnswer:
     if request.kind == "compaction":
-        return Answer(text=summary(request))
+        return ScriptedAnswer(text=summary(request))
     messages = [sent.message for sent in request.messages]
     last_user = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1)
     question = words_in(messages[last_user]) if last_user >= 0 else ""
@@ -60,14 +60,14 @@ def compose(request: ModelRequest) -> Answer:
             f"The user asks: {cut(question, 160)!r}. I cannot know this without looking, so I call {names} first "
             "and answer from what comes back."
         )
-        return Answer(thought, "I'll look at that first.\n\n", calls)
+        return ScriptedAnswer(thought, "I'll look at that first.\n\n", calls)
     thought = (
         f"{'I have what I need: ' + str(len(results)) + ' tool result(s). ' if results else ''}"
         f"The question is {cut(question, 160)!r}. "
         "I should answer briefly, with one example, and say what the numbers in /context mean."
     )
     number = sum(1 for m in messages if m.role == "user")
-    return Answer(thought, body(question, results, number, seed, request.reckoned))
+    return ScriptedAnswer(thought, body(question, results, number, seed, request.reckoned))
 
 
 def choose_calls(question: str, offered: set[str]) -> list[tuple[str, str]]:
@@ -250,7 +250,7 @@ class DemoProvider:
                 return
             if scripted is not None:
                 calls = [(call["name"], call.get("arguments", "{}")) for call in step.tool_calls]
-                answer = Answer(step.reasoning, step.text, calls, step.chunk, step.delay)
+                answer = ScriptedAnswer(step.reasoning, step.text, calls, step.chunk, step.delay)
             else:
                 answer = replace(compose(request), delay=self._pace)
             breaks = step.failure is not None or step.hang
@@ -298,7 +298,7 @@ class DemoProvider:
         )
 
     async def _report(
-        self, answer: Answer, counting: asyncio.Task[tuple[int, int]], told: dict[str, int] | bool
+        self, answer: ScriptedAnswer, counting: asyncio.Task[tuple[int, int]], told: dict[str, int] | bool
     ) -> UsageReport | None:
         if told is False:
             return None

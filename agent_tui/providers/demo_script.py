@@ -182,7 +182,7 @@ def call(name: str, arguments: str) -> str:
 
 
 @dataclass(slots=True)
-class Answer:
+class ScriptedAnswer:
     """One answer, in the order it is streamed: reasoning, text, tool calls (name and raw JSON arguments); in pieces of
     ``chunk`` characters, ``delay`` seconds apart."""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from agent_tui.models.messages import Message, SummaryPart, ToolResultPart
 from agent_tui.models.requests import Reckoned
-from agent_tui.providers.demo_script import Answer
+from agent_tui.providers.demo_script import ScriptedAnswer
 from agent_tui.text.clean import cut
 
 TOUR = re.compile(r"(?:(?:please )?(?:take|start|give me|show me) (?:the|a) )?tour", re.I)
@@ -33,7 +33,9 @@ FAST = 90
 """Characters in a piece of what is only written to fill the window."""
 
 
-def on_tour(question: str, messages: Sequence[Message], offered: set[str], reckoned: Reckoned | None) -> Answer | None:
+def on_tour(
+    question: str, messages: Sequence[Message], offered: set[str], reckoned: Reckoned | None
+) -> ScriptedAnswer | None:
     """The answer where the question is for something that can be shown; ``messages`` is the conversation."""
     since = max((i for i, m in enumerate(messages) if m.role == "user"), default=-1) + 1
     asked, after = question.strip().strip(".!?").strip(), messages[since:]
@@ -48,7 +50,7 @@ def on_tour(question: str, messages: Sequence[Message], offered: set[str], recko
     if stop == LAST or FILL.fullmatch(asked):
         return _fill(messages, after, offered, reckoned, on=stop == LAST)
     if stop > LAST:
-        return Answer(
+        return ScriptedAnswer(
             "The tour is over.", "That was the tour. `take the tour` starts it again; `/model` chooses a real model."
         )
     if (named := EDIT.fullmatch(asked)) is not None:
@@ -80,19 +82,19 @@ def _first_line(text: str) -> str:
     return " ".join(text.partition("\n")[0].replace("`", "'").split())[:200]
 
 
-def _look(after: Sequence[Message], offered: set[str]) -> Answer:
+def _look(after: Sequence[Message], offered: set[str]) -> ScriptedAnswer:
     results = _results(after)
     if not results and "list" in offered:
-        return Answer(
+        return ScriptedAnswer(
             "The user wants the tour. I start with what I can see from here: the folder.",
             "Welcome! Let me look around first.\n\n",
             [("list", json.dumps({"path": "."}))],
         )
     found = LISTED.search(results[0].text) if len(results) == 1 and not results[0].is_error else None
     if found and "read" in offered:
-        return Answer(f"I read `{found[0]}` next.", "", [("read", json.dumps({"path": found[0]}))])
+        return ScriptedAnswer(f"I read `{found[0]}` next.", "", [("read", json.dumps({"path": found[0]}))])
     seen = f" and `{results[1].name}`" if len(results) > 1 else ""
-    return Answer(
+    return ScriptedAnswer(
         "I have looked around. Now I explain what the user saw and what to try.",
         f"## 1 of 4 · Tools are real\n\nI called `list`{seen}, and the results are now in my context window. "
         "Only the text you read here comes from a script; tools, files, permissions and numbers are what a real model "
@@ -101,25 +103,31 @@ def _look(after: Sequence[Message], offered: set[str]) -> Answer:
     )
 
 
-def _change(path: str, after: Sequence[Message], offered: set[str], heading: str, end: str, *, new: bool) -> Answer:
+def _change(
+    path: str, after: Sequence[Message], offered: set[str], heading: str, end: str, *, new: bool
+) -> ScriptedAnswer:
     """Writes the file where it is ``new``, or else missing; then a small edit."""
     results = _results(after)
     names = [result.name for result in results]
     last = results[-1] if results else None
     if not {"read", "write", "edit"} <= offered:
-        return Answer("I have no tools that change files.", f"## {heading}\n\nI can't change files here.\n{end}")
+        return ScriptedAnswer(
+            "I have no tools that change files.", f"## {heading}\n\nI can't change files here.\n{end}"
+        )
     if last is None:
         if new:
             return _write(path, "I write a small note that can be deleted later. The user is asked first.")
-        return Answer(f"I read `{path}` before I change it.", "", [("read", json.dumps({"path": path}))])
+        return ScriptedAnswer(f"I read `{path}` before I change it.", "", [("read", json.dumps({"path": path}))])
     if names == ["write"] and last.is_error and "read" in last.text:
-        return Answer("The file exists already, so I read it first.", "", [("read", json.dumps({"path": path}))])
+        return ScriptedAnswer(
+            "The file exists already, so I read it first.", "", [("read", json.dumps({"path": path}))]
+        )
     if last.name == "read" and last.is_error:
         return _write(path, "The file does not exist yet, so I create it.")
     if last.name == "read" or (last.name == "write" and not last.is_error and path == NOTE):
         text = "\n".join(re.findall(r"^ *\d+\t(.*)$", last.text, re.M)) if last.name == "read" else DRAFT
         if edit := _edit_of(path, text):
-            return Answer("Now a small edit, so that the user sees a diff.", "", [("edit", json.dumps(edit))])
+            return ScriptedAnswer("Now a small edit, so that the user sees a diff.", "", [("edit", json.dumps(edit))])
     done = [result.name for result in results if not result.is_error and result.name in ("write", "edit")]
     said = (
         f"You were asked before anything was written, and saw each change as a diff: "
@@ -128,11 +136,11 @@ def _change(path: str, after: Sequence[Message], offered: set[str], heading: str
         if done
         else f"`{path}` is unchanged. A real model gets the same answer: “{_first_line(last.text)}”"
     )
-    return Answer("The files are done. I sum up what happened.", f"## {heading}\n\n{said}\n{end}")
+    return ScriptedAnswer("The files are done. I sum up what happened.", f"## {heading}\n\n{said}\n{end}")
 
 
-def _write(path: str, why: str) -> Answer:
-    return Answer(why, "", [("write", json.dumps({"path": path, "content": DRAFT}))])
+def _write(path: str, why: str) -> ScriptedAnswer:
+    return ScriptedAnswer(why, "", [("write", json.dumps({"path": path, "content": DRAFT}))])
 
 
 def _edit_of(path: str, text: str) -> dict[str, object] | None:
@@ -146,14 +154,14 @@ def _edit_of(path: str, text: str) -> dict[str, object] | None:
     return (line and {"path": path, "edits": [{"old_string": line, "new_string": f"{line}\n{added}"}]}) or None
 
 
-def _ask(after: Sequence[Message], offered: set[str], *, on: bool) -> Answer:
+def _ask(after: Sequence[Message], offered: set[str], *, on: bool) -> ScriptedAnswer:
     results = _results(after)
     if not results and "ask" in offered:
         question = {
             "question": "What do you want most from a long session?",
             "choices": ["It remembers what I said", "It stays cheap", "I see what is going on"],
         }
-        return Answer(
+        return ScriptedAnswer(
             "The user wants to see how I think and ask. A question is worth it where the answer changes what I do, "
             "so I ask for what matters most to them, and answer to that. What I think here is stored as it is written, "
             "with the signature that a provider would put on it, and goes back to me with the answer.",
@@ -167,7 +175,7 @@ def _ask(after: Sequence[Message], offered: set[str], *, on: bool) -> Answer:
     }
     chosen = next((text for word, text in answers.items() if results and word in results[0].text), "")
     head = "## 3 of 4 · Reasoning is kept\n\n" if on else ""
-    return Answer(
+    return ScriptedAnswer(
         "The user has answered. I know why I asked: my thoughts from before are still with me.",
         f"{head}{chosen}{' ' if chosen else ''}\n\nMy reasoning is in the line above; Ctrl+T opens it. Providers sign "
         "what a model thinks, and a model that does not get it back forgets why it did what it did. Here it is stored "
@@ -183,7 +191,7 @@ def _fill(
     reckoned: Reckoned | None,
     *,
     on: bool,
-) -> Answer:
+) -> ScriptedAnswer:
     seen = [int(number) for m in after if m.role == "assistant" for number in CHAPTER.findall(m.text)]
     headings = any(HEADING.search(m.text) for m in messages if m.role == "assistant")
     summary = _summarised(messages)
@@ -196,7 +204,7 @@ def _fill(
             {"text": f"Chapter {n}", "status": "completed" if n <= chapter else "pending"}
             for n in range(max(1, chapter - 3), chapter + 3)
         ]
-        return Answer(
+        return ScriptedAnswer(
             "The window is not full yet. One more chapter.",
             chapter_text(chapter),
             [("todo", json.dumps({"items": items}))],
@@ -211,7 +219,7 @@ def _fill(
         )
     else:
         said = "This window is too large to fill here; run `/compact` to see the same."
-    return Answer(
+    return ScriptedAnswer(
         "The window was filled and compacted. That is the last stop.",
         f"## 4 of 4 · Compaction\n\n{said}\n\nThat was the tour. `/model` lists real models and takes your key; "
         "`/help` has the rest.",

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_tui.errors import WorkerError
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
-from agent_tui.providers.calling import Answer, Emit
+from agent_tui.providers.calling import Emit, StreamedAnswer
 from agent_tui.providers.catalog import Key, dialect_of, resolve_key
 from agent_tui.providers.counting import encoding
 from agent_tui.providers.dialects.chat import WIRE as CHAT
@@ -61,7 +61,7 @@ def load_litellm() -> Any:
     return import_quietly(tokenizer)
 
 
-class LiteLLMAnswer(Answer):
+class LiteLLMAnswer(StreamedAnswer):
     """The answer that LiteLLM's stream brings, beside the provider's own bytes."""
 
     def __init__(self, request: ModelRequest, info: ModelInfo, emit: Emit, litellm: Any) -> None:

@@ -36,8 +36,8 @@ from agent_tui.providers.catalog import dialect_of, family_record, forgets, imag
 from agent_tui.providers.dialects.claude import add_breakpoints
 from agent_tui.providers.dialects.conversation import (
     EMPTY_USER,
-    Answer,
-    Call,
+    AnswerCall,
+    AssistantTurn,
     Result,
     ToolNames,
     attachment_block,
@@ -115,7 +115,7 @@ def chat_messages(
                 seen.extend(entry.attachments)
             continue
         _show(messages, seen, form)
-        if isinstance(entry, Answer):
+        if isinstance(entry, AssistantTurn):
             messages.extend(_answer(entry, plan, form))
         else:
             messages.append({"role": "user", "content": _user_content(entry, form)})
@@ -174,7 +174,7 @@ def _result(result: Result, form: ChatForm) -> Metadata:
     return {"role": "tool", "tool_call_id": result.call.id, "content": content, **name}
 
 
-def _answer(answer: Answer, plan: ReplayPlan, form: ChatForm) -> Iterator[Metadata]:
+def _answer(answer: AssistantTurn, plan: ReplayPlan, form: ChatForm) -> Iterator[Metadata]:
     """One assistant message, or several where its order would be lost in one."""
     parts = list(enumerate(answer.message.parts))
     for group in _groups(parts) if form.dialect.merging else [parts]:
@@ -204,7 +204,7 @@ def _groups(parts: list[tuple[int, Part]]) -> Iterator[list[tuple[int, Part]]]:
         yield group
 
 
-def _piece(answer: Answer, group: list[tuple[int, Part]], plan: ReplayPlan, form: ChatForm) -> Metadata | None:
+def _piece(answer: AssistantTurn, group: list[tuple[int, Part]], plan: ReplayPlan, form: ChatForm) -> Metadata | None:
     message_id = answer.message.id
     own = plan.same_origin(message_id)
     message: Metadata = {"role": "assistant", "content": None}
@@ -254,7 +254,7 @@ def _signature(part: Part) -> str | None:
     return signature if signature.isascii() and signature.isprintable() else None
 
 
-def _call(call: Call, signature: str | None, form: ChatForm) -> Metadata:
+def _call(call: AnswerCall, signature: str | None, form: ChatForm) -> Metadata:
     made: Metadata = {
         "id": call.id,
         "type": "function",

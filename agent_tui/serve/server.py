@@ -247,7 +247,7 @@ class Page:
             self._closing = True
 
 
-class Server:
+class ChatServer:
     """Serves one chat. ``title`` is that of its page."""
 
     def __init__(self, gate: Gate, chat: ServedChat, title: str) -> None:
@@ -341,7 +341,7 @@ async def serve(command: Sequence[str], host: str, port: int, title: str, told: 
     Raises AgentError where nothing can listen there."""
     host = listening_host(host).host
     gate, chat = Gate(host), ServedChat(command)
-    runner = web.AppRunner(Server(gate, chat, title).application(), access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(ChatServer(gate, chat, title).application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)

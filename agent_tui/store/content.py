@@ -10,7 +10,7 @@ from agent_tui.records import dataclass
 
 
 @dataclass(slots=True)
-class Content:
+class SessionContent:
     """Everything of a session that its conversation is made of; ``head_id`` is where the conversation ends."""
 
     messages: dict[str, Message] = field(default_factory=dict)

@@ -14,12 +14,12 @@ from agent_tui.models.messages import Message, Metadata
 from agent_tui.models.session import SessionHit, SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step, inherited
 from agent_tui.models.usage import NO_COST, Cost, cost_fields, usage_json
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 
 SCHEMA_VERSION = 1
 
 
-def export_session(info: SessionInfo, content: Content) -> Metadata:
+def export_session(info: SessionInfo, content: SessionContent) -> Metadata:
     """The complete session as a JSON-able dict. ``messages`` holds the tree in the order it was written, then the
     summaries; ``on_path`` marks the present conversation, ``in_tree`` is False for summaries."""
     path = _path_ids(content.messages, info.head_id)

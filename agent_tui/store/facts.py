@@ -48,7 +48,7 @@ FACTS = ("token_count", "calibration", "trusted", "permission_rule", "learned_li
 """The tables of what is known beside any session."""
 
 
-class Measured:
+class MeasuredCounts:
     """The facts known of token counts over all sessions: those of contents, and how each server's model counts."""
 
     def __init__(self, database: Database) -> None:
@@ -119,7 +119,7 @@ class Trust:
             )
 
 
-class Rules:
+class StandingRules:
     """Permission rules that the user gave for good: what is allowed, asked about or denied."""
 
     def __init__(self, database: Database) -> None:

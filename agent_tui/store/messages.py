@@ -176,7 +176,7 @@ def walk(messages: Mapping[str, Message], head_id: str | None) -> list[Message]:
     return path
 
 
-class Waiting:
+class WaitingTable:
     """A message leaves this table in the transaction that adds it to the conversation (``Messages.add``): a crash
     finds it in one of the two, never in both or none."""
 

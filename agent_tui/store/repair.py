@@ -49,7 +49,7 @@ Row = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Report:
+class RepairReport:
     """The findings of a check: problems of the ``file`` as a whole, and of each session (empty: none)."""
 
     file: list[str] = field(default_factory=list)
@@ -72,10 +72,10 @@ class Report:
         return json.dumps({"file": self.file, "sessions": rows}, indent=2)
 
 
-def check(store: Store, session_id: str | None = None) -> Report:
+def check(store: Store, session_id: str | None = None) -> RepairReport:
     """Reads everything of one session, or of all and the file itself. Raises ``StoreError`` when there is no such
     session."""
-    report = Report()
+    report = RepairReport()
     if session_id is None:
         report.file += problems_of(store.database.connection)
         try:

@@ -76,7 +76,7 @@ def _object(data: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-class Called(NamedTuple):
+class SessionTitle(NamedTuple):
     """A session's title (or how it begins) and id, and its project: folded, with single blanks."""
 
     session_id: str
@@ -84,7 +84,7 @@ class Called(NamedTuple):
     project: str
 
 
-def called(connection: sqlite3.Connection, project: str | None) -> list[Called]:
+def called(connection: sqlite3.Connection, project: str | None) -> list[SessionTitle]:
     """The sessions of a project or of all, those last worked on first."""
     where, values = ("", ()) if project is None else (" AND s.project = ?", (encode(project),))
     rows = connection.execute(
@@ -93,7 +93,7 @@ def called(connection: sqlite3.Connection, project: str | None) -> list[Called]:
         values,
     ).fetchall()
     places = {row[2]: _flat(_text(row[2])) for row in rows}
-    return [Called(row[0], _flat(f"{_text(row[1])} {row[0]}"), places[row[2]]) for row in rows]
+    return [SessionTitle(row[0], _flat(f"{_text(row[1])} {row[0]}"), places[row[2]]) for row in rows]
 
 
 def _text(value: bytes | str) -> str:
@@ -135,7 +135,7 @@ class Search:
         connection: sqlite3.Connection,
         words: Sequence[str],
         project: str | None,
-        names: Sequence[Called],
+        names: Sequence[SessionTitle],
         stopped: Callable[[], bool],
     ) -> None:
         self._connection = connection

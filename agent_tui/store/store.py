@@ -22,12 +22,12 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.store.aside import move_older_aside
 from agent_tui.store.backup import backups_of, lock_backups
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from agent_tui.store.database import Database, copied_files, damaged
 from agent_tui.store.export_data import export_session
-from agent_tui.store.facts import FACTS, Learned, Measured, Offers, Rules, Snapshots, Trust
+from agent_tui.store.facts import FACTS, Learned, MeasuredCounts, Offers, Snapshots, StandingRules, Trust
 from agent_tui.store.locks import Locks, PassingFolder
-from agent_tui.store.messages import Messages, Waiting
+from agent_tui.store.messages import Messages, WaitingTable
 from agent_tui.store.search import SearchReader
 from agent_tui.store.sessions import SessionRows
 from agent_tui.store.steps import Compactions, Spending, Steps
@@ -63,15 +63,15 @@ class Store:
         self.database = database
         self.sessions = SessionRows(database)
         self.messages = Messages(database, self.sessions)
-        self.waiting = Waiting(database, self.sessions)
+        self.waiting = WaitingTable(database, self.sessions)
         self.spending = Spending(bills or database)
         self.steps = Steps(database, self.sessions, self.spending)
         self.compactions = Compactions(database, self.sessions, self.messages, self.steps)
         self.snapshots = Snapshots(database)
-        self.measured = Measured(database)
+        self.measured = MeasuredCounts(database)
         self.learned = Learned(database)
         self.trust = Trust(database)
-        self.rules = Rules(database)
+        self.rules = StandingRules(database)
         self.offers = Offers(database)
         self.locks = Locks(database.path.parent / "locks", self.sessions)
         self.problem = problem
@@ -251,12 +251,12 @@ class Store:
             raise
         lock.remove()
 
-    def content(self, session_id: str) -> Content:
+    def content(self, session_id: str) -> SessionContent:
         """Everything of a session that its conversation is made of. Raises ``StoreError`` where there is no such
         session, for a lock, and where a row of it makes no sense."""
         with self.database.reading():
             info = self.sessions.get(session_id)
-            content = Content(
+            content = SessionContent(
                 self.messages.all(info.id),
                 self.messages.summaries(info.id),
                 self.steps.all(info.id),
@@ -266,7 +266,7 @@ class Store:
         self._require_tree(content)
         return content
 
-    def _require_tree(self, content: Content) -> None:
+    def _require_tree(self, content: SessionContent) -> None:
         """Every branch can be gone to: each message follows one that was added before it. Raises ``StoreError``."""
         known: set[str | None] = {None}
         for message in content.messages.values():
@@ -276,7 +276,7 @@ class Store:
         if content.head_id not in known:
             raise damaged(self.database.path, f"message {content.head_id} is missing")
 
-    def whole(self, session_id: str) -> tuple[SessionInfo, Content]:
+    def whole(self, session_id: str) -> tuple[SessionInfo, SessionContent]:
         """Everything stored of a session. What a crash cut in it counts as it will when it is continued."""
         info = self.sessions.get(session_id)
         content = self.content(info.id)

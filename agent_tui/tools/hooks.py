@@ -159,7 +159,7 @@ Choice = Literal["", "allow", "ask"]
 
 
 @dataclass(slots=True)
-class Answer:
+class HookAnswer:
     """The meaning of what one hook, or all of an event together, answered. ``blocked`` says why it may not be (None: it
     may), ``ends`` why all is to stop. ``tells`` is for the user, ``adds`` for the model, ``changed`` the input to run
     with. ``problem``: it could not be understood."""
@@ -173,7 +173,7 @@ class Answer:
     adds: list[str] = field(default_factory=list)
     problem: str = ""
 
-    def join(self, other: Answer) -> None:
+    def join(self, other: HookAnswer) -> None:
         """Takes over what another hook answered: to block wins over to ask, and that over to allow."""
         self.blocked = other.blocked if self.blocked is None else self.blocked
         self.ends = other.ends if self.ends is None else self.ends
@@ -184,27 +184,27 @@ class Answer:
         self.adds += other.adds
 
 
-def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> Answer:
+def answer_of(hook: Hook, ran: Ran, payload: Metadata | None = None) -> HookAnswer:
     """Returns what a hook means that was told ``payload``. Its JSON wins over its exit code, unless that is 2."""
     if ran.problem:
         # A hook of the project runs only once it was accepted; one of the user's own may name files nobody has seen.
         if ran.changed and hook.event in GUARDING and (ran.known or not hook.own):
             line = f"changed since you accepted it ({ran.changed}), so this is blocked; /trust shows the change"
-            return Answer(problem=line, blocked="it changed since it was accepted; /trust shows the change")
-        return Answer(problem=ran.problem, blocked=ran.problem if hook.blocks and hook.event in BLOCKING else None)
+            return HookAnswer(problem=line, blocked="it changed since it was accepted; /trust shows the change")
+        return HookAnswer(problem=ran.problem, blocked=ran.problem if hook.blocks and hook.event in BLOCKING else None)
     text, said = ran.output.strip(), one_line(ran.errors, 500)
     adds_text, is_object = hook.event in TEXT_ADDS, text.startswith("{") and text.endswith("}")
-    answer = Answer()
+    answer = HookAnswer()
     data = ran.said if ran.said is not None else decision_in(text, payload or {}, at_end=adds_text)
     if data is not None:
         try:
             answer = _understood(hook, data)
         except ValueError as error:
-            answer = Answer(problem=f"answered what cannot be used: {error}")
+            answer = HookAnswer(problem=f"answered what cannot be used: {error}")
     elif is_object or (_LOOKS_DECIDED.search(text) and (text.endswith("}") or not adds_text)):
-        answer = Answer(problem="answered what cannot be used: not valid JSON")
+        answer = HookAnswer(problem="answered what cannot be used: not valid JSON")
     elif decision_in(ran.errors.strip(), payload or {}, at_end=True) is not None:
-        answer = Answer(problem="wrote its decision to standard error; it is read from standard output")
+        answer = HookAnswer(problem="wrote its decision to standard error; it is read from standard output")
     if ran.code == 2:
         if hook.event in BLOCKING:
             reason = ran.errors.strip() or "it gave no reason"
@@ -275,9 +275,9 @@ def _repeats(payload: Metadata, value: Metadata, text: str) -> bool:
     return False
 
 
-def _understood(hook: Hook, data: Metadata) -> Answer:
+def _understood(hook: Hook, data: Metadata) -> HookAnswer:
     """Raises ValueError for what is not of the form that hooks answer in."""
-    answer, event = Answer(), hook.event
+    answer, event = HookAnswer(), hook.event
     if data.get("continue", True) not in (True, False):
         raise ValueError("continue is neither true nor false")
     if data.get("continue") is False:
@@ -312,7 +312,7 @@ def _understood(hook: Hook, data: Metadata) -> Answer:
     return answer
 
 
-def _choose(answer: Answer, choice: str, why: str) -> None:
+def _choose(answer: HookAnswer, choice: str, why: str) -> None:
     match choice:
         case "deny":
             answer.blocked = why or "it gave no reason"

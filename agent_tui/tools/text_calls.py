@@ -76,14 +76,14 @@ class TextCall:
 
 
 @dataclass(slots=True, frozen=True)
-class TextCalls:
+class WrittenCalls:
     """The calls in an answer, in their order, and the ``text`` around them."""
 
     calls: tuple[TextCall, ...]
     text: str
 
 
-def find_text_calls(text: str, is_tool: Callable[[str], bool]) -> TextCalls | None:
+def find_text_calls(text: str, is_tool: Callable[[str], bool]) -> WrittenCalls | None:
     """Returns the calls that an answer has as text; None where it has none. ``is_tool`` knows the names of the tools
     that the model was offered."""
     looked_at, before = text[-MOST_CHARS:], text[:-MOST_CHARS]
@@ -101,7 +101,7 @@ def find_text_calls(text: str, is_tool: Callable[[str], bool]) -> TextCalls | No
     if not _INVENTED.match(looked_at, at):
         rest.append(looked_at[at:])
     calls = [call for _, _, calls in taken for call in calls][:MOST_CALLS]
-    return TextCalls(tuple(calls), _WRAPPERS.sub("\n", "".join(rest)).strip())
+    return WrittenCalls(tuple(calls), _WRAPPERS.sub("\n", "".join(rest)).strip())
 
 
 def _marked(text: str, is_tool: Callable[[str], bool]) -> Iterator[tuple[int, int, list[TextCall]]]:

@@ -28,7 +28,7 @@ from agent_tui.ui.keys import APP_BINDINGS
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.safety import Guarded, Net, describe
 from agent_tui.ui.textual_private.terminal import AnswersErrors, tell_server, wear_first
-from agent_tui.ui.textual_private.who_draws import Drawing
+from agent_tui.ui.textual_private.who_draws import DrawingWatch
 from agent_tui.ui.theme import start_theme
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.transcript import messages as posted
     from agent_tui.ui.widgets.drawn_lines import Activity
     from agent_tui.ui.widgets.find import FindBar
-    from agent_tui.ui.widgets.queue import Queue
+    from agent_tui.ui.widgets.queue import QueueLines
 
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ EARLY = ("cancel", "escape", "focus_prompt", "suspend_process")
 """Actions that are possible while the first frame stands alone."""
 
 
-class Start(NamedTuple):
+class ChatStart(NamedTuple):
     """The way the chat begins and ends."""
 
     prompt: str = ""
@@ -108,7 +108,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         settings: Settings,
         paths: Paths,
         root: Path,
-        start: Start = Start(),  # noqa: B008
+        start: ChatStart = ChatStart(),  # noqa: B008
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         detect_colors = start.detect_colors
@@ -117,7 +117,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         self._paths = paths
         self._start, self._served = start, start.served
         super().__init__()  # which asks for the driver
-        self.drawing = Drawing(self._drawing_failed)
+        self.drawing = DrawingWatch(self._drawing_failed)
         few = self._few_colors = detect_colors and self.console.color_system == "standard"
         if wanted == AUTO_THEME:
             wanted = theme_for(told_before(paths.state, os.environ) if detect_colors else None, few)
@@ -186,7 +186,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
         return self.view.transcript
 
     @property
-    def queue_view(self) -> Queue:
+    def queue_view(self) -> QueueLines:
         return self.view.queue_view
 
     @property
@@ -447,7 +447,7 @@ class AgentApp(Guarded, AnswersErrors, ChatApp):
     def on_find_bar_query(self, event: FindBar.Query) -> None:
         self.chat.finding.search(event.text)
 
-    def on_find_bar_step(self, event: FindBar.Step) -> None:
+    def on_find_bar_move_to(self, event: FindBar.MoveTo) -> None:
         self.chat.finding.step(event.by)
 
     def on_find_bar_closed(self) -> None:
@@ -462,7 +462,7 @@ def run_ui(
     settings: Settings,
     paths: Paths,
     root: Path,
-    start: Start,
+    start: ChatStart,
     again: Sequence[str] = ("agent-tui",),
 ) -> int:
     """Runs the chat until the user leaves; returns the exit code. An AgentError of ``agent_factory`` or of the agent's

@@ -35,7 +35,7 @@ from agent_tui.models.events import CompactionEnded
 from agent_tui.models.messages import CONTEXT_NOTE, Message, recall_id, summary_text
 from agent_tui.models.requests import ModelRequest
 from agent_tui.providers import demo
-from agent_tui.providers.demo_script import Answer
+from agent_tui.providers.demo_script import ScriptedAnswer
 from tests.support.agents import TokenCounter, parts_for, running
 
 PRICES = {"input": 3.0, "output": 15.0, "cache_read": 0.30, "cache_write": 3.75}
@@ -107,15 +107,15 @@ class Worker:
         self.kept: set[str] = set()
         self.told = self.asked = False
 
-    def answer(self, request: ModelRequest) -> Answer:
+    def answer(self, request: ModelRequest) -> ScriptedAnswer:
         if request.kind != "turn":
             return self.usual(request)
         calls = [self.calls.pop(0)] if self.calls else []
         if not calls:
-            return Answer(text="All read.")
+            return ScriptedAnswer(text="All read.")
         if self.tends:
             calls += [("context", act) for act in self._acts([sent.message for sent in request.messages])]
-        return Answer(text="Next.", calls=[(name, json.dumps(arguments)) for name, arguments in calls])
+        return ScriptedAnswer(text="Next.", calls=[(name, json.dumps(arguments)) for name, arguments in calls])
 
     usual = staticmethod(demo.compose)
 

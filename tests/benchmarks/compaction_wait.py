@@ -22,7 +22,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from agent_tui.engine.compaction.preparing import Preparing
+from agent_tui.engine.compaction.preparing import SummaryPreparation
 from agent_tui.models.events import CompactionEnded, CompactionStarted
 from agent_tui.models.messages import user_message
 from agent_tui.models.requests import ModelRequest, StreamItem
@@ -71,7 +71,7 @@ def main() -> None:
     prepared, unprepared = list[float](), list[float]()
     for _ in range(options.runs):
         prepared += asyncio.run(waited(options.step, options.summary))
-        with mock.patch.object(Preparing, "near", return_value=False):
+        with mock.patch.object(SummaryPreparation, "near", return_value=False):
             unprepared += asyncio.run(waited(options.step, options.summary))
     figures = {
         "prepared_seconds": round(statistics.median(prepared), 3),

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.past import History, Session
+from agent_tui.context.past import SessionPast, StoredSession
 from agent_tui.context.view import ViewBuilder
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.events import ContextChanged
@@ -63,8 +63,8 @@ async def measure(conversation: Any) -> dict[str, float]:
         run.agent.conversation.path = conversation.path
         run.agent.conversation.messages = {message.id: message for message in conversation.path}
         run.agent.conversation.steps = conversation.steps
-        session = Session({}, conversation.steps, conversation.records, {})
-        run.agent.context.history = partial(History, session)  # type: ignore[method-assign]
+        session = StoredSession({}, conversation.steps, conversation.records, {})
+        run.agent.context.history = partial(SessionPast, session)  # type: ignore[method-assign]
         run.agent.context.usage()
         out["open"] = await milliseconds(run, lambda: run.app.push_screen(ContextScreen(run.agent)))
         screen = run.app.screen

@@ -17,11 +17,11 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from agent_tui.commands.past_words import honesty, outcome, past_view, since, title
-from agent_tui.context.past import History, Session, given_of
+from agent_tui.context.past import SessionPast, StoredSession, given_of
 from tests.benchmarks.context import LIMITS, FastConversation, build
 
 
-def history_of(steps: int) -> tuple[History, FastConversation]:
+def history_of(steps: int) -> tuple[SessionPast, FastConversation]:
     conversation, _ = build(steps * 2)
     assert isinstance(conversation, FastConversation)
     inputs = conversation.inputs(limits=LIMITS)
@@ -32,10 +32,10 @@ def history_of(steps: int) -> tuple[History, FastConversation]:
     for message, parent in zip(conversation.path, parents, strict=False):
         message.parent_id = parent
     messages = {m.id: m for m in conversation.path}
-    return History(Session(messages, conversation.steps, [], {})), conversation
+    return SessionPast(StoredSession(messages, conversation.steps, [], {})), conversation
 
 
-def press(history: History, number: int, path: set[str]) -> float:
+def press(history: SessionPast, number: int, path: set[str]) -> float:
     start = time.process_time()
     view = past_view(history, number, None, path)
     assert view.moment.usage is not None

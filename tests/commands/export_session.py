@@ -18,7 +18,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import TokenUsage
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 
 START = 1_763_900_000.0
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -31,7 +31,7 @@ HOSTILE = (
 DIFF = "@@ -1,2 +1,2 @@\n def greet():\n-    return 'hello world'\n+    return 'hello there'\n"
 
 
-def example_session() -> tuple[SessionInfo, Content]:
+def example_session() -> tuple[SessionInfo, SessionContent]:
     """Two answers, the second dropped; a compaction; a branch that was left; an edit, a command that failed."""
     messages: dict[str, Message] = {}
 
@@ -70,7 +70,7 @@ def example_session() -> tuple[SessionInfo, Content]:
     summary = Message("sum", "user", [SummaryPart(f"## Goal\n\n{HOSTILE}", "r1")])
     steps = [_step(number) for number in range(6)]
     info = SessionInfo("ses_1", "/home/ann/greeter", "Fix the greeting", "sonnet", START, START + 900, "broken")
-    return info, Content(messages, {"sum": summary}, steps, records, "broken")
+    return info, SessionContent(messages, {"sum": summary}, steps, records, "broken")
 
 
 def _step(number: int) -> Step:

@@ -24,7 +24,7 @@ from agent_tui.models.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from agent_tui.text.clean import clean
 from tests.commands.export_session import example_session, harmless
 from tests.support.every import every
@@ -215,7 +215,7 @@ def test_words_of_the_user_and_commands_are_whole(form: str) -> None:
         Message("c", "assistant", [ToolCallPart("1", "bash", f'{{"command": "{LONG}"}}')], "complete", "b", 3.0),
         Message("failed", "tool", [ToolResultPart("1", "bash", "no", True)], "complete", "c", 4.0),
     ]
-    text = render(info, Content({message.id: message for message in said}, {}, [], [], "failed"), form)
+    text = render(info, SessionContent({message.id: message for message in said}, {}, [], [], "failed"), form)
     page = Page(text if form == "html" else SHOWS.render(text)).text
     for whole in ("C #", "**no** `a` `b`  \nx", COMMAND, "`ok`", LONG):
         assert page.count(whole) == 1 or whole == "C #", whole

@@ -18,7 +18,7 @@ from agent_tui.commands.export.readable import MOST_OUTPUT
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import AttachmentPart, Message, Part, SearchPart, TextPart, ToolResultPart
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from tests.commands.export_session import KEY, PIXEL, example_session, harmless
 from tests.support.browser import browser_program, browsing
 from tests.support.every import every
@@ -142,7 +142,7 @@ class Page(HTMLParser):
 
 def page_of(*messages: Message) -> str:
     by_id = {message.id: message for message in messages}
-    return render(SessionInfo("s", "/p", created=1.0, head_id=messages[-1].id), Content(by_id), "html")
+    return render(SessionInfo("s", "/p", created=1.0, head_id=messages[-1].id), SessionContent(by_id), "html")
 
 
 def said(*parts: Part) -> str:
@@ -219,7 +219,7 @@ def test_no_markdown_breaks_out(text: str) -> None:
         AttachmentPart(text, text, text=text),
         AttachmentPart(text, text, data=text),
     ]
-    info, content = SessionInfo(text, text, text, text, 1.0, head_id="u"), Content()
+    info, content = SessionInfo(text, text, text, text, 1.0, head_id="u"), SessionContent()
     content.messages = {
         "m": Message("m", "assistant", parts, note=text),
         "u": Message("u", "user", parts, parent_id="m"),
@@ -281,7 +281,7 @@ def test_a_search_at_the_provider_is_a_call_with_its_sources_and_nothing_encrypt
     evil = "<img src=x onerror=alert(1)>"
     found = SearchPart({"id": "s", "sources": [[evil, "https://a.example/"]], "item": {"encrypted_content": "secret"}})
     message = Message("m", "assistant", [call, found, TextPart("They won.")])
-    info, content = SessionInfo("s", "/p", created=1.0, head_id="m"), Content({"m": message})
+    info, content = SessionInfo("s", "/p", created=1.0, head_id="m"), SessionContent({"m": message})
     for form in ("html", "md"):
         text = render(info, content, form)
         harmless(text)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agent_tui.commands.info import Action, Info, Line, Row, Section, layout
+from agent_tui.commands.info import Action, Info, InfoLine, Row, Section, layout
 
 pytestmark = pytest.mark.quick
 
@@ -18,7 +18,7 @@ ROWS = st.builds(
 INFOS = st.lists(st.builds(Section, WORDS, st.lists(ROWS, max_size=5), WORDS), min_size=1, max_size=3)
 
 
-def text_of(line: Line) -> str:
+def text_of(line: InfoLine) -> str:
     return "".join(text for text, _ in line.pieces)
 
 

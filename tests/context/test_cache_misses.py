@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agent_tui.context.cache_forecast import forecast, forecast_basis, miss_sums
-from agent_tui.context.cache_misses import Judged, Sizes, judge, reaches
+from agent_tui.context.cache_misses import Judged, PrefixSizes, judge, reaches
 from agent_tui.context.cache_paths import SentMessages, SentPaths
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import RowId
@@ -77,7 +77,7 @@ class Session:
         step.sent = self.paths.record(step.id, SentMessages(keys or list(messages), list(messages)), found, marks)
         write = None if read is None or self.caching(target).keeping == "automatic" else total - read
         step.usage = TokenUsage(total, 10, cache_read=read, cache_write=write)
-        sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(fixed)), lambda n: FIXED + n * EACH)
+        sizes = PrefixSizes(lambda n: min(FIXED, n * FIXED // len(fixed)), lambda n: FIXED + n * EACH)
         judged = judge(step, self.steps, self.paths, self.caching(target), sizes, PRICES, summaries)
         step.expected_read, step.miss = judged.expected, judged.miss
         self.steps.append(step)
@@ -275,7 +275,7 @@ def test_reasoning_that_the_provider_leaves_out_itself_is_no_miss() -> None:
         session.steps[:-1],
         session.paths,
         caching_of(CLAUDE),
-        Sizes(lambda n: FIXED, lambda n: FIXED + n * EACH),
+        PrefixSizes(lambda n: FIXED, lambda n: FIXED + n * EACH),
         PRICES,
     )
     assert judged.miss is not None and again.miss is None and again.expected is not None
@@ -290,7 +290,7 @@ def test_what_a_rewind_will_cost_is_foreseen_before_the_next_message_is_written(
     session.step(f"{left}klmnopqrstuvwxyz0123456789", FIXED)
     step = replace(session.steps[-1], id="next", usage=TokenUsage(FIXED + len(left) * EACH, 0))
     step.sent = Sent({"model": CLAUDE.model}, marks=[0, len(left) - 1, len(left)])
-    sizes = Sizes(lambda n: min(FIXED, n * FIXED // len(PARTS)), lambda n: FIXED + n * EACH)
+    sizes = PrefixSizes(lambda n: min(FIXED, n * FIXED // len(PARTS)), lambda n: FIXED + n * EACH)
     session.paths.take(session.steps)
     with session.paths.ahead(step.id, SentMessages(list(left), list(left))):
         known = forecast_basis(step, session.steps, session.paths, session.caching(CLAUDE), sizes, PRICES)
@@ -307,7 +307,7 @@ def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked()
     for _ in range(50):
         session.step("abcd", FIXED, after=100.0, marks=[0, 3, 4])
     session.step("abce", FIXED, after=1.0, marks=[0, 3, 4])
-    wrong = Sizes(lambda n: FIXED, lambda n: FIXED + n * EACH - 500)
+    wrong = PrefixSizes(lambda n: FIXED, lambda n: FIXED + n * EACH - 500)
     last = session.steps[-1]
     found = reaches(last, session.steps[:-1], session.paths, caching_of(CLAUDE), wrong)
     assert max(reach.tokens for reach in found) == FIXED + 3 * EACH

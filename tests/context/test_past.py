@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
-from agent_tui.context.past import NO_HEAD, OTHER_VIEW, History, Session, given_of
+from agent_tui.context.past import NO_HEAD, OTHER_VIEW, SessionPast, StoredSession, given_of
 from agent_tui.context.row_pairs import pairs
 from agent_tui.models.calibration import usable
 from agent_tui.models.codec import dumps
@@ -65,9 +65,9 @@ class Lived:
                 record.switched = [*record.switched, self.time]
         self.messages.update((m.id, m) for m in conversation.path)
 
-    def history(self) -> History:
+    def history(self) -> SessionPast:
         c = self.conversation
-        return History(Session(self.messages, c.steps, c.records, c.summaries))
+        return SessionPast(StoredSession(self.messages, c.steps, c.records, c.summaries))
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_a_picture_that_the_model_does_not_take_costs_the_line_that_is_sent_also
     step = conversation.answer(TokenUsage(900, 5))
     step.given, step.estimated_input = given_of(told, conversation.path[0].id), after.total
     messages = {message.id: message for message in conversation.path}
-    moment = History(Session(messages, conversation.steps, [], {})).moment(1)
+    moment = SessionPast(StoredSession(messages, conversation.steps, [], {})).moment(1)
     assert (moment.problem, moment.differs) == ("", 0)
 
 

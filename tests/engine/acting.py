@@ -11,7 +11,7 @@ import pytest
 from agent_tui.models.messages import recall_id
 from agent_tui.models.requests import ModelRequest
 from agent_tui.providers import demo
-from agent_tui.providers.demo_script import Answer
+from agent_tui.providers.demo_script import ScriptedAnswer
 
 Act = Callable[[list[str]], tuple[str, dict[str, Any]] | str]
 """Given the names of the results that are sent, the call that is made (tool and arguments), or the last word."""
@@ -22,15 +22,15 @@ def acting(monkeypatch: pytest.MonkeyPatch, acts: list[Act]) -> list[ModelReques
     seen: list[ModelRequest] = []
     usual = demo.compose
 
-    def compose(request: ModelRequest) -> Answer:
+    def compose(request: ModelRequest) -> ScriptedAnswer:
         if request.kind != "turn":
             return usual(request)
         seen.append(request)
         names = [recall_id(sent.message.id) for sent in request.messages if sent.message.role == "tool"]
         made = acts.pop(0)(names) if acts else "Done."
         if isinstance(made, str):
-            return Answer(text=made)
-        return Answer("I see.", "", [(made[0], json.dumps(made[1]))])
+            return ScriptedAnswer(text=made)
+        return ScriptedAnswer("I see.", "", [(made[0], json.dumps(made[1]))])
 
     monkeypatch.setattr(demo, "compose", compose)
     return seen

@@ -12,7 +12,7 @@ import pytest
 from agent_tui.models.messages import PART_TYPES
 from agent_tui.models.requests import StreamItem
 from agent_tui.pipes import pipe as lines
-from agent_tui.pipes.pipe import BadLineError, Language, UnknownNameError
+from agent_tui.pipes.pipe import BadLineError, PipeLanguage, UnknownNameError
 from agent_tui.providers.worker import protocol
 from agent_tui.tools.mcp import protocol as host_protocol
 from tests.support.every import every
@@ -58,7 +58,7 @@ class _LaterInside:
 
 
 @every(("language", "cls"), MESSAGES)
-def test_every_message_arrives_whole(language: Language, cls: type[Any]) -> None:
+def test_every_message_arrives_whole(language: PipeLanguage, cls: type[Any]) -> None:
     sent = list(filled(cls))
     assert sent
     for message in sent:
@@ -81,11 +81,11 @@ def test_every_part_and_stream_item_is_among_them() -> None:
     assert set(StreamItem.__args__) <= set(protocol.FROM_WORKER.messages.values())
 
 
-OLD, NEW = Language({"m": _Message}), Language({"other": _Inner})
+OLD, NEW = PipeLanguage({"m": _Message}), PipeLanguage({"other": _Inner})
 SURPRISES = [
-    pytest.param(Language({"m": _LaterMessage}).line(_LaterMessage(4, "x"), 9), "field _Message.later", id="field"),
+    pytest.param(PipeLanguage({"m": _LaterMessage}).line(_LaterMessage(4, "x"), 9), "field _Message.later", id="field"),
     pytest.param(
-        Language({"m": _LaterInside}).line(_LaterInside(4, [{"text": "t", "odd": 1}]), 9),
+        PipeLanguage({"m": _LaterInside}).line(_LaterInside(4, [{"text": "t", "odd": 1}]), 9),
         "field _Inner.odd",
         id="field of a field",
     ),

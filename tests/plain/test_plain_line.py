@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agent_tui.plain.line import Line, Row, meaning_of
+from agent_tui.plain.line import InputRow, LineEditor, meaning_of
 from tests.support.every import every
 from tests.support.forms import examples
 
@@ -52,7 +52,7 @@ NAMES += ["word left", "word right", "word back", "word delete", "cut left", "cu
 PRESSED = st.one_of(st.text("ab cé漢\u3000\u00a0\u200d\u202e", min_size=1, max_size=30), st.sampled_from(NAMES))
 
 
-def press(line: Line, key: str) -> None:
+def press(line: LineEditor, key: str) -> None:
     """A key, or letters."""
     if key in NAMES:
         line.press(key)
@@ -68,9 +68,9 @@ def test_what_stands_on_the_paper_is_the_line(keys: list[str], width: int, promp
     out, paper, line = (
         io.StringIO(),
         Paper(width),
-        Line(["an earlier line", "one that is longer than a row of the paper"]),
+        LineEditor(["an earlier line", "one that is longer than a row of the paper"]),
     )
-    row = Row(out, lambda: width)
+    row = InputRow(out, lambda: width)
     for key in ["", *keys]:
         press(line, key)
         out.seek(out.truncate(0))
@@ -140,7 +140,7 @@ def test_a_key_writes_or_has_a_name(sequence: str, meaning: tuple[str, str]) -> 
     ],
 )
 def test_keys_do_what_they_do_in_a_shell(pressed: list[str], text: str) -> None:
-    line = Line(["the oldest", "the newest\nof two rows"])
+    line = LineEditor(["the oldest", "the newest\nof two rows"])
     for key in pressed:
         press(line, key)
     assert line.text == text

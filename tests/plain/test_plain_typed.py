@@ -14,7 +14,7 @@ import pytest
 from agent_tui.plain import typed
 from agent_tui.plain.line_writer import LineWriter
 from agent_tui.plain.reading import Listener, Want
-from agent_tui.plain.typed import Typed
+from agent_tui.plain.typed import TypedLine
 from tests.support.waiting import PATIENCE
 
 pytestmark = pytest.mark.quick
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.quick
 class Desk:
     """A terminal at which somebody types, and who is told what was typed."""
 
-    typed: Typed
+    typed: TypedLine
     writer: LineWriter
     keys: int
     lines: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ async def desk(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
         async def none(text: str, at: int) -> list[str]:
             return []
 
-        desk = Desk(Typed(terminal, writer, [], none), writer, keys)  # type: ignore[arg-type]
+        desk = Desk(TypedLine(terminal, writer, [], none), writer, keys)  # type: ignore[arg-type]
         writer.reads = desk.typed
         nothing = Listener(desk.lines.append, desk.lines.append, *[lambda: None] * 3)
         desk.typed.open(nothing)

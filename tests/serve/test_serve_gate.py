@@ -12,7 +12,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerH
 
 from agent_tui.errors import AgentError
 from agent_tui.serve.chat import ServedChat
-from agent_tui.serve.server import ASSETS, MOST_CELLS, Gate, Server, is_loopback
+from agent_tui.serve.server import ASSETS, MOST_CELLS, ChatServer, Gate, is_loopback
 from tests.support.every import every
 from tests.support.waiting import PATIENCE
 
@@ -38,7 +38,7 @@ class Site(NamedTuple):
 @pytest.fixture
 async def site(chat: ServedChat) -> AsyncIterator[Site]:
     gate = Gate("127.0.0.1")
-    runner = web.AppRunner(Server(gate, chat, "t").application(), access_log=None, shutdown_timeout=0.1)
+    runner = web.AppRunner(ChatServer(gate, chat, "t").application(), access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host = f"127.0.0.1:{runner.addresses[0][1]}"

@@ -14,7 +14,7 @@ from agent_tui.config import Settings
 from agent_tui.context.tokens import TokenCounterMetrics
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
-from agent_tui.engine.questions import Verdict
+from agent_tui.engine.questions import CallVerdict
 from agent_tui.engine.request_prefix import RequestPrefix
 from agent_tui.engine.runtime import CountService, Runtime
 from agent_tui.engine.turns.executor import TurnExecutor
@@ -142,8 +142,8 @@ class Bench(Generic[M]):
         self.service = CompactionService(self.runtime, CharCounter(), self.prepare, find)
         registry = ToolRegistry([ReadTool(self.tokens)])
 
-        async def allow(*_: object) -> Verdict:
-            return Verdict(True)
+        async def allow(*_: object) -> CallVerdict:
+            return CallVerdict(True)
 
         runner = ToolRunner(registry, lambda calls=1: make_context(self.folder / "project"), allow)
         self.executor = TurnExecutor(self.runtime, runner, self.service)

@@ -18,11 +18,11 @@ from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.lost import LostReasoning
 from agent_tui.context.accounting.spending import BudgetLine, BudgetName
 from agent_tui.context.compaction.ledger import Ledger
-from agent_tui.context.compaction.plan import Picture
-from agent_tui.context.past import History, Session
+from agent_tui.context.compaction.plan import CompactionFigures
+from agent_tui.context.past import SessionPast, StoredSession
 from agent_tui.context.timeline import Timeline
 from agent_tui.context.tokens import TokenCounterMetrics
-from agent_tui.context.trust import Shown, State
+from agent_tui.context.trust import State, TrustDetail
 from agent_tui.engine.about import REMEMBERED
 from agent_tui.engine.edit_plan import EditPlan
 from agent_tui.engine.edits import Dropped, Edits
@@ -47,7 +47,7 @@ from agent_tui.models.events import (
 )
 from agent_tui.models.messages import AttachmentPart, Message, Metadata, TextPart, Written, user_message
 from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, SentMessage, Target
-from agent_tui.models.session import Branch, FilesMoved, Moved, SessionInfo
+from agent_tui.models.session import Branch, ConversationChange, FilesMoved, SessionInfo
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.models.usage import Cost, Limits, Prices
 from agent_tui.paths import Paths, in_project
@@ -254,8 +254,8 @@ class FakeContext(ContextControl):
     def around(self, operation_id: str) -> list[ContextInputs]:
         return []
 
-    def history(self) -> History:
-        return History(Session({}, [], [], {}))
+    def history(self) -> SessionPast:
+        return SessionPast(StoredSession({}, [], [], {}))
 
     def timeline(self) -> Timeline:
         return Timeline(self._agent.conversation.steps, self._agent.conversation.own_records)
@@ -475,8 +475,8 @@ class FakeCompaction(Part, CompactionControl):
     async def ledger(self, operation_id: str) -> Ledger:
         return Ledger()
 
-    async def preview(self, focus: str = "") -> Picture:
-        return Picture(
+    async def preview(self, focus: str = "") -> CompactionFigures:
+        return CompactionFigures(
             "Would summarise 12 messages.",
             {"tools": 900, "messages": 8_000},
             {"tools": 900, "messages": 1_200, "summary": 700},
@@ -501,25 +501,25 @@ class FakeBranches(BranchControl):
     def files(self, head: str | None) -> FilesMoved:
         return self._agent.moving
 
-    async def rewind(self, message_id: str, restore_files: bool = False) -> Moved:
+    async def rewind(self, message_id: str, restore_files: bool = False) -> ConversationChange:
         agent, path = self._agent, self._agent.conversation.path
         agent.calls.append(("rewind", (message_id, restore_files)))
         index = next(i for i, m in enumerate(path) if m.id == message_id)
         text, left = path[index].text, len(path) - index
         del path[index:]
         agent.reload()
-        return Moved(left, 0, text, agent.moving if restore_files else None)
+        return ConversationChange(left, 0, text, agent.moving if restore_files else None)
 
-    async def go_to(self, head: str | None, restore_files: bool = False) -> Moved:
+    async def go_to(self, head: str | None, restore_files: bool = False) -> ConversationChange:
         return self._moved("go_to", (head, restore_files), restore_files)
 
-    async def back(self, restore_files: bool = False) -> Moved:
+    async def back(self, restore_files: bool = False) -> ConversationChange:
         return self._moved("go_back", restore_files, restore_files)
 
-    def _moved(self, called: str, how: object, files: bool) -> Moved:
+    def _moved(self, called: str, how: object, files: bool) -> ConversationChange:
         self._agent.calls.append((called, how))
         self._agent.reload()
-        return Moved(2, 4, files=self._agent.moving if files else None)
+        return ConversationChange(2, 4, files=self._agent.moving if files else None)
 
 
 class FakeModels(ModelControl):
@@ -698,8 +698,8 @@ class FakeProject(Project):
     def remove_permission_rule(self, rule: str) -> bool:
         return rule == "bash(git status*)"
 
-    def trust_question(self) -> list[Shown]:
-        return [Shown("Hooks", "hook Stop", self.brings)] if self.trust_state != "trusted" else []
+    def trust_question(self) -> list[TrustDetail]:
+        return [TrustDetail("Hooks", "hook Stop", self.brings)] if self.trust_state != "trusted" else []
 
     def trust(self) -> str:
         self.trust_state = "trusted"

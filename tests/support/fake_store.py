@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_tui.errors import StoreError
 from agent_tui.models.messages import Message, Role
 from agent_tui.models.session import SessionHit, SessionInfo
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from agent_tui.store.messages import Messages
 from agent_tui.store.search import SearchReader, found_line
 from agent_tui.store.sessions import SessionRows
@@ -31,8 +31,8 @@ class FakeStore(Store):
     def search(self) -> SearchReader:
         return FakeReader(self)
 
-    def whole(self, session_id: str) -> tuple[SessionInfo, Content]:
-        return SessionInfo(session_id, "/project", title="Exported", model="demo"), Content()
+    def whole(self, session_id: str) -> tuple[SessionInfo, SessionContent]:
+        return SessionInfo(session_id, "/project", title="Exported", model="demo"), SessionContent()
 
 
 class FakeSessions(SessionRows):

@@ -23,7 +23,7 @@ from agent_tui.paths import user_paths
 from agent_tui.providers.catalog import KEY_VARIABLES
 from agent_tui.store.reading import open_for_reading
 from agent_tui.store.store import Store
-from agent_tui.ui.app import AgentApp, Start
+from agent_tui.ui.app import AgentApp, ChatStart
 from tests.support.app import Clock, press_alone, shown
 from tests.support.waiting import PATIENCE
 
@@ -167,7 +167,7 @@ class Home:
             early_settings(None, paths),
             paths,
             self.project,
-            Start(wanted.prompt, wanted.resume == ""),
+            ChatStart(wanted.prompt, wanted.resume == ""),
             clock,
         )
         try:

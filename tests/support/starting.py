@@ -11,7 +11,7 @@ import pytest
 
 from agent_tui.config import McpServer
 from agent_tui.pipes import programs
-from agent_tui.tools.mcp.protocol import Start
+from agent_tui.tools.mcp.protocol import ServerStart
 from agent_tui.tools.starter import Starter
 
 _COMPILED = Path(tempfile.gettempdir()) / f"agent-tui-compiled-{os.getpid()}"
@@ -26,7 +26,7 @@ def may_start(server: McpServer, root: Path) -> Callable[[object], Awaitable[obj
     """The answer of a program that lets ``server`` start."""
 
     async def answer(_: object) -> object:
-        return Start(*accepting(root).server(server.command or "", server.args, server.env, server.cwd))
+        return ServerStart(*accepting(root).server(server.command or "", server.args, server.env, server.cwd))
 
     return answer
 

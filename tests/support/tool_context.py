@@ -15,7 +15,7 @@ from agent_tui.models.usage import Limits
 from agent_tui.tools.base import Intent, Tool, ToolContext
 from agent_tui.tools.permissions.permissions import Permissions
 from agent_tui.tools.rules.decision import Decision
-from agent_tui.tools.rules.standing import GivenRules, Holding, Place
+from agent_tui.tools.rules.standing import GivenRules, Holding, WorkFolders
 
 Part = TypeVar("Part")
 
@@ -108,7 +108,7 @@ def permissions_of(root: Path, config: PermissionsConfig, **more: Any) -> Permis
         given = {field.name: more.pop(field.name) for field in fields(kind) if field.name in more}  # type: ignore[arg-type]
         return kind(**first | given)
 
-    return Permissions(part(Place, root=root, cwd=root), part(GivenRules, config=config), part(Holding), **more)
+    return Permissions(part(WorkFolders, root=root, cwd=root), part(GivenRules, config=config), part(Holding), **more)
 
 
 def maker(root: Path) -> Make:

@@ -200,11 +200,11 @@ def test_there_is_one_list() -> None:
 
 def test_every_export_masks_the_keys_of_the_user() -> None:
     from agent_tui.commands.export import FORMATS, render
-    from agent_tui.store.content import Content
+    from agent_tui.store.content import SessionContent
 
     message = Message("msg_1", "assistant", [TextPart(f"the key is {KEY}")])
     info = SessionInfo("ses_1", "/p", head_id="msg_1")
-    content = Content({"msg_1": message})
+    content = SessionContent({"msg_1": message})
     for form in FORMATS:
         text = render(info, content, form, [KEY])
         assert KEY not in text and MASK in text.replace("\\", ""), form

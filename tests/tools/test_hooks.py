@@ -11,8 +11,8 @@ import pytest
 from agent_tui.paths import CLAUDE_SETTINGS
 from agent_tui.tools.aliases import understood
 from agent_tui.tools.hooks import (
-    Answer,
     Hook,
+    HookAnswer,
     answer_of,
     changed_input,
     hooks_of_settings,
@@ -164,7 +164,7 @@ async def test_one_that_cannot_start_is_a_problem_not_an_error(tmp_path: Path) -
     assert (await accepting(tmp_path).run("true", b"", tmp_path / "gone", dict(os.environ), 30.0)).problem
 
 
-def answer(event: str, output: object = "", code: int = 0, errors: str = "") -> Answer:
+def answer(event: str, output: object = "", code: int = 0, errors: str = "") -> HookAnswer:
     text = output if isinstance(output, str) else json.dumps(output)
     return answer_of(hook(event=event), Ran(code, text, errors))
 
@@ -277,7 +277,7 @@ def test_a_decision_that_fails_is_told(output: str) -> None:
 
 def test_text_about_decisions_is_text_where_output_is_added() -> None:
     page = f"A hook may print {BLOCKS} to block.\nThen it ends."
-    assert answer("SessionStart", page) == Answer(adds=[page])
+    assert answer("SessionStart", page) == HookAnswer(adds=[page])
     assert answer("UserPromptSubmit", f"Loading…\n{BLOCKS}").blocked == "no"
 
 
@@ -293,11 +293,15 @@ def test_what_a_hook_repeats_of_a_call_decides_nothing(shown: str) -> None:
 
 
 def test_to_block_wins_over_to_ask_and_that_over_to_allow() -> None:
-    together = Answer()
-    for one in (Answer(choice="allow"), Answer(choice="ask", why="look"), Answer(choice="allow", why="fine")):
+    together = HookAnswer()
+    for one in (
+        HookAnswer(choice="allow"),
+        HookAnswer(choice="ask", why="look"),
+        HookAnswer(choice="allow", why="fine"),
+    ):
         together.join(one)
     assert (together.choice, together.why) == ("ask", "look")
-    together.join(Answer(blocked="no"))
+    together.join(HookAnswer(blocked="no"))
     assert together.blocked == "no"
 
 

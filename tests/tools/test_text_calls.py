@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_tui.tools.text_calls import TextCall, TextCalls, find_text_calls
+from agent_tui.tools.text_calls import TextCall, WrittenCalls, find_text_calls
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick
@@ -152,4 +152,4 @@ def test_a_call_behind_code_that_is_full_of_marks_is_found() -> None:
 
 def test_a_parameter_may_hold_what_begins_another_call() -> None:
     text = "<function=bash>\n<parameter=content>\n<function=read>\n</parameter>\n</function>"
-    assert find_text_calls(text, is_tool) == TextCalls((TextCall("bash", '{"content": "<function=read>"}'),), "")
+    assert find_text_calls(text, is_tool) == WrittenCalls((TextCall("bash", '{"content": "<function=read>"}'),), "")

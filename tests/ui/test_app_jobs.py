@@ -11,7 +11,7 @@ import pytest
 from agent_tui.models.events import JobInfo, JobsChanged, SubagentFacts, ToolStarted, TurnStarted
 from agent_tui.models.usage import Cost
 from agent_tui.ui.screens.text import TextRows
-from agent_tui.ui.screens.work import JobOutput, JobPicker
+from agent_tui.ui.screens.work import JobOutputScreen, JobPicker
 from tests.support.app import Running, running
 from tests.support.fake_agent import FakeAgent
 
@@ -87,7 +87,7 @@ async def test_a_subagent_is_listed_with_what_it_is_and_how_far(tmp_path: Path) 
         await run.until(lambda: "npm" not in run.shown())
         run.agent.background.outputs["a2"] = "# Task\nFind it"
         await run.pilot.press("enter")
-        await run.screen(JobOutput)
+        await run.screen(JobOutputScreen)
         await run.until(lambda: "Find it" in run.shown() and "a2 explorer: find" in run.shown())
         await run.pilot.press("ctrl+x")
         await run.until(lambda: run.agent.called("stop_job") == ["a2"])
@@ -112,11 +112,11 @@ async def test_enter_shows_the_output_from_its_end_as_it_grows(tmp_path: Path) -
     async with running(tmp_path) as run:
         await opened(run)
         await run.pilot.press("down", "enter")
-        await run.screen(JobOutput)
+        await run.screen(JobOutputScreen)
         await run.until(lambda: "line 199" in run.shown())
         run.agent.background.outputs["b1"] += "\none line more"
         screen = run.app.screen
-        assert isinstance(screen, JobOutput)
+        assert isinstance(screen, JobOutputScreen)
         screen._look_again()
         await run.until(lambda: "one line more" in run.shown())
         await run.pilot.press("home")

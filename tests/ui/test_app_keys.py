@@ -10,7 +10,7 @@ from agent_tui.commands.registry import ORDER, PARTS
 from agent_tui.config import Settings
 from agent_tui.models.events import QueueChanged, SessionChanged, TurnEnded, TurnStarted, WaitingMessage
 from agent_tui.models.messages import user_message
-from agent_tui.ui.screens.help import HelpScreen, Palette
+from agent_tui.ui.screens.help import CommandPalette, HelpScreen
 from agent_tui.ui.screens.picker import MARK, HistoryPicker
 from agent_tui.ui.screens.sessions import RewindPicker
 from agent_tui.ui.theme import paint_of
@@ -346,7 +346,7 @@ async def test_keys_can_be_rebound(tmp_path: Path) -> None:
         await run.pilot.press("ctrl+x")
         await run.until(lambda: run.agent.called("submit"))
         await run.pilot.press("f2")
-        await run.screen(Palette)
+        await run.screen(CommandPalette)
 
 
 async def test_palette_runs_commands_and_offers_the_users_own(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ async def test_palette_runs_commands_and_offers_the_users_own(tmp_path: Path) ->
     agent.project.own_commands = [UserCommand("review", "reviews the diff")]
     async with running(tmp_path, agent) as run:
         await run.pilot.press("ctrl+p")
-        await run.screen(Palette)
+        await run.screen(CommandPalette)
         await run.type("reviews")
         await run.pilot.press("enter")
         await run.until(lambda: agent.called("submit"))
@@ -365,9 +365,9 @@ async def test_the_palette_says_whole_what_a_command_does_on_a_screen_of_80_colu
     agent = FakeAgent(tmp_path)
     async with running(tmp_path, agent, size=(80, 24)) as run:
         await run.pilot.press("ctrl+p")
-        await run.screen(Palette)
+        await run.screen(CommandPalette)
         palette = run.app.screen
-        assert isinstance(palette, Palette)
+        assert isinstance(palette, CommandPalette)
         width = palette.rows.scrollable_content_region.width - MARK - 1
         for entry in palette.all:
             said = "".join(text for text, _ in palette.draw(entry, width, paint_of(run.app), False))

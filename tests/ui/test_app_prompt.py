@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from textual import events
 
-from agent_tui.history import History
+from agent_tui.history import PromptHistory
 from agent_tui.models.image_headers import base64_size
 from agent_tui.models.messages import AttachmentPart
 from agent_tui.text.search import match_paths
@@ -227,18 +227,18 @@ def test_file_matching_prefers_names_over_paths_over_scattered_letters() -> None
 
 @pytest.mark.quick
 def test_history_is_per_project_and_survives_broken_lines(tmp_path: Path) -> None:
-    one = History(tmp_path, "/one")
+    one = PromptHistory(tmp_path, "/one")
     one.add("hello")
     one.add("hello")
-    History(tmp_path, "/two").add("other")
+    PromptHistory(tmp_path, "/two").add("other")
     with one.path.open("a") as file:
         file.write("not json\n[1]\n")
-    again = History(tmp_path, "/one")
+    again = PromptHistory(tmp_path, "/one")
     assert again.entries == ["hello"]
     assert (one.path.stat().st_mode & 0o777) == 0o600
     again.save_draft("draft")
-    assert History(tmp_path, "/one").load_draft() == "draft"
-    assert History(tmp_path, "/two").load_draft() == ""
+    assert PromptHistory(tmp_path, "/one").load_draft() == "draft"
+    assert PromptHistory(tmp_path, "/two").load_draft() == ""
 
 
 def test_the_draft_of_a_window_that_runs_is_not_shown_in_another(tmp_path: Path) -> None:
@@ -251,13 +251,13 @@ def test_the_draft_of_a_window_that_runs_is_not_shown_in_another(tmp_path: Path)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         try:
             assert other.stdout is not None and other.stdout.readline() == b"ready\n"
-            mine = History(tmp_path, "/one")
+            mine = PromptHistory(tmp_path, "/one")
             assert mine.load_draft() == ""
             mine.save_draft("mine")
         finally:
             other.kill()
     assert mine.load_draft() == "mine"
-    assert History(tmp_path, "/one").load_draft() == "theirs", "what a crash left is brought back"
+    assert PromptHistory(tmp_path, "/one").load_draft() == "theirs", "what a crash left is brought back"
 
 
 @pytest.mark.quick

@@ -8,7 +8,7 @@ import pytest
 from textual.color import Color
 
 from agent_tui.config import Settings
-from agent_tui.ui.app import AgentApp, Start
+from agent_tui.ui.app import AgentApp, ChatStart
 from agent_tui.ui.first_frame import DEFAULT_THEME
 from agent_tui.ui.theme import VARIABLES, contrast, load_theme, load_themes, start_theme
 from tests.support.app import running
@@ -157,7 +157,7 @@ async def test_the_terminals_answer_changes_nothing_that_was_chosen_meanwhile(
         return agent
 
     for chosen, theme in (("", "agent-light"), ("nord", "nord")):
-        app = AgentApp(factory, Settings(), agent.paths, tmp_path, Start(detect_colors=True))
+        app = AgentApp(factory, Settings(), agent.paths, tmp_path, ChatStart(detect_colors=True))
         async with app.run_test():
             if chosen:
                 app.register_theme(SHIPPED[chosen])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_tui.commands.context_texts import bar_cells, changes_of, compaction_page, picture_text
-from agent_tui.context.compaction.plan import Picture
+from agent_tui.context.compaction.plan import CompactionFigures
 from agent_tui.models.rows import STACKED
 from agent_tui.ui.screens.compaction import WOULD, Bars, CompactionScreen
 from tests.support.agents import parts_for, running, say
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.quick
 
 BEFORE = {"system": 1_200, "tools": 3_100, "user": 2_000, "messages": 20_000, "tool_results": 60_000}
 AFTER = {"system": 1_200, "tools": 3_100, "summary": 1_800, "user": 400, "messages": 5_000, "tool_results": 3_000}
-PICTURE = Picture("Now 86.3k.\nKeeps 4 messages word for word.", BEFORE, AFTER, 80_000, rough=False)
+PICTURE = CompactionFigures("Now 86.3k.\nKeeps 4 messages word for word.", BEFORE, AFTER, 80_000, rough=False)
 
 
 async def test_the_picture_stands_above_the_words_where_there_is_room(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_as_text_it_says_the_same() -> None:
     text = picture_text(PICTURE)
     assert text.splitlines()[0].startswith("before") and " 86.3k" in text
     assert "▒ tool results 60k → 3k" in text and text.endswith(PICTURE.say)
-    assert picture_text(Picture("Nothing to compact: it is empty.")) == "Nothing to compact: it is empty."
-    assert not changes_of(Picture(""))
+    assert picture_text(CompactionFigures("Nothing to compact: it is empty.")) == "Nothing to compact: it is empty."
+    assert not changes_of(CompactionFigures(""))
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.row_pairs import pairs
 from agent_tui.models.context import ContextRow, ContextUsage
-from agent_tui.ui.screens.context_lines import Shown, flatten
+from agent_tui.ui.screens.context_lines import RowLine, flatten
 from agent_tui.ui.screens.context_rows import columns, headings
 from tests.support.usages import row, sample_usage
 
@@ -34,7 +34,7 @@ def with_results(usage: ContextUsage, results: list[ContextRow]) -> ContextUsage
     return replace(made, total=total, free=max(0, limit - total), over=max(0, total - limit))
 
 
-def all_open(usage: ContextUsage, before: ContextUsage) -> list[Shown]:
+def all_open(usage: ContextUsage, before: ContextUsage) -> list[RowLine]:
     opened: set[str] = set()
     while True:
         lines = flatten(usage, opened, before)
@@ -44,7 +44,7 @@ def all_open(usage: ContextUsage, before: ContextUsage) -> list[Shown]:
         opened |= closed
 
 
-def below(lines: list[Shown], parent: Shown) -> list[Shown]:
+def below(lines: list[RowLine], parent: RowLine) -> list[RowLine]:
     """The children of a line."""
     found = []
     for line in lines[lines.index(parent) + 1 :]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.context.past import History, Session
+from agent_tui.context.past import SessionPast, StoredSession
 from agent_tui.context.timeline import Timeline
 from agent_tui.models.events import CompactionEnded, SessionChanged, TurnEnded
 from agent_tui.paths import user_paths
@@ -120,7 +120,7 @@ async def test_what_was_shown_is_made_again_after_a_restart(home: Home) -> None:
     with home.store() as store:
         (info,) = store.sessions.all()
         content = store.content(info.id)
-        history = History(Session(content.messages, content.steps, content.records, content.summaries))
+        history = SessionPast(StoredSession(content.messages, content.steps, content.records, content.summaries))
         moments = [history.moment(number) for number in range(history.count, 0, -1)]
         assert len(moments) == 8
         assert [(m.problem, m.differs) for m in moments] == [("", 0)] * 8

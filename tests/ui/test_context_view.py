@@ -18,7 +18,7 @@ from agent_tui.models.context import Accuracy, Calculation, ContextUsage
 from agent_tui.models.rows import DRAWN_ROWS, FIXED_ROWS, MESSAGE_ROWS
 from agent_tui.models.usage import Prices
 from agent_tui.ui.screens.context_head import LEAST, fitting, headline, in_lines
-from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_lines import RowLine
 from agent_tui.ui.screens.context_rows import Columns, columns, headings
 from agent_tui.ui.screens.context_view import TALL, ContextView, Words
 from agent_tui.ui.theme import load_themes
@@ -62,7 +62,7 @@ class Drawn:
     """What stood on the screen: its text, its rows and columns, and where the bookkeeping was."""
 
     text: str
-    rows: list[Shown]
+    rows: list[RowLine]
     columns: Columns
     place: str
 

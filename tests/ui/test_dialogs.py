@@ -15,7 +15,7 @@ import agent_tui.ui.screens
 from agent_tui.ui.screens.help import HelpScreen
 from agent_tui.ui.screens.picker import TALLEST, WIDEST, Picker, fitting
 from agent_tui.ui.screens.text import TextScreen
-from agent_tui.ui.screens.work import Followed
+from agent_tui.ui.screens.work import FollowedPicker
 from tests.support.app import Clock, shown
 from tests.support.forms import one_of, only_long
 from tests.support.scenes import SCENES, showcase_app, stage
@@ -52,7 +52,7 @@ def screens() -> set[type[Screen[Any]]]:
         importlib.import_module(module.name)
     while kinds:
         kinds += (kind := kinds.pop()).__subclasses__()
-        if kind.__module__.startswith("agent_tui.ui.screens.") and kind not in (Picker, Followed):
+        if kind.__module__.startswith("agent_tui.ui.screens.") and kind not in (Picker, FollowedPicker):
             found.add(kind)
     return found
 

@@ -13,7 +13,7 @@ from agent_tui.models.events import MessageAdded, Notice
 from agent_tui.models.messages import user_message
 from agent_tui.models.session import SessionInfo
 from agent_tui.ui.chat.face import DEMO_STEPS, STEPS
-from agent_tui.ui.transcript.face import FaceBlock, Step
+from agent_tui.ui.transcript.face import FaceBlock, FirstStep
 from tests.support.app import running
 from tests.support.fake_agent import FakeAgent
 
@@ -86,7 +86,7 @@ async def test_the_face_stays_above_what_is_said_when_the_model_changes(tmp_path
 
 @pytest.mark.parametrize("steps", [STEPS, DEMO_STEPS, [("a much longer first step than the others", "what comes")]])
 def test_what_a_step_does_stands_apart_from_the_step(steps: Sequence[tuple[str, str]]) -> None:
-    block = FaceBlock("here", (), [Step(*step) for step in steps], "", small=False)
+    block = FaceBlock("here", (), [FirstStep(*step) for step in steps], "", small=False)
     lines = [flow.text for piece in block.pieces(False) for flow in piece.flows()]
     for text, what in steps:
         assert any(re.fullmatch(rf"{re.escape(text)} {{3,}}{re.escape(what)}", line) for line in lines), text

@@ -22,7 +22,7 @@ from agent_tui.ui.screens.timeline import (
     HALF,
     LABEL,
     RULES,
-    Drawing,
+    ChartStyle,
     TimelineView,
     cell_of,
     draw,
@@ -72,7 +72,7 @@ def test_any_session_is_drawn_at_any_size(
     assert slots[0].x == 0 and all(slot.width >= 1 for slot in slots[:width])
     assert all(one.x + one.width <= two.x for one, two in pairwise(slots))
     assert slots[-1].x + slots[-1].width <= width
-    grid = draw(made, slots, width + LABEL, height, Drawing(patterns, cost=True))
+    grid = draw(made, slots, width + LABEL, height, ChartStyle(patterns, cost=True))
     assert [len(line) for line in grid.lines] == [width + LABEL] * (height + 3)
     peak = max(slot.total for slot in slots)
     scale = scale_of(peak, limit, height)
@@ -100,7 +100,7 @@ def test_each_number_stands_beside_the_cell_that_contains_it(
     made = replace(course(sizes, limit), ahead=[])
     slots = slots_of(made, width - LABEL)
     scale = scale_of(max(slot.total for slot in slots), limit, height)
-    grid = draw(made, slots, width, height, Drawing())
+    grid = draw(made, slots, width, height, ChartStyle())
     lines = words(grid.lines)  # type: ignore[arg-type]
     said = {lines[y][: LABEL - 1].strip(): height - 1 - y for y in range(height) if lines[y][: LABEL - 1].strip()}
     numbers = {tokens(number, False): number for number in [*ticks(scale, height, limit), *([limit] if limit else [])]}
@@ -123,11 +123,11 @@ def test_each_number_stands_beside_the_cell_that_contains_it(
 def test_a_branch_that_was_left_keeps_its_colors_and_says_so() -> None:
     made = course([20_000, 60_000, 100_000, 140_000], limit=None)
     left = [slot for slot in slots_of(replace(made, path={"m1", "m2"}), 110) if slot.left]
-    grid = draw(made, slots := slots_of(replace(made, path={"m1", "m2"}), 110), 117, 12, Drawing())
+    grid = draw(made, slots := slots_of(replace(made, path={"m1", "m2"}), 110), 117, 12, ChartStyle())
     fronts = {grid.lines[y][left[-1].x + LABEL][1][0] for y in range(12)} - {None, "line"}
     assert fronts and all(front.startswith("faded context-") for front in fronts if front)
     assert list(grid.signs) == ["faded: left by a rewind"]
-    assert list(draw(made, slots, 117, 12, Drawing(patterns=True)).signs) == [f"{GHOST}: left by a rewind"]
+    assert list(draw(made, slots, 117, 12, ChartStyle(patterns=True)).signs) == [f"{GHOST}: left by a rewind"]
 
 
 def test_what_a_cell_shows() -> None:
@@ -146,7 +146,7 @@ def test_what_a_cell_shows() -> None:
 def test_a_compaction_is_told_beside_its_cliff(theme: str) -> None:
     made = course([20_000, 60_000, 100_000, 140_000, 165_000, 50_000, 60_000, 70_000, 80_000], folded=(5,))
     slots = slots_of(made, 110)
-    lines = words(draw(made, slots, 117, 12, Drawing(theme == "ansi")).lines)  # type: ignore[arg-type]
+    lines = words(draw(made, slots, 117, 12, ChartStyle(theme == "ansi")).lines)  # type: ignore[arg-type]
     (told,) = [line for line in lines if "compacted 165k → ~60k" in line]
     assert told.index("▼") >= LABEL + slots[5].x
     assert lines[0].startswith("  168k limit ▁▁")
@@ -158,12 +158,12 @@ def test_where_the_limit_is_far_off_the_columns_have_the_whole_height() -> None:
     made = replace(made, now=replace(made.now, total=4_000, stack=(("messages", 4_000),)))
     slots = slots_of(made, 80)
     assert not any(slot.turn for slot in slots), "nor is it drawn as near"
-    lines = words(draw(made, slots, 87, 8, Drawing()).lines)  # type: ignore[arg-type]
+    lines = words(draw(made, slots, 87, 8, ChartStyle()).lines)  # type: ignore[arg-type]
     assert "limit 900k ↑" in lines[0] and "█" in lines[0]
     slow = replace(made, ahead=[4_000 + 400 * turn for turn in range(1, 2_000)])
     slots = slots_of(slow, 80)
     assert [slot.turn for slot in slots if slot.turn] == [1, 2, 3, 4, 5]
-    lines = words(draw(slow, slots, 87, 8, Drawing()).lines)  # type: ignore[arg-type]
+    lines = words(draw(slow, slots, 87, 8, ChartStyle()).lines)  # type: ignore[arg-type]
     assert "limit 900k ↑" in lines[0] and "+5 turns" in lines[8]
 
 

@@ -8,7 +8,7 @@ from agent_tui.models.messages import Message, ReasoningPart, ToolCallPart, Tool
 from agent_tui.models.requests import Delta
 from agent_tui.text.clean import drawable
 from agent_tui.ui.flow.layout import MAX_LINE
-from agent_tui.ui.transcript.face import FaceBlock, Step
+from agent_tui.ui.transcript.face import FaceBlock, FirstStep
 from tests.support.forms import one_of
 from tests.ui.transcripts import Holder, answer, screen
 
@@ -47,7 +47,7 @@ async def test_no_control_character_reaches_the_screen(width: int) -> None:
             ]
         )
         t.add_notice("error", NASTY)
-        t.show_block(FaceBlock(NASTY, [NASTY], [Step(NASTY, NASTY)], NASTY, small=False))
+        t.show_block(FaceBlock(NASTY, [NASTY], [FirstStep(NASTY, NASTY)], NASTY, small=False))
         t.tool_started("other", NASTY)
         t.tool_output("other", NASTY)
         t.toggle_reasoning()

@@ -7,12 +7,12 @@ from collections.abc import Collection
 from agent_tui.errors import StoreError
 from agent_tui.models.session import SessionInfo
 from agent_tui.providers.secrets import configured_secrets, each_text, mask
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 
 FORMATS = ("json", "md", "html")
 
 
-def render(info: SessionInfo, content: Content, form: str, keys: Collection[str] = ()) -> str:
+def render(info: SessionInfo, content: SessionContent, form: str, keys: Collection[str] = ()) -> str:
     """A stored session as text in one of ``FORMATS``. Raises ``StoreError`` for any other. None of the ``keys`` is in
     it, nor those of the environment; what is made for people has nothing that looks like one either."""
     if form == "json":

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator
 from agent_tui.commands.export.chart import table
 from agent_tui.commands.export.markdown_text import code_span, escaped, fenced, heading, rewritten, verbatim
 from agent_tui.commands.export.readable import (
-    Call,
-    Entry,
     Event,
     Readable,
+    ReadableCall,
+    ReadableMessage,
     is_own_output,
     left_out,
     own_command,
@@ -29,12 +29,12 @@ from agent_tui.models.messages import (
     TextPart,
 )
 from agent_tui.models.session import SessionInfo
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 
 _BOXES = {"completed": "[x]", "in_progress": "[ ] *(in progress)*", "pending": "[ ]"}
 
 
-def to_markdown(info: SessionInfo, content: Content, keys: Collection[str] = ()) -> str:
+def to_markdown(info: SessionInfo, content: SessionContent, keys: Collection[str] = ()) -> str:
     """The conversation of a session as Markdown; without the ``keys``."""
     session = Readable(info, content, keys)
     facts = " · ".join(f"{name}: {escaped(value)}" for name, value in session.facts())
@@ -51,12 +51,12 @@ def _event(event: Event) -> Iterator[str]:
         yield _folded("Summary", rewritten(event.text))
 
 
-def _entry(entry: Entry) -> Iterator[str]:
+def _entry(entry: ReadableMessage) -> Iterator[str]:
     if not entry.goes_on:
         yield f"## {entry.speaker}{f' ({entry.state})' if entry.state else ''}"
     output = own_command(entry.message)
     for part in entry.parts:
-        if isinstance(part, Call):
+        if isinstance(part, ReadableCall):
             yield _call(part)
         elif isinstance(part, ReasoningPart):
             if part.text.strip():
@@ -82,7 +82,7 @@ def _written(part: TextPart) -> str:
     return "\n\n".join(_folded(paste_name(text), _output(text)) if apart else verbatim(text) for text, apart in pieces)
 
 
-def _call(call: Call) -> str:
+def _call(call: ReadableCall) -> str:
     if call.part.name == PLAN_TOOL and call.kind == "text":
         return f"**Plan** ({escaped(call.facts)})\n\n{rewritten(call.output)}"
     title = f"{call.sign} {call.label}{f' · {call.facts}' if call.facts else ''}"

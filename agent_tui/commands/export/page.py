@@ -18,10 +18,10 @@ from typing import Any
 from agent_tui.commands.export.chart import chart
 from agent_tui.commands.export.prose import Prose, Runs, escape, painted, verbatim
 from agent_tui.commands.export.readable import (
-    Call,
-    Entry,
     Event,
     Readable,
+    ReadableCall,
+    ReadableMessage,
     is_own_output,
     left_out,
     moment,
@@ -35,7 +35,7 @@ from agent_tui.models.messages import PLAN_TOOL, AttachmentPart, ReasoningPart, 
 from agent_tui.models.rows import DRAWN_ROWS
 from agent_tui.models.session import SessionInfo
 from agent_tui.paths import package_themes
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from agent_tui.text.cells import shorten
 from agent_tui.text.code import language_of_file
 from agent_tui.text.diff import DiffLine, read_diff
@@ -56,7 +56,7 @@ _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _BOXES = {"completed": "☑", "in_progress": "◐", "pending": "☐"}
 
 
-def to_html(info: SessionInfo, content: Content, keys: Collection[str] = ()) -> str:
+def to_html(info: SessionInfo, content: SessionContent, keys: Collection[str] = ()) -> str:
     """The page; without the ``keys``."""
     return "".join(_Page(Readable(info, content, keys)).parts())
 
@@ -109,7 +109,7 @@ class _Page:
             return f'<p class="event">{head}</p>\n'
         return f'<details class="event"><summary>{head}</summary>{self._said(event.text)}</details>\n'
 
-    def _entry(self, entry: Entry) -> Iterator[str]:
+    def _entry(self, entry: ReadableMessage) -> Iterator[str]:
         message, user = entry.message, entry.message.role == "user"
         if not entry.goes_on:
             anchor = ""
@@ -140,7 +140,7 @@ class _Page:
 
     def _part(self, part: Any, user: bool) -> str:
         match part:
-            case Call():
+            case ReadableCall():
                 return self._call(part)
             case TextPart():
                 return self._written(part) if user else self._said(part.text)
@@ -165,7 +165,7 @@ class _Page:
             out += _details(paste_name(text), verbatim(begin) + _more(more)) if apart else words
         return out
 
-    def _call(self, call: Call) -> str:
+    def _call(self, call: ReadableCall) -> str:
         name, _, rest = call.label.partition(" ")
         facts = f' <span class="facts">{escape(call.facts)}</span>' if call.facts else ""
         failed = call.sign in "✗⊘"

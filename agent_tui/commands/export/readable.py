@@ -46,7 +46,7 @@ from agent_tui.models.session import SessionInfo
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.providers.secrets import redactor
 from agent_tui.records import dataclass
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from agent_tui.store.export_data import own_steps, session_cost
 from agent_tui.text.clean import clean, cut, program_output
 from agent_tui.text.numbers import lines_in, money, plural, share_in, tokens
@@ -63,7 +63,7 @@ MOST_ARGUMENTS = 12
 
 
 @dataclass(slots=True)
-class Call:
+class ReadableCall:
     """A tool call and its result, None where there is none."""
 
     part: ToolCallPart
@@ -127,12 +127,12 @@ class Call:
 
 
 @dataclass(slots=True)
-class Entry:
+class ReadableMessage:
     """One message of the conversation. ``goes_on``: it is of the same answer as the entry before it. ``state`` says in
     a word or two what is unusual about it, ``ending`` why an answer did not simply end."""
 
     message: Message
-    calls: Mapping[str, Call] = field(default_factory=dict)
+    calls: Mapping[str, ReadableCall] = field(default_factory=dict)
     goes_on: bool = False
     state: str = ""
     ending: str = ""
@@ -142,17 +142,17 @@ class Entry:
         return "User" if self.message.role == "user" else "Assistant"
 
     @property
-    def parts(self) -> Iterator[Part | Call]:
+    def parts(self) -> Iterator[Part | ReadableCall]:
         """Its parts with the calls in the place of theirs, and without those with which the program tells the model
         something."""
-        searches = {call.call_id: Call(call, found) for call, found in search_calls(self.message.parts)}
+        searches = {call.call_id: ReadableCall(call, found) for call, found in search_calls(self.message.parts)}
         for part in self.message.parts:
             if isinstance(part, SearchPart):
                 yield from filter(None, [searches.pop(search_id(part), None)])
             elif isinstance(part, ToolCallPart):
-                yield self.calls.get(part.call_id) or Call(part, None)
+                yield self.calls.get(part.call_id) or ReadableCall(part, None)
             elif isinstance(part, ToolResultPart):
-                yield Call(ToolCallPart(part.call_id, part.name, ""), part)
+                yield ReadableCall(ToolCallPart(part.call_id, part.name, ""), part)
             elif not (isinstance(part, AttachmentPart) and part.name in TOLD and not part.is_hook):
                 yield part
 
@@ -169,7 +169,7 @@ class Event:
 class Readable:
     """A stored session for people."""
 
-    def __init__(self, info: SessionInfo, content: Content, keys: Collection[str] = ()) -> None:
+    def __init__(self, info: SessionInfo, content: SessionContent, keys: Collection[str] = ()) -> None:
         hide = redactor(keys)
         self.info, self.content = info, content
         self._tidy: Callable[[str], str] = lambda text: hide(clean(text))
@@ -224,7 +224,7 @@ class Readable:
             return f"{first} UTC"
         return f"{first} – {last[11:] if first[:10] == last[:10] else last} UTC"
 
-    def entries(self) -> Iterator[Entry | Event]:
+    def entries(self) -> Iterator[ReadableMessage | Event]:
         """Yields the conversation in its order, and what happened to it where it happened."""
         calls = self._results()
         dropped = dropped_ids(self.records)
@@ -241,7 +241,9 @@ class Readable:
                 yield from found
                 answering = False
 
-    def _entry(self, message: Message, calls: Mapping[str, Call], answering: bool, dropped: bool) -> Entry:
+    def _entry(
+        self, message: Message, calls: Mapping[str, ReadableCall], answering: bool, dropped: bool
+    ) -> ReadableMessage:
         ending = ""
         if message.status == "failed":
             ending = message.note or "The answer failed."
@@ -249,17 +251,17 @@ class Readable:
             ending = message.note or INTERRUPTED
         elif message.role == "assistant" and message.note:
             ending = message.note
-        own: dict[str, Call] = {}
+        own: dict[str, ReadableCall] = {}
         for part in message.tool_calls:
             if (call := calls.get(part.call_id)) is not None:
                 own[part.call_id] = replace(self._call(call), dropped=call.dropped and not dropped)
         state = DROPPED if dropped else ""
         goes_on = answering and message.role != "user"
-        return Entry(self._tidied(message), own, goes_on, state, self._line(ending))
+        return ReadableMessage(self._tidied(message), own, goes_on, state, self._line(ending))
 
-    def _results(self) -> dict[str, Call]:
+    def _results(self) -> dict[str, ReadableCall]:
         """The calls by their id, as they are stored."""
-        calls = {part.call_id: Call(part, None) for message in self.path for part in message.tool_calls}
+        calls = {part.call_id: ReadableCall(part, None) for message in self.path for part in message.tool_calls}
         gone = dropped_ids(self.records)
         for message in self.path:
             if (result := message.tool_result) is not None and result.call_id in calls:
@@ -269,14 +271,14 @@ class Readable:
                 call.dropped = message.id in gone
         return calls
 
-    def _call(self, call: Call) -> Call:
+    def _call(self, call: ReadableCall) -> ReadableCall:
         """The same to be shown."""
         part, result = self._part(call.part), call.result
         assert isinstance(part, ToolCallPart)
         tidied = None if result is None else self._part(result)
         assert tidied is None or isinstance(tidied, ToolResultPart)
         pictures = [shown for picture in call.pictures if isinstance(shown := self._part(picture), AttachmentPart)]
-        return Call(part, tidied, pictures, call.dropped)
+        return ReadableCall(part, tidied, pictures, call.dropped)
 
     def _events(self) -> dict[str | None, list[Event]]:
         """What happened, by the message that it follows; None: before all of them."""

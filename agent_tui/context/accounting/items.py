@@ -7,7 +7,7 @@ from dataclasses import field
 
 from agent_tui.context.accounting.inputs import ReasoningNow, reasoning_tokens
 from agent_tui.context.accounting.tally import ANSWER_OFF, SHARE_OFF, TAKEN_OVER
-from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, ItemShares, Sent, is_sent, part_keys, tokens_of
+from agent_tui.context.costs import PREAMBLE_KEY, SERVER, Costs, ItemShares, SentCosts, is_sent, part_keys, tokens_of
 from agent_tui.context.tokens import ROUGH, Family, MessageEstimate, estimate_fixed, estimate_message, round_up
 from agent_tui.models.calibration import ANSWERS, MESSAGES, Calibration, Content
 from agent_tui.models.costs import REASONING, Split
@@ -123,8 +123,8 @@ class Items:
         return [item for _, item in sorted(sent, key=lambda pair: _place(pair[0]))]
 
     @property
-    def sent(self) -> Sent:
-        return Sent([(item.key, item.share) for item in self.prefix], self.messages.shares)
+    def sent(self) -> SentCosts:
+        return SentCosts([(item.key, item.share) for item in self.prefix], self.messages.shares)
 
     @property
     def total(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agent_tui.context.accounting.items import PREAMBLE, Item, MessageItems
 from agent_tui.context.accounting.tally import Tally, calls_before, covered, rows_of, total_read
-from agent_tui.context.costs import Costs, Sent, tokens_of
+from agent_tui.context.costs import Costs, SentCosts, tokens_of
 from agent_tui.context.tokens import Family
 from agent_tui.models.context import Basis, ContextRow
 from agent_tui.models.requests import SentMessage
@@ -27,7 +27,7 @@ class Reading:
     ``read`` are those tokens, None where the provider does not say. The items that were not read are few as a rule.
     """
 
-    def __init__(self, said: TokenUsage | None, then: Sent | None, now: Sent, costs: Costs) -> None:
+    def __init__(self, said: TokenUsage | None, then: SentCosts | None, now: SentCosts, costs: Costs) -> None:
         self.read = said.cache_read if said is not None and then is not None else None
         self._unread: dict[str, int] = {}
         self._unsent: set[str] = set()

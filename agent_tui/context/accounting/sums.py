@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from agent_tui.context.accounting.items import Item, Items, MessageItems
-from agent_tui.context.costs import SERVER, Costs, Sent, tokens_of
+from agent_tui.context.costs import SERVER, Costs, SentCosts, tokens_of
 from agent_tui.context.tokens import ROUGH, Family
 from agent_tui.models.calibration import Calibration, Content
 from agent_tui.models.context import Basis, Calculation, Spreads
@@ -54,7 +54,7 @@ class NextInput:
 
 
 def next_input(
-    items: Items, costs: Costs, known: Calibration, family: Family, last: Step | None, then: Sent | None
+    items: Items, costs: Costs, known: Calibration, family: Family, last: Step | None, then: SentCosts | None
 ) -> NextInput:
     """The sum of the items, and the same as the difference to what the step ``last`` sent (``then``)."""
     total, new = items.total, items.new
@@ -118,7 +118,7 @@ def next_input(
     return NextInput(total, calculation, basis, min(estimated, total), pending, spread)
 
 
-def _terms(items: Items, costs: Costs, last: Step | None, then: Sent | None) -> dict[str, _Term]:
+def _terms(items: Items, costs: Costs, last: Step | None, then: SentCosts | None) -> dict[str, _Term]:
     """What came and went since the last step, by the terms of the formula."""
     terms = {name: _Term() for name in ("dropped", "removed", "changed", "new")}
     if last is None or then is None:

@@ -33,7 +33,7 @@ from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.sums import NextInput, next_input
 from agent_tui.context.accounting.tally import Tally, covered, total_read
 from agent_tui.context.anchor import SentPrefixes, common_prefix
-from agent_tui.context.costs import Costs, Sent, SentLists, set_added, settle, settle_again, shared_again
+from agent_tui.context.costs import Costs, SentCosts, SentLists, set_added, settle, settle_again, shared_again
 from agent_tui.context.tokens import Family, family_seen
 from agent_tui.context.view import active_prune_ids
 from agent_tui.models.calibration import Calibration
@@ -120,7 +120,7 @@ class Calculator:
         self._turn = 0
         self._tallies: list[Tally] = []
         self._tally_said = False
-        self._then: tuple[Step, Sent | None] | None = None
+        self._then: tuple[Step, SentCosts | None] | None = None
 
     def usage(self, inputs: ContextInputs) -> ContextUsage:
         """Returns the answer for these inputs."""
@@ -240,7 +240,7 @@ class Calculator:
         self._turn = now.turn_start
         return now
 
-    def _last(self, inputs: ContextInputs, costs: Costs) -> tuple[Step | None, Sent | None]:
+    def _last(self, inputs: ContextInputs, costs: Costs) -> tuple[Step | None, SentCosts | None]:
         """The request that the next one is compared with: the newest whose answer is sent, else the newest."""
         newest = costs.last
         if newest is None:
@@ -262,7 +262,7 @@ class Calculator:
         then = self._sent(newest, inputs.steps)
         return (newest, then) if then is not None else (None, None)
 
-    def _sent(self, step: Step, steps: Sequence[Step]) -> Sent | None:
+    def _sent(self, step: Step, steps: Sequence[Step]) -> SentCosts | None:
         if self._then is None or self._then[0] is not step:
             self._then = step, self.lists.sent(step, steps)
         return self._then[1]
@@ -343,7 +343,7 @@ def _messages_row(messages: Tally, basis: Basis) -> ContextRow:
     )
 
 
-def _expected_read(last: Step | None, then: Sent | None, items: Items, costs: Costs, total: int) -> int | None:
+def _expected_read(last: Step | None, then: SentCosts | None, items: Items, costs: Costs, total: int) -> int | None:
     """Tokens of the next request that the provider will find in its cache; None where it does not say what it writes.
 
     A cache is good up to the first difference: a tool that went away leaves only what is sent before it.

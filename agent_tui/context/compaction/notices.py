@@ -9,9 +9,9 @@ from agent_tui.context.accounting.next_input import min_output, over_limit, room
 from agent_tui.context.compaction.plan import (
     UNDO,
     UNDO_EDIT,
+    CompactionFigures,
     CompactionPlan,
     CompactionReason,
-    Picture,
     expected_message,
     records_of,
     stays_whole,
@@ -246,13 +246,13 @@ def fold_text(plan: CompactionPlan, after: ContextUsage, price: PlanPrice, lost:
     return f"{' · '.join(parts)}. {lost_text(lost, would=True)}".rstrip()
 
 
-def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | None = None) -> Picture:
+def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | None = None) -> CompactionFigures:
     """Returns what a plan would do: what goes, what stays, and the expected numbers; for ``/compact preview``."""
     if plan.action in ("nothing", "not_worth_it") or plan.expected_after is None:
         head = "Nothing to compact" if plan.action == "nothing" else "Not worth it"
         if plan.stuck:
             head = "No compaction can make room"
-        return Picture(f"{head}: {plan.why}.")
+        return CompactionFigures(f"{head}: {plan.why}.")
     limit = f" (limit {tokens(plan.limit, False)})" if plan.limit is not None else ""
     now, afterwards = tokens(plan.before, plan.before_estimated), tokens(plan.expected_after, True)
     lines = [f"Now {now}, expected {afterwards} after{limit}."]
@@ -300,4 +300,4 @@ def preview_of(plan: CompactionPlan, usage: ContextUsage, price: PlanPrice | Non
         lines.append(lost)
     lines.append(f"Nothing is deleted; {UNDO} undoes it.")
     after = plan.usage_after(records, message).stack()
-    return Picture("\n".join(lines), usage.stack(), after, plan.limit, plan.before_estimated)
+    return CompactionFigures("\n".join(lines), usage.stack(), after, plan.limit, plan.before_estimated)

@@ -348,7 +348,7 @@ def expected_message(summary: SummaryPlan, record_id: str) -> Message:
 
 
 @dataclass(slots=True, frozen=True)
-class Picture:
+class CompactionFigures:
     """A compaction, made or only planned: tokens of the next input before it and ``after`` it, by the row that draws
     them (``ContextUsage.stack``), and what there is to ``say``. Empty where nothing is changed, or that is not known
     any more."""

@@ -203,7 +203,7 @@ USER_SCALE = 0.25
 
 
 @dataclass(slots=True, frozen=True)
-class Entry:
+class RenderedMessage:
     """A rendered message; ``user`` ones are left out last."""
 
     text: str
@@ -216,7 +216,7 @@ class SummaryInput:
     those that were left out to fit the model."""
 
     previous: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[RenderedMessage, ...]
     focus: str = ""
     skipped: int = 0
     more: bool = False
@@ -279,7 +279,7 @@ def in_parts(source: SummaryInput, room: int, summary: int, most: int) -> list[S
 def _split(source: SummaryInput, room: int, summary: int) -> list[SummaryInput]:
     """Parts of at most ``room`` tokens with the summary of what is before them."""
     free = max(1, room - _carried(source, room, summary))
-    parts: list[list[Entry]] = [[]]
+    parts: list[list[RenderedMessage]] = [[]]
     left = free
     for entry in source.entries:
         size = rough_tokens(entry.text)
@@ -390,10 +390,10 @@ def render_message(message: Message, scale: float = 1.0) -> str:
     return "\n".join(lines)
 
 
-def render_messages(messages: Sequence[Message], scale: float = 1.0) -> tuple[Entry, ...]:
+def render_messages(messages: Sequence[Message], scale: float = 1.0) -> tuple[RenderedMessage, ...]:
     """The messages as entries; those with nothing to say are left out."""
     scales = ((m, max(scale, USER_SCALE) if m.role == "user" else scale) for m in messages)
-    return tuple(Entry(text, m.role == "user") for m, own in scales if (text := render_message(m, own)))
+    return tuple(RenderedMessage(text, m.role == "user") for m, own in scales if (text := render_message(m, own)))
 
 
 def clip(text: str, limit: int, tail: bool = True) -> str:

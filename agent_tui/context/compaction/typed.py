@@ -84,18 +84,18 @@ _PAIR = re.compile(r"^\s*(?:- )?[\w.\"'/-]{1,60}:(?:\s+\S.*)?$|^\s*- \S+$")
 
 
 @dataclass(slots=True, frozen=True)
-class TypedText:
+class UserText:
     """A user's text in two: ``words`` that were typed, in pieces between the ``data``."""
 
     words: tuple[str, ...]
     data: tuple[str, ...]
 
 
-def typed_of(part: TextPart) -> TypedText:
+def typed_of(part: TextPart) -> UserText:
     """What of a user's text was typed, as its marks and its form say."""
     pieces = _parts_of(part)
     words = tuple(text for text, is_words in pieces if is_words)
-    return TypedText(words, tuple(text for text, is_words in pieces if not is_words))
+    return UserText(words, tuple(text for text, is_words in pieces if not is_words))
 
 
 def spoken_text(part: TextPart) -> str:

@@ -49,7 +49,7 @@ class Proceed:
 
 
 @dataclass(slots=True, frozen=True)
-class Compact:
+class CompactNow:
     """Compact now, then ask again. ``without_model``: only by what needs no model call. Tell ``notice`` first."""
 
     reason: CompactionReason
@@ -64,7 +64,7 @@ class Stop:
     text: str
 
 
-Decision: TypeAlias = Proceed | Compact | Stop
+Decision: TypeAlias = Proceed | CompactNow | Stop
 HeldBack: TypeAlias = Literal["setting", "paused", "tried"]
 
 
@@ -122,14 +122,14 @@ class AutoCompaction:
         if not fits_to_send(usage):
             return self._make_room(usage, held)
         if held is None and not self._cancelled:
-            return Compact("auto", self.off)
+            return CompactNow("auto", self.off)
         why = self.held_back_text() if held is not None else CANCELLED
         if self._told == why or (self.off and self._told):
             return Proceed()
         self._told = why
         return Proceed(Notice("warning", send_anyway_text(usage, why), "not_compacted"))
 
-    def _make_room(self, usage: ContextUsage, held: HeldBack | None) -> Compact | Stop:
+    def _make_room(self, usage: ContextUsage, held: HeldBack | None) -> CompactNow | Stop:
         """Nothing can be sent as it is. Only the setting keeps that from being mended."""
         if held == "setting" or self._last_resort:
             return Stop(stop_text(usage, self.held_back_text(), self._stuck()))
@@ -138,11 +138,11 @@ class AutoCompaction:
             return Stop(unsummarised_text(usage, self.held_back_text()))
         notice = self._room_notice(usage) if held == "paused" and self._tried is None else None
         if self._tried is None and not self.off:
-            return Compact("auto", notice=notice)
+            return CompactNow("auto", notice=notice)
         self._last_resort = True
         if self._tried is not None and self._tried.stuck:
             return Stop(stop_text(usage, self._tried.why, True))
-        return Compact("auto", True, notice)
+        return CompactNow("auto", True, notice)
 
     def _stuck(self) -> bool:
         return self._tried is not None and self._tried.stuck
@@ -150,14 +150,14 @@ class AutoCompaction:
     def _room_notice(self, usage: ContextUsage) -> Notice:
         return Notice("warning", make_room_text(usage, self.held_back_text()), "making_room")
 
-    def on_overflow(self, usage: ContextUsage, said: str) -> Compact | Stop:
+    def on_overflow(self, usage: ContextUsage, said: str) -> CompactNow | Stop:
         """The provider refused the step as too long, in the words of ``said``: compact once and retry once, or stop."""
         if self._overflowed:
             return Stop(overflow_stop_text(usage, "it was already compacted for this step and is still too long", said))
         if not self.auto_compact:
             return Stop(overflow_stop_text(usage, self.held_back_text(), said))
         self._overflowed = True
-        return Compact("overflow", self.off, self._room_notice(usage) if self.paused else None)
+        return CompactNow("overflow", self.off, self._room_notice(usage) if self.paused else None)
 
     def switch_held_back(self, new_usage: ContextUsage) -> str | None:
         """The line for a switch to a model the conversation does not fit while nothing may compact by itself."""

@@ -20,7 +20,7 @@ GROWTHS = 10
 
 
 @dataclass(slots=True)
-class Preparing:
+class SummaryPreparation:
     """Says when a summary is prepared: one at a time, never two for the same cut. ``cuts`` are those it was done for,
     each by the last message of what is summarised; the steps of a stored session know them."""
 
@@ -28,7 +28,7 @@ class Preparing:
     running: bool = False
 
     @classmethod
-    def from_steps(cls, steps: Iterable[Step]) -> Preparing:
+    def from_steps(cls, steps: Iterable[Step]) -> SummaryPreparation:
         """The preparations of a stored session."""
         return cls({step.prepared for step in steps if step.prepared})
 

@@ -13,15 +13,21 @@ from agent_tui.context.accounting.lost import lost_reasoning, lost_text
 from agent_tui.context.accounting.spending import first_broken, priced_call
 from agent_tui.context.accounting.usage import calculate_context_usage
 from agent_tui.context.compaction.notices import cancelled_text, overflow_stop_text, preview_of, undone_text
-from agent_tui.context.compaction.plan import CompactionPlan, CompactionReason, Picture, assembled_text, undo_target
+from agent_tui.context.compaction.plan import (
+    CompactionFigures,
+    CompactionPlan,
+    CompactionReason,
+    assembled_text,
+    undo_target,
+)
 from agent_tui.context.compaction.price import PlanPrice, plan_price, summary_call
 from agent_tui.engine.cache_forecast import warm_call
 from agent_tui.engine.compaction.asked import AskedCompactions
-from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, Compact, Proceed, Stop, switch_check
+from agent_tui.engine.compaction.auto import BLOCKED, AutoCompaction, CompactNow, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Compactor, Planning, plan_of_now
 from agent_tui.engine.compaction.context_notes import ContextNotes
 from agent_tui.engine.compaction.drop_marks import DropMarks, loop_binds
-from agent_tui.engine.compaction.preparing import Preparing
+from agent_tui.engine.compaction.preparing import SummaryPreparation
 from agent_tui.engine.compaction.summary_call import AskWarm
 from agent_tui.engine.conversation import patiently
 from agent_tui.engine.hooks import Hooks
@@ -111,7 +117,7 @@ class CompactionService:
         self._line: Notice | None = None
         state, context = runtime.conversation.info.state, runtime.settings.context
         self.auto = AutoCompaction.from_state(state, auto_compact=context.auto_compact)
-        self.preparing = Preparing.from_steps(runtime.conversation.steps)
+        self.preparing = SummaryPreparation.from_steps(runtime.conversation.steps)
         self._preparer = Compactor(partial(self._open, _unheard), counter)
         self._early: asyncio.Task[CompactionResult | None] | None = None
         self._waited_for = self._refused = False
@@ -148,7 +154,7 @@ class CompactionService:
             decision = self.auto.before_step(usage)
             self._save_state()
             match decision:
-                case Compact(reason, without_model, notice):
+                case CompactNow(reason, without_model, notice):
                     if notice is not None:
                         self._emit(notice)
                     await self.compact(reason, self._emit, without_model=without_model)
@@ -425,11 +431,11 @@ class CompactionService:
             return self._early.cancel()
         return self._compactor.cancel()
 
-    async def preview(self, focus: str = "", known: ContextUsage | None = None) -> Picture:
+    async def preview(self, focus: str = "", known: ContextUsage | None = None) -> CompactionFigures:
         """Returns what ``/compact`` would do now. ``known`` is the calculator's answer with its forecast."""
         usage = known or self._runtime.usage()
         if (plan := await self._planning.plan(self._runtime.inputs(), usage, focus=focus)) is None:
-            return Picture("Planning was cancelled.")
+            return CompactionFigures("Planning was cancelled.")
         price = await self._price_of(plan, usage)
         return await asyncio.to_thread(preview_of, plan, usage, price)
 

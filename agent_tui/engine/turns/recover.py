@@ -68,7 +68,7 @@ MALFORMED_CHARS = 1_000
 
 
 @dataclass(slots=True, frozen=True)
-class Change:
+class RequestChange:
     """A change of what is sent: what follows for the model, as half a sentence, and the facts to remember where it
     helped. ``code`` is that of the line."""
 
@@ -170,7 +170,7 @@ HOLDS: MappingProxyType[Adaptation, Callable[[RefusedRequest], int]] = MappingPr
 """Where in a request the newest thing stands that an adaptation changes; -1: nowhere."""
 
 
-def _without_reasoning(refused: RefusedRequest) -> Change:
+def _without_reasoning(refused: RefusedRequest) -> RequestChange:
     """Of a server that refuses what it made itself, in the place where it made it, nothing goes back any more; else
     what is there now stays out, as a later answer may be right."""
     runtime, request, hint = refused.runtime, refused.request, refused.hint
@@ -186,24 +186,24 @@ def _without_reasoning(refused: RefusedRequest) -> Change:
     if always or again:
         runtime.send_as(replay=rule)
         refused.adapt("no reasoning")
-        return Change("reasoning", "reasoning is no longer sent back", (*facts, "no reasoning"))
+        return RequestChange("reasoning", "reasoning is no longer sent back", (*facts, "no reasoning"))
     last = refused.messages[refused.newest(lambda message: message.role == "assistant")].id
     runtime.send_as(replay=replace(rule, until=[*rule.until, last]))
-    return Change("reasoning", "earlier reasoning is left out", (*facts, UNTIL + last))
+    return RequestChange("reasoning", "earlier reasoning is left out", (*facts, UNTIL + last))
 
 
-def _calls_as_text(refused: RefusedRequest) -> Change:
+def _calls_as_text(refused: RefusedRequest) -> RequestChange:
     runtime, rule = refused.runtime, refused.runtime.replay
     words = "tool calls and their results are sent as text"
     if refused.hint.always or behind_mark(refused.request.messages, rule.text_until):
         refused.adapt("calls as text")
-        return Change("calls_as_text", words, ("calls as text",))
+        return RequestChange("calls_as_text", words, ("calls as text",))
     last = refused.messages[-1].id
     runtime.send_as(replay=replace(rule, text_until=[*rule.text_until, last]))
-    return Change("calls_as_text", f"earlier {words}", (TEXT_UNTIL + last,))
+    return RequestChange("calls_as_text", f"earlier {words}", (TEXT_UNTIL + last,))
 
 
-def _without_media(refused: RefusedRequest) -> Change:
+def _without_media(refused: RefusedRequest) -> RequestChange:
     """What the server refuses to be shown is told in words, as long as it is this model: files, or all there is."""
     runtime, shown, why = refused.runtime, refused.shown, refuses_media(refused.failure)
     files = [part for part in shown if not part.is_image]
@@ -214,27 +214,27 @@ def _without_media(refused: RefusedRequest) -> Change:
     what = gone[-1].name + (f" and {plural(len(gone) - 1, 'other')}" if len(gone) > 1 else "")
     words = f"{what} and all other {'pictures and files' if images else 'files'} are described as text"
     facts = () if why != "any" else (NO_MEDIA,) if images else (NO_FILES,)
-    return Change("media_refused", words, facts)
+    return RequestChange("media_refused", words, facts)
 
 
-def _without_tools(refused: RefusedRequest) -> Change:
+def _without_tools(refused: RefusedRequest) -> RequestChange:
     prefix = refused.runtime.request_prefix
     refused.adapt("no tools")
     refused.runtime.send_as(prefix=without_tools(prefix, {tool.schema.name for tool in prefix.offered}))
-    return Change("tools_refused", "it gets no tools", ("no tools",))
+    return RequestChange("tools_refused", "it gets no tools", ("no tools",))
 
 
-def _adapted(adaptation: Adaptation, words: str, code: str) -> Callable[[RefusedRequest], Change]:
-    def change(refused: RefusedRequest) -> Change:
+def _adapted(adaptation: Adaptation, words: str, code: str) -> Callable[[RefusedRequest], RequestChange]:
+    def change(refused: RefusedRequest) -> RequestChange:
         refused.adapt(adaptation)
         # What only single answers made necessary need not hold for other sessions.
         lasting = adaptation != "no thinking" or bool(refused.hint.always)
-        return Change(code, words, (adaptation,) if lasting else ())
+        return RequestChange(code, words, (adaptation,) if lasting else ())
 
     return change
 
 
-CHANGES: MappingProxyType[Adaptation, Callable[[RefusedRequest], Change]] = MappingProxyType(
+CHANGES: MappingProxyType[Adaptation, Callable[[RefusedRequest], RequestChange]] = MappingProxyType(
     {
         "no item ids": _adapted("no item ids", "earlier answers go back without their ids", "item_ids"),
         "no reasoning": _without_reasoning,
@@ -281,14 +281,14 @@ class _Sending:
 class _Kept:
     """The changes in force for the step, each with what was sent before it."""
 
-    changes: list[tuple[_Sending, Change]] = field(default_factory=list)
+    changes: list[tuple[_Sending, RequestChange]] = field(default_factory=list)
 
     def take_back(self, runtime: Runtime) -> None:
         before, _ = self.changes.pop()
         before.restore(runtime)
 
 
-Candidate = tuple[str, Callable[[RefusedRequest], Change]]
+Candidate = tuple[str, Callable[[RefusedRequest], RequestChange]]
 
 
 class HistoryRepair:
@@ -301,7 +301,7 @@ class HistoryRepair:
         self._words = ""
         self._base: ModelRequest | None = None
         self._kept = _Kept()
-        self._tried: dict[str, Callable[[RefusedRequest], Change]] = {}
+        self._tried: dict[str, Callable[[RefusedRequest], RequestChange]] = {}
         self._repairs = 0
         self._at_once = False
 
@@ -347,14 +347,14 @@ class HistoryRepair:
         )
         return RefusedRequest(runtime, request, failure, named_hint(failure) or UNNAMED)
 
-    def _take(self, changes: Sequence[Callable[[RefusedRequest], Change]], failure: Failure) -> bool:
+    def _take(self, changes: Sequence[Callable[[RefusedRequest], RequestChange]], failure: Failure) -> bool:
         self._repairs += 1
-        before, made = _Sending.of(self._runtime), list[Change]()
+        before, made = _Sending.of(self._runtime), list[RequestChange]()
         for change in changes:
             made.append(change(self._refused(failure)))
         facts = tuple(fact for change in made for fact in change.facts)
         words = "; ".join(change.words for change in made)
-        self._kept.changes.append((before, Change(made[0].code, words, facts)))
+        self._kept.changes.append((before, RequestChange(made[0].code, words, facts)))
         log.info("Refused (%s); once more so that %s", failure.message, words)
         return True
 
@@ -421,24 +421,24 @@ def _comparable(failure: Failure) -> str:
     return " ".join(word for word in re.split(r"[^A-Za-z0-9_-]+", text) if word and not re.search(r"\d", word))
 
 
-def _without_schema(refused: RefusedRequest) -> Change:
+def _without_schema(refused: RefusedRequest) -> RequestChange:
     refused.runtime.send_as(schema_refused=True)
-    return Change("schema_refused", "agent-tui checks the answer itself, as the server takes no answer schemas")
+    return RequestChange("schema_refused", "agent-tui checks the answer itself, as the server takes no answer schemas")
 
 
-def _without_drop_field(refused: RefusedRequest) -> Change:
+def _without_drop_field(refused: RefusedRequest) -> RequestChange:
     refused.runtime.send_as(replay=replace(refused.runtime.replay, ask_drop=False))
-    return Change("reasoning", "agent-tui leaves out the reasoning that no longer fits", (NO_DROP_FIELD,))
+    return RequestChange("reasoning", "agent-tui leaves out the reasoning that no longer fits", (NO_DROP_FIELD,))
 
 
-def _leaving_out_tools(names: Sequence[str]) -> Callable[[RefusedRequest], Change]:
-    def change(refused: RefusedRequest) -> Change:
+def _leaving_out_tools(names: Sequence[str]) -> Callable[[RefusedRequest], RequestChange]:
+    def change(refused: RefusedRequest) -> RequestChange:
         runtime, prefix = refused.runtime, refused.runtime.request_prefix
         gone = [tool.schema.text for tool in prefix.offered if tool.schema.name in names]
         fingerprints = [content_fingerprint(text) for text in gone]
         runtime.send_as(prefix=without_tools(prefix, names), left_out=runtime.left_out.union(fingerprints))
         facts = tuple(NO_TOOL + digest for digest in fingerprints)
-        return Change("tools_refused", f"it no longer gets {', '.join(names)}", facts)
+        return RequestChange("tools_refused", f"it no longer gets {', '.join(names)}", facts)
 
     return change
 

@@ -18,7 +18,7 @@ from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation, patiently
 from agent_tui.engine.models import facts_of, recalled_calibration, recalled_rule, refused_before
 from agent_tui.engine.notes import ToldMode
-from agent_tui.engine.questions import Verdict
+from agent_tui.engine.questions import CallVerdict
 from agent_tui.engine.request_prefix import build_request_prefix, fitting_tools, refused
 from agent_tui.engine.runtime import Emit, Runtime
 from agent_tui.engine.state import AgentState
@@ -61,7 +61,7 @@ NOT_OFFERED = ("ask", PLAN_TOOL)
 
 SUBAGENT, TODO = "subagent", "todo"
 
-Judge = Callable[[ToolCallPart, Tool, Intent, str], Awaitable[Verdict]]
+Judge = Callable[[ToolCallPart, Tool, Intent, str], Awaitable[CallVerdict]]
 
 
 class Subagents:
@@ -286,14 +286,14 @@ class Subagent:
     async def _prepare(self) -> None:
         await self.runtime.count(sends=True)
 
-    async def _judged(self, call: ToolCallPart, tool: Tool, intent: Intent) -> Verdict:
+    async def _judged(self, call: ToolCallPart, tool: Tool, intent: Intent) -> CallVerdict:
         title = " ".join(pictured(self.task.title).split())[:60]
         asker = f"subagent {'' if self._kind is None else f'{self.type} '}“{title}”"
         verdict = await self._timed(self._starter.judge(call, tool, intent, asker))
         again = verdict.again
         return verdict if again is None else replace(verdict, again=lambda stopped: self._timed(again(stopped)))
 
-    async def _timed(self, verdict: Awaitable[Verdict]) -> Verdict:
+    async def _timed(self, verdict: Awaitable[CallVerdict]) -> CallVerdict:
         begun = time.monotonic()
         try:
             return await verdict

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from agent_tui.engine.hooks import Hooks
-from agent_tui.engine.questions import Verdict
+from agent_tui.engine.questions import CallVerdict
 from agent_tui.engine.runtime import Emit
 from agent_tui.engine.turns.checks import checked
 from agent_tui.errors import AgentError, ToolError
@@ -42,7 +42,7 @@ from agent_tui.tools.registry import ToolRegistry
 from agent_tui.tools.sandbox.words import Stopped
 
 if TYPE_CHECKING:
-    from agent_tui.tools.hooks import Answer
+    from agent_tui.tools.hooks import HookAnswer
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ CUT_OFF = (
 NOBODY_ANSWERED = "Not run: you wrote it beside a question that nobody can answer. Call it again if it still fits."
 
 
-Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[Verdict]]
+Judge = Callable[[ToolCallPart, Tool, Intent], Awaitable[CallVerdict]]
 
 
 class MakeContext(Protocol):
@@ -181,7 +181,7 @@ class ToolRunner:
     async def _one(self, job: _Job, emit: Emit) -> tuple[Message, bool]:
         """The result of a call, and whether the turn ends with it."""
         call, started = job.call, time.monotonic()
-        said: Answer | None = None
+        said: HookAnswer | None = None
         if job.error is None and self._hooks is not None and "PreToolUse" in self._hooks.events:
             job, said = await self._before(job, self._hooks)
         outcome, allowed = ToolOutcome(job.error or "", is_error=True), False
@@ -228,7 +228,7 @@ class ToolRunner:
         assert job.tool is not None
         return told_call(job.tool.schema.name, job.arguments or {}, self._context().cwd)
 
-    async def _before(self, job: _Job, hooks: Hooks) -> tuple[_Job, Answer]:
+    async def _before(self, job: _Job, hooks: Hooks) -> tuple[_Job, HookAnswer]:
         """A call as it is once hooks were asked about it, and what they said."""
         from agent_tui.tools.hooks import changed_input
 
@@ -243,24 +243,24 @@ class ToolRunner:
             job.intent = replace(job.intent, hook=answer.choice, hook_reason=answer.why)
         return job, answer
 
-    async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> Verdict:
+    async def _verdict(self, job: _Job, tool: Tool, intent: Intent) -> CallVerdict:
         if job.blocked is not None:
-            return Verdict(False, job.blocked)
+            return CallVerdict(False, job.blocked)
         if self._hooks is not None and "PermissionRequest" in self._hooks.events:
             intent = replace(intent, ask_hooks=partial(self._hooks.permission, *self._told(job)))
         try:
             verdict = await self._judge(job.call, tool, intent)
         except Exception as error:
-            return Verdict(False, _unexpected(job.call, error))
+            return CallVerdict(False, _unexpected(job.call, error))
         if verdict.allowed and _versions(intent) != job.versions:
-            return Verdict(False, "The file changed after the call was looked at. Read it again, then change it.")
+            return CallVerdict(False, "The file changed after the call was looked at. Read it again, then change it.")
         return verdict
 
     async def _once_more(
         self,
         job: _Job,
         emit: Emit,
-        again: Callable[[Stopped], Awaitable[Verdict]],
+        again: Callable[[Stopped], Awaitable[CallVerdict]],
         looked: ToolOutcome,
         stopped: Stopped,
     ) -> ToolOutcome:
@@ -271,7 +271,7 @@ class ToolRunner:
         try:
             verdict = await again(stopped)
         except Exception as error:
-            verdict = Verdict(False, _unexpected(job.call, error))
+            verdict = CallVerdict(False, _unexpected(job.call, error))
         waited = time.monotonic() - asked
         self._kept.pop(job.call.call_id, None)
         if not verdict.allowed:
@@ -281,7 +281,7 @@ class ToolRunner:
         outcome = await self._execute(job, emit, verdict)
         return replace(outcome, waited=outcome.waited + waited)
 
-    async def _execute(self, job: _Job, emit: Emit, verdict: Verdict) -> ToolOutcome:
+    async def _execute(self, job: _Job, emit: Emit, verdict: CallVerdict) -> ToolOutcome:
         assert job.tool is not None and job.intent is not None
         call = job.call
         allowed = frozenset(job.intent.paths) if job.intent.kind in ("read", "edit") else None

@@ -139,7 +139,7 @@ def _digest(text: str, salt: int) -> str:
 
 
 @dataclass(slots=True, frozen=True)
-class Call:
+class AnswerCall:
     """A tool call with the id and the name it has on the wire."""
 
     part: ToolCallPart
@@ -155,7 +155,7 @@ class Call:
 class Result:
     """A tool result with its call; ``message`` None for a call that was never answered."""
 
-    call: Call
+    call: AnswerCall
     message: Message | None
 
     @property
@@ -171,14 +171,14 @@ class Result:
 
 
 @dataclass(slots=True, frozen=True)
-class Answer:
+class AssistantTurn:
     """An assistant message with its calls, by part index."""
 
     message: Message
-    calls: dict[int, Call]
+    calls: dict[int, AnswerCall]
 
 
-Entry = Message | Answer | Result
+Entry = Message | AssistantTurn | Result
 
 
 def entries(
@@ -200,11 +200,11 @@ def entries(
             continue
         form: CallIds = "openai" if ids == "free" and not own(message.id) else ids
         calls = {
-            n: Call(part, _wire_id(part.call_id, form, used), names.sent(part.name))
+            n: AnswerCall(part, _wire_id(part.call_id, form, used), names.sent(part.name))
             for n, part in enumerate(message.parts)
             if isinstance(part, ToolCallPart)
         }
-        yield Answer(message, calls)
+        yield AssistantTurn(message, calls)
         behind = (items[n].message for n in range(index + 1, len(items)))
         results = list(takewhile(lambda message: message.role == "tool", behind))
         for call in calls.values():

@@ -22,7 +22,7 @@ from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning
 from agent_tui.providers.dialects.conversation import (
     EMPTY_USER,
     ID_FORMS,
-    Answer,
+    AssistantTurn,
     Result,
     ToolNames,
     attachment_block,
@@ -92,7 +92,7 @@ def response_input(
     for entry in entries(items, names, ids="short" if rule.needs("short call ids") else "plain"):
         if isinstance(entry, Result):
             found.append(_output(entry, media))
-        elif isinstance(entry, Answer):
+        elif isinstance(entry, AssistantTurn):
             found.extend(_answer(entry, plan, used))
         else:
             found.append({"role": "user", "content": _user_content(entry, media)})
@@ -111,7 +111,7 @@ def _without_id(item: Metadata) -> Metadata:
     return bare
 
 
-def _answer(answer: Answer, plan: ReplayPlan, used: set[str]) -> list[Metadata]:
+def _answer(answer: AssistantTurn, plan: ReplayPlan, used: set[str]) -> list[Metadata]:
     """The items of an answer. ``used``: the ids of those before it ("duplicate item")."""
     message = answer.message
     thoughts = [n for n, part in enumerate(message.parts) if isinstance(part, ReasoningPart)]

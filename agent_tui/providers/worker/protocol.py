@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from agent_tui.models.requests import Delta, Failed, Finished, ModelInfo, ModelRequest, ModelSpec, Started, UsageReport
-from agent_tui.pipes.pipe import Language, Refused
+from agent_tui.pipes.pipe import PipeLanguage, Refused
 from agent_tui.records import dataclass
 
 WorkerState = Literal["stopped", "ready", "litellm_loading", "litellm_ready"]
@@ -67,8 +67,8 @@ class Preparing:
     pass
 
 
-TO_WORKER = Language({"stream": Stream, "count": Count, "prepare": Prepare, "cancel": Cancel, "ping": Ping})
-FROM_WORKER = Language(
+TO_WORKER = PipeLanguage({"stream": Stream, "count": Count, "prepare": Prepare, "cancel": Cancel, "ping": Ping})
+FROM_WORKER = PipeLanguage(
     {
         "started": Started,
         "delta": Delta,

@@ -380,12 +380,12 @@ class _Run:
 
     def moved(self, command: str, at_end: Callable[[], Awaitable[list[str]]]) -> ToolOutcome:
         """Hands the command to those in the background. Raises ToolError where it stays here."""
-        from agent_tui.tools.children.jobs import Moved
+        from agent_tui.tools.children.jobs import MovedCommand
 
         context, said = self._context, self._collector.finish().text
         assert context.jobs is not None
         about = (self._domain, context.jail, context.network, at_end)
-        moved = Moved(command, self._group, self._cleaned, said, *about)
+        moved = MovedCommand(command, self._group, self._cleaned, said, *about)
         job = context.jobs.take_over(moved, context.spill_dir, context.config.output_limit)
         looks = [LOOKS_ON] if self._attempts is not None else []
         so_far = "[the user moved it there; its output so far:]"

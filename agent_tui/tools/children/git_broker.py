@@ -29,7 +29,7 @@ from agent_tui.pipes.programs import find_program
 from agent_tui.pipes.start import run
 from agent_tui.tools.children.process import ProcessGroup
 from agent_tui.tools.git.configuration import as_config, config_of
-from agent_tui.tools.git.outside import Outside, OutsideGit, Told
+from agent_tui.tools.git.outside import Outside, OutsideGit, RepositoryState
 from agent_tui.tools.git.remotes import Address, RemoteReach, parse_address, rewritten
 from agent_tui.tools.git.repository import read_small
 from agent_tui.tools.sandbox import start
@@ -422,12 +422,12 @@ def _asked_for(request: dict[str, object]) -> Address | None:
     return Address("ssh", f"{host}:{words[1]}", host, port, words[1])
 
 
-def _told(request: dict[str, object]) -> Told:
+def _told(request: dict[str, object]) -> RepositoryState:
     references, shallow = request["references"], request["shallow"]
     if not isinstance(references, dict) or not isinstance(shallow, list):
         raise ValueError("not what a repository says")
     named = {str(name): str(at) for name, at in references.items()}
-    return Told(str(request["head"]), named, [str(line) for line in shallow], request["sha256"] is True)
+    return RepositoryState(str(request["head"]), named, [str(line) for line in shallow], request["sha256"] is True)
 
 
 def _remember(repository: Path, settings: Iterable[tuple[str, str]]) -> str:

@@ -33,7 +33,7 @@ MAX_ENDED = 30
 
 
 @dataclass(slots=True, frozen=True)
-class Moved:
+class MovedCommand:
     """A command that was waited for. ``said`` is its output until then, which the model gets with the call, ``cleaned``
     what that went through; ``at_end`` is told of its end and answers what else there is to tell."""
 
@@ -108,7 +108,7 @@ class Jobs:
             owner,
         )
 
-    def take_over(self, moved: Moved, folder: Path, limit: int) -> Job:
+    def take_over(self, moved: MovedCommand, folder: Path, limit: int) -> Job:
         """A command that was waited for goes on in the background; its log goes into ``folder``. Raises ToolError where
         that cannot be made: it is the caller's then."""
         output = JobOutput(folder, "background", limit)

@@ -23,7 +23,7 @@ from agent_tui.paths import private_dir
 from agent_tui.records import dataclass
 from agent_tui.text.numbers import plural
 from agent_tui.tools.files.beneath import Place, at, entered, info_of
-from agent_tui.tools.files.kept import TooMuchError
+from agent_tui.tools.files.kept import ProjectTooLargeError
 from agent_tui.tools.files.text import replace
 from agent_tui.tools.git.repository import OwnGit, Repository, find_repository, own_git
 
@@ -76,7 +76,7 @@ class KeptHistory:
             self._copied = set(self._there())
         for name in now.objects.keys() - self._copied:
             if time.monotonic() > deadline:
-                raise TooMuchError("copying its objects takes too long; the rest follows")
+                raise ProjectTooLargeError("copying its objects takes too long; the rest follows")
             self._copy(name, now.objects[name][0])
 
     def mend(self) -> str:
@@ -140,7 +140,7 @@ class KeptHistory:
     ) -> None:
         if len(state.modes) + len(state.objects) > ENTRIES:
             if whole:
-                raise TooMuchError(f"it has more than {ENTRIES:,} files")
+                raise ProjectTooLargeError(f"it has more than {ENTRIES:,} files")
             if name not in known.modes and name not in known.objects:
                 return
         key = (info.st_size, info.st_mtime_ns, info.st_ctime_ns)
@@ -158,7 +158,7 @@ class KeptHistory:
                 state.files[name] = (key, content)
                 state.bytes += len(content)
                 if whole and state.bytes > FILES_BYTES:
-                    raise TooMuchError(f"its references, logs and lists have more than {FILES_BYTES:,} bytes")
+                    raise ProjectTooLargeError(f"its references, logs and lists have more than {FILES_BYTES:,} bytes")
         elif not stat.S_ISDIR(info.st_mode) or name in ("modules", "lfs", "annex") or name.count("/") > _DEPTH:
             return
         state.modes[name] = stat.S_IMODE(info.st_mode)
@@ -189,7 +189,7 @@ class KeptHistory:
                 except FileExistsError:
                     pass
                 except OSError:
-                    raise TooMuchError(f"its objects have more than {OBJECT_BYTES:,} bytes") from None
+                    raise ProjectTooLargeError(f"its objects have more than {OBJECT_BYTES:,} bytes") from None
             else:
                 with os.fdopen(place.open(os.O_RDONLY), "rb") as source, temporary.open("xb") as copy:
                     _copy_bytes(source.fileno(), copy.fileno())

@@ -15,7 +15,7 @@ from pathlib import Path
 from agent_tui.paths import private_dir
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import entered
-from agent_tui.tools.files.walk import Rules, ignored, rules_of
+from agent_tui.tools.files.walk import IgnoreRules, ignored, rules_of
 
 FILE_BYTES = 2_000_000
 ALL_BYTES = 300_000_000
@@ -30,12 +30,12 @@ _RECENT = 50_000_000  # ns in which a file may change again without another time
 _Key = tuple[int, int, int]
 
 
-class TooMuchError(Exception):
+class ProjectTooLargeError(Exception):
     """A project, or a repository's history, that is not kept; its text says why."""
 
 
 @dataclass(slots=True, frozen=True)
-class Change:
+class FileChange:
     """A file that is other than it was; ``content`` and ``mode`` are what it had, None where it was not there."""
 
     path: Path
@@ -68,12 +68,12 @@ class KeptFiles:
         self._end = 0
         self._files: _Folders = {}
         self._left_out: set[str] = set()
-        self._rules: dict[str, tuple[_Key | None, list[Rules]]] = {}
+        self._rules: dict[str, tuple[_Key | None, list[IgnoreRules]]] = {}
         self._deadline = 0.0
         self._count = 0
         self._looked = False
 
-    def look(self) -> list[Change]:
+    def look(self) -> list[FileChange]:
         """Takes the files as they are; what has changed since the last look, nothing at the first one. Raises
         TooMuchError where there is more than can be kept, OSError."""
         first, self._looked = not self._looked, True
@@ -83,7 +83,7 @@ class KeptFiles:
         with entered(self._root) as folder:
             self._below(folder, ".", "", [], now, 0)
         before, self._files = self._files, now
-        found: list[Change] = []
+        found: list[FileChange] = []
         if not first:
             for prefix in before.keys() | now.keys():
                 old, new = before.get(prefix, {}), now.get(prefix, {})
@@ -98,7 +98,7 @@ class KeptFiles:
     def close(self) -> None:
         self._contents.close()
 
-    def _below(self, folder: int, entry: str, prefix: str, rules: list[Rules], now: _Folders, depth: int) -> None:
+    def _below(self, folder: int, entry: str, prefix: str, rules: list[IgnoreRules], now: _Folders, depth: int) -> None:
         try:
             inner = os.open(entry, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -111,7 +111,7 @@ class KeptFiles:
         finally:
             os.close(inner)
 
-    def _folder(self, folder: int, prefix: str, above: list[Rules], now: _Folders, depth: int) -> None:
+    def _folder(self, folder: int, prefix: str, above: list[IgnoreRules], now: _Folders, depth: int) -> None:
         names = os.listdir(folder)
         rules = [*above, *self._rules_in(folder, prefix, names)]
         known = self._files.get(prefix, {})
@@ -119,7 +119,7 @@ class KeptFiles:
         same, lstat = True, os.stat
         for name in names:
             if time.monotonic() > self._deadline:
-                raise TooMuchError("scanning its files takes too long")
+                raise ProjectTooLargeError("scanning its files takes too long")
             kept = known.get(name)
             if kept is None and (prefix + name in self._left_out or name == ".git"):
                 continue
@@ -143,15 +143,15 @@ class KeptFiles:
         now[prefix] = known if same and len(files) == len(known) else files
         self._count += len(files)
         if self._count > FILES:
-            raise TooMuchError(f"there are more than {FILES:,} files")
+            raise ProjectTooLargeError(f"there are more than {FILES:,} files")
 
-    def _wanted(self, name: str, is_dir: bool, known: bool, rules: list[Rules]) -> bool:
+    def _wanted(self, name: str, is_dir: bool, known: bool, rules: list[IgnoreRules]) -> bool:
         if known or not ignored(self._root / name, is_dir, rules):
             return True
         self._left_out.add(name)
         return False
 
-    def _rules_in(self, folder: int, prefix: str, names: list[str]) -> list[Rules]:
+    def _rules_in(self, folder: int, prefix: str, names: list[str]) -> list[IgnoreRules]:
         """Returns the rules of the ignore files of a folder, read again when one of them has changed."""
         key: _Key | None = None
         if prefix == "" or ".gitignore" in names:
@@ -182,7 +182,7 @@ class KeptFiles:
         if info.st_size > FILE_BYTES:
             return _Kept(_key(info), mode, None, info.st_size)
         if time.monotonic() > self._deadline:
-            raise TooMuchError("reading its files takes too long")
+            raise ProjectTooLargeError("reading its files takes too long")
         descriptor = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         try:
             info = os.fstat(descriptor)
@@ -194,7 +194,7 @@ class KeptFiles:
             return _Kept(key, mode, known.place, known.size)
         place, self._end = self._end, self._end + len(content)
         if self._end > ALL_BYTES:
-            raise TooMuchError(f"its files have more than {ALL_BYTES:,} bytes")
+            raise ProjectTooLargeError(f"its files have more than {ALL_BYTES:,} bytes")
         os.pwrite(self._contents.fileno(), content, place)
         return _Kept(key, mode, place, len(content))
 
@@ -220,14 +220,14 @@ class KeptFiles:
                         self._end += kept.size
                 self._files[prefix] = moved
 
-    def _change(self, name: str, before: _Kept | None, now: _Kept | None) -> Change | None:
+    def _change(self, name: str, before: _Kept | None, now: _Kept | None) -> FileChange | None:
         """None where nothing has changed, and where what was there is not kept."""
         if before is None:
-            return Change(self._root / name, None, None)
+            return FileChange(self._root / name, None, None)
         if now is not None and (before.place, before.size, before.mode) == (now.place, now.size, now.mode):
             return None
         content = self._content(before)
-        return None if content is None else Change(self._root / name, content, before.mode)
+        return None if content is None else FileChange(self._root / name, content, before.mode)
 
 
 def _key(info: os.stat_result) -> _Key:

@@ -24,7 +24,7 @@ from agent_tui.errors import AgentError
 from agent_tui.records import dataclass
 from agent_tui.tools.files.beneath import at, info_of
 from agent_tui.tools.files.history import KeptHistory
-from agent_tui.tools.files.kept import Change, KeptFiles, TooMuchError
+from agent_tui.tools.files.kept import FileChange, KeptFiles, ProjectTooLargeError
 from agent_tui.tools.files.text import replace
 from agent_tui.tools.git.repository import find_repository
 from agent_tui.tools.sandbox.places import git_folders
@@ -53,7 +53,7 @@ class Changed:
     mode_now: int | None
 
 
-def changed_since(changes: Iterable[Change]) -> list[Changed]:
+def changed_since(changes: Iterable[FileChange]) -> list[Changed]:
     """``changes`` with what the files are now. Reads them: not for the UI's loop."""
     return [Changed(one.path, one.content, one.mode, _digest(one.path), _mode(one.path)) for one in changes]
 
@@ -326,14 +326,14 @@ class ProjectKeeping:
         except AgentError as error:
             self._say(f"could not save for /rewind what the command changed: {error}")
 
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[FileChange]:
         if self._left_out:
             return []
         try:
             if self._files is None:
                 self._files = KeptFiles(self._root, self._folder)
             return self._files.look()
-        except (TooMuchError, OSError) as error:
+        except (ProjectTooLargeError, OSError) as error:
             self._left_out = True
             self._say(f"/rewind cannot undo what commands change in this project: {error}")
             if self._files is not None:
@@ -352,7 +352,7 @@ class ProjectKeeping:
                 continue
             try:
                 known.look()
-            except TooMuchError as error:
+            except ProjectTooLargeError as error:
                 self._say(f"not all of the repository's history is saved: {error}")
             except OSError as error:
                 self._histories[git] = None
@@ -366,7 +366,7 @@ class ProjectKeeping:
             try:
                 if done := known.mend():
                     self._notes.append(f"[the repository's history was restored{where}: {done}]")
-            except (OSError, TooMuchError) as error:
+            except (OSError, ProjectTooLargeError) as error:
                 log.warning("The history of %s cannot be put back: %s", git, error)
                 self._notes.append(f"[the repository's history could not be restored{where}: {error}]")
 

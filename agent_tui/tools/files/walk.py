@@ -26,7 +26,7 @@ _STAR, _FOLDERS = "[^/]*", "(?:/.+)?"
 
 
 @dataclass(slots=True, frozen=True)
-class Entry:
+class FolderEntry:
     """``path`` is relative to the walked folder, with ``/``. Links are entries but are never followed."""
 
     path: str
@@ -34,7 +34,7 @@ class Entry:
 
 
 @dataclass(slots=True, frozen=True)
-class Rules:
+class IgnoreRules:
     """The rules of the ignore files of one folder."""
 
     folder: Path
@@ -48,10 +48,10 @@ class _Open:
     folder: Path
     prefix: str
     entries: Iterator[tuple[str, bool]]
-    rules: list[Rules]
+    rules: list[IgnoreRules]
 
 
-def walk(base: Path, root: Path, depth: int | None = None) -> Iterator[Entry]:
+def walk(base: Path, root: Path, depth: int | None = None) -> Iterator[FolderEntry]:
     """Every file and folder below ``base`` not ignored, sorted by name within each folder, folders before what they
     hold. Ignore files from ``root`` down apply. ``base`` itself may be ignored: then only rules below it count.
     ``depth`` is the number of levels, None for all. Unreadable folders are passed over."""
@@ -67,7 +67,7 @@ def walk(base: Path, root: Path, depth: int | None = None) -> Iterator[Entry]:
         path = current.folder / name
         if name == ".git" or ignored(path, is_dir, current.rules):
             continue
-        yield Entry(current.prefix + name, is_dir)
+        yield FolderEntry(current.prefix + name, is_dir)
         if is_dir and (depth is None or len(stack) < depth):
             stack.append(_Open(path, f"{current.prefix}{name}/", _scan(path), current.rules + rules_of(path)))
 
@@ -82,11 +82,11 @@ def _scan(folder: Path) -> Iterator[tuple[str, bool]]:
     return iter(sorted(found, key=lambda entry: os.fsencode(entry[0])))
 
 
-def _rules_above(base: Path, root: Path) -> list[Rules]:
+def _rules_above(base: Path, root: Path) -> list[IgnoreRules]:
     """Returns the ignore rules of the folders above ``base``, from ``root`` down; none where they leave it out."""
     if base == root or not base.is_relative_to(root):
         return []
-    rules: list[Rules] = []
+    rules: list[IgnoreRules] = []
     folders = [folder for folder in reversed(base.parents) if folder.is_relative_to(root)]
     for folder, child in zip(folders, [*folders[1:], base], strict=True):
         rules += rules_of(folder)
@@ -95,7 +95,7 @@ def _rules_above(base: Path, root: Path) -> list[Rules]:
     return rules
 
 
-def rules_of(folder: Path) -> list[Rules]:
+def rules_of(folder: Path) -> list[IgnoreRules]:
     """Returns the rules of the ignore files in a folder."""
     lines: list[str] = []
     for name in (".git/info/exclude", ".gitignore"):
@@ -115,7 +115,7 @@ def rules_of(folder: Path) -> list[Rules]:
     for pattern in spec.patterns:
         if isinstance(regex := getattr(pattern, "regex", None), re.Pattern):
             pattern.regex = linear(regex)
-    return [Rules(folder, spec)]
+    return [IgnoreRules(folder, spec)]
 
 
 def _usable(line: str) -> bool:
@@ -153,7 +153,7 @@ def _linear_names(text: str) -> str:
     return first + (_STAR + rest[-1] if rest else "")
 
 
-def ignored(path: Path, is_dir: bool, rules: list[Rules]) -> bool:
+def ignored(path: Path, is_dir: bool, rules: list[IgnoreRules]) -> bool:
     """The innermost file with an opinion decides, as in git."""
     for rule in reversed(rules):
         relative = path.relative_to(rule.folder).as_posix() + ("/" if is_dir else "")

@@ -44,7 +44,7 @@ class Outside:
 
 
 @dataclass(slots=True, frozen=True)
-class Told:
+class RepositoryState:
     """The description a repository gives of itself: where HEAD is, its references, the commits at which a shallow one
     ends."""
 
@@ -98,7 +98,7 @@ class OutsideGit:
 
     def takes(self, address: Address, protocol: str, gate: Sequence[str]) -> Outside:
         """A pipe to what hands out objects there; ``gate`` is what stands before git's helper for the web."""
-        self._furnish(Told("ref: refs/heads/none", {}), ())
+        self._furnish(RepositoryState("ref: refs/heads/none", {}), ())
         env = self._env | {"GIT_ALLOW_PROTOCOL": _protocols([address])}
         git, version = self._program or "git", {"GIT_PROTOCOL": protocol} if _VERSION.fullmatch(protocol) else {}
         if address.kind == "local":
@@ -117,7 +117,7 @@ class OutsideGit:
         done = self._run("ls-remote", "--get-url", address.path if address.kind == "local" else address.text)
         return parse_address(done.decode("utf-8", "surrogateescape").rstrip("\n"), self._private) if done else None
 
-    def pushes(self, reach: RemoteReach, told: Told) -> Outside:
+    def pushes(self, reach: RemoteReach, told: RepositoryState) -> Outside:
         """The git that pushes as ``reach`` says. Raises ValueError for a repository that says what none can."""
         if reach.push is None or reach.objects is None or not told.sound():
             raise ValueError("this is not what a repository says of itself")
@@ -145,7 +145,7 @@ class OutsideGit:
         done = run([self._program or "git", *words], self._env, cwd=self._private, capture_output=True, timeout=30)
         return done.stdout if done.returncode == 0 else None
 
-    def _furnish(self, told: Told, settings: Iterable[tuple[str, str]]) -> None:
+    def _furnish(self, told: RepositoryState, settings: Iterable[tuple[str, str]]) -> None:
         """Makes the private repository one with these references and settings, and with nothing to start."""
         repository = private_dir(self._private / "repository")
         for name in ("objects/pack", "refs/heads", "hooks"):

@@ -131,7 +131,7 @@ _WRAPPERS = {
 
 
 @dataclass(slots=True)
-class Started:
+class StartedProgram:
     """``command`` is what runs in the end. ``outer`` are the command lines it was found in, for rules that deny or
     ask. ``given``: it gets more operands than are seen here."""
 
@@ -140,9 +140,9 @@ class Started:
     given: bool = False
 
 
-def started_by(command: SimpleCommand) -> Started:
+def started_by(command: SimpleCommand) -> StartedProgram:
     """``command`` itself where it starts no other, or is not understood to."""
-    found = Started(command)
+    found = StartedProgram(command)
     while (inner := _inner(found.command)) is not None:
         found.outer.append(found.command)
         found.given = found.given or found.command.words[0].text == "xargs"
@@ -205,7 +205,7 @@ class Subject:
     """``folders`` are all the working directories it may run in; ``cd`` adds to them. ``tool`` is the name that rules
     are asked about."""
 
-    def __init__(self, standing: Standing, tool: str, started: Started, folders: set[Path]) -> None:
+    def __init__(self, standing: Standing, tool: str, started: StartedProgram, folders: set[Path]) -> None:
         self.standing, self.tool, self.folders = standing, tool, folders
         self.started, self.command = started, started.command
         self.words = [word.text for word in self.command.words]

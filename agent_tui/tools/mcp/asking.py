@@ -43,7 +43,7 @@ async def nobody(question: Elicit | MayStart | Relay) -> object:
     return Elicited("decline") if isinstance(question, Elicit) else Refused("nobody can be asked")
 
 
-class Asking:
+class ServerQuestions:
     """The questions of one server. ``enough`` ends its connection, with the reason; limits of ``patience`` stand still
     while something is asked."""
 

@@ -120,7 +120,7 @@ class HostClient:
         finally:
             del self._pending[request]
             if not future.done() or future.cancelled():
-                self._write(protocol.Cancel(), request)
+                self._write(protocol.CancelRequest(), request)
         if isinstance(answer, Refused):
             raise ToolError(answer.error)
         if not isinstance(answer, kind):

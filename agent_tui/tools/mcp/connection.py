@@ -21,19 +21,19 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from agent_tui.config import McpServer
 from agent_tui.text.clean import plain
-from agent_tui.tools.mcp.asking import Asking, Put, nobody
+from agent_tui.tools.mcp.asking import Put, ServerQuestions, nobody
 from agent_tui.tools.mcp.lenient import LenientAnswers, repeats
 from agent_tui.tools.mcp.patience import Patience
 from agent_tui.tools.mcp.protocol import (
     DATA_LIMIT,
     TEXT_LIMIT,
-    Content,
     Contents,
     Entries,
     Image,
     PromptAnswer,
     PromptArgument,
     PromptEntry,
+    ResourceContent,
     ResourceEntry,
     ServerChange,
     ServerState,
@@ -95,12 +95,12 @@ def _content(blocks: Iterable[types.ContentBlock]) -> tuple[list[str], list[Imag
     return texts, images
 
 
-def _resource(entry: types.TextResourceContents | types.BlobResourceContents) -> Content:
+def _resource(entry: types.TextResourceContents | types.BlobResourceContents) -> ResourceContent:
     if isinstance(entry, types.TextResourceContents):
-        return Content(entry.uri, entry.mime_type or "text/plain", text=_cut(entry.text))
+        return ResourceContent(entry.uri, entry.mime_type or "text/plain", text=_cut(entry.text))
     if len(entry.blob) > DATA_LIMIT:
-        return Content(entry.uri, "text/plain", text=f"[{len(entry.blob) * 3 // 4:,} bytes, too large to show]")
-    return Content(entry.uri, entry.mime_type or "application/octet-stream", data=entry.blob)
+        return ResourceContent(entry.uri, "text/plain", text=f"[{len(entry.blob) * 3 // 4:,} bytes, too large to show]")
+    return ResourceContent(entry.uri, entry.mime_type or "application/octet-stream", data=entry.blob)
 
 
 def _cut(text: str) -> str:
@@ -169,7 +169,7 @@ class Connection:
         self._link: Link | None = None
         self._answers: LenientAnswers | None = None
         self._patience = Patience()
-        self._asking = Asking(name, ask, self._patience, self._enough)
+        self._asking = ServerQuestions(name, ask, self._patience, self._enough)
         self._asking.roots = list(roots)
         self._wake = asyncio.Event()
         self._lost = self._changed = self._stopping = self._connecting = False

@@ -64,12 +64,12 @@ class Host:
             case protocol.Servers(servers, roots):
                 self._roots = roots
                 self._configure(servers)
-            case protocol.Elicited() | protocol.Start() | protocol.Relayed() | Refused():
+            case protocol.Elicited() | protocol.ServerStart() | protocol.Relayed() | Refused():
                 if (future := self._asked.get(request)) is not None and not future.done():
                     future.set_result(message)
             case protocol.Reconnect(server):
                 self._reconnect(server)
-            case protocol.Cancel():
+            case protocol.CancelRequest():
                 if task := self._requests.get(request):
                     task.cancel()
             case _:
@@ -164,7 +164,7 @@ class Host:
                 return await connection.read(uri)
             case protocol.FillPrompt(_, name, filled):
                 return await connection.prompt(name, filled)
-            case protocol.SignIn(name):
+            case protocol.SignInRequest(name):
                 return protocol.Told(await self._sign_in(request, name, connection.server))
             case protocol.Paste(name, address):
                 if (waiting := self._sign_ins.get(name)) is None:

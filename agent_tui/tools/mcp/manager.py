@@ -36,10 +36,10 @@ from agent_tui.tools.mcp.protocol import (
     PromptAnswer,
     ReadResource,
     ServerChange,
+    ServerStart,
     ServerState,
-    SignIn,
+    SignInRequest,
     SignOut,
-    Start,
     Told,
     ToolAnswer,
 )
@@ -201,7 +201,9 @@ class McpManager:
             return Refused("nobody knows it any more")
         spec, starter = server.spec, self._starter()
         try:
-            return Start(*await asyncio.to_thread(starter.server, spec.command or "", spec.args, spec.env, spec.cwd))
+            return ServerStart(
+                *await asyncio.to_thread(starter.server, spec.command or "", spec.args, spec.env, spec.cwd)
+            )
         except ToolError as error:
             return Refused(str(error))
 
@@ -234,7 +236,7 @@ class McpManager:
         """Signs in to a server and connects to it; returns a line saying how that ended. ``show`` gets the address that
         the user has to open. Raises AgentError."""
         key = self._reached(name)
-        where = await self._host.ask(SignIn(key), Told, SIGN_IN, show)
+        where = await self._host.ask(SignInRequest(key), Told, SIGN_IN, show)
         return f"{await self.reconnect(key)}; the token is kept in {where.text}"
 
     async def paste(self, name: str, address: str) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from agent_tui.config import McpServer
 from agent_tui.models.messages import Metadata
-from agent_tui.pipes.pipe import Language, Refused
+from agent_tui.pipes.pipe import PipeLanguage, Refused
 from agent_tui.records import dataclass
 
 LOG_VARIABLE = "AGENT_TUI_HOST_LOG"
@@ -40,7 +40,7 @@ class Reconnect:
 
 
 @dataclass(slots=True, frozen=True)
-class Cancel:
+class CancelRequest:
     """Nobody waits for the request of this id any more."""
 
 
@@ -71,7 +71,7 @@ class FillPrompt:
 
 
 @dataclass(slots=True, frozen=True)
-class SignIn:
+class SignInRequest:
     """Signs in by OAuth. Answered with Told (where the token is kept), and Progress before it: the address that the
     user has to open."""
 
@@ -93,7 +93,7 @@ class SignOut:
     server: str
 
 
-Request = CallTool | ReadResource | FillPrompt | SignIn | Paste | SignOut
+Request = CallTool | ReadResource | FillPrompt | SignInRequest | Paste | SignOut
 
 
 @dataclass(slots=True, frozen=True)
@@ -184,7 +184,7 @@ class ToolAnswer:
 
 
 @dataclass(slots=True, frozen=True)
-class Content:
+class ResourceContent:
     """One content of a resource: ``text``, or ``data`` in base64."""
 
     uri: str
@@ -195,7 +195,7 @@ class Content:
 
 @dataclass(slots=True, frozen=True)
 class Contents:
-    contents: list[Content]
+    contents: list[ResourceContent]
 
 
 @dataclass(slots=True, frozen=True)
@@ -241,7 +241,7 @@ class MayStart:
 
 
 @dataclass(slots=True, frozen=True)
-class Start:
+class ServerStart:
     """The absolute program, and all of its environment."""
 
     program: str
@@ -263,24 +263,24 @@ class Relayed:
     message: Metadata
 
 
-TO_HOST = Language(
+TO_HOST = PipeLanguage(
     {
         "servers": Servers,
         "reconnect": Reconnect,
-        "cancel": Cancel,
+        "cancel": CancelRequest,
         "call": CallTool,
         "read": ReadResource,
         "prompt": FillPrompt,
         "elicited": Elicited,
-        "start": Start,
+        "start": ServerStart,
         "relayed": Relayed,
         "refused": Refused,
-        "sign_in": SignIn,
+        "sign_in": SignInRequest,
         "paste": Paste,
         "sign_out": SignOut,
     }
 )
-FROM_HOST = Language(
+FROM_HOST = PipeLanguage(
     {
         "server": ServerChange,
         "children": Children,

@@ -126,7 +126,7 @@ class McpCallTool:
 
 
 @dataclass(slots=True)
-class ReadArguments:
+class ResourceArguments:
     server: str
     uri: str
 
@@ -145,7 +145,7 @@ class McpReadTool:
         self._server, self._read = server, read
 
     def intent(self, arguments: Metadata, context: ToolContext) -> Intent:
-        args = validate(ReadArguments, arguments, READ)
+        args = validate(ResourceArguments, arguments, READ)
         server, uri = self._server(args.server), pictured(args.uri)
         display = {"kind": "text", "text": f"{plain_line(server, 60)}\n{uri}"}
         called = ServerTool(server, READ_RESOURCE, only_looks=True)
@@ -153,7 +153,7 @@ class McpReadTool:
         return Intent("mcp", summary, display=display, tool=tool_name(server, READ_RESOURCE), server=called)
 
     async def run(self, arguments: Metadata, context: ToolContext) -> ToolOutcome:
-        args = validate(ReadArguments, arguments, READ)
+        args = validate(ResourceArguments, arguments, READ)
         return outcome(await self._read(self._server(args.server), args.uri), "resource", context)
 
 

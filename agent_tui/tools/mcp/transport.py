@@ -38,7 +38,7 @@ from agent_tui.providers.net import BoundError, LineBuffer, Unpacker
 from agent_tui.providers.secrets import redact
 from agent_tui.tools.mcp.config import may_sign_in
 from agent_tui.tools.mcp.oauth import Bearer
-from agent_tui.tools.mcp.protocol import MayStart, Relay, Relayed, Start
+from agent_tui.tools.mcp.protocol import MayStart, Relay, Relayed, ServerStart
 from agent_tui.tools.mcp.tokens import Tokens
 from agent_tui.tools.sandbox.start import starter
 
@@ -250,7 +250,7 @@ class Link:
     async def _stdio(self) -> AsyncGenerator[TransportStreams, None]:
         server = self._server
         start = await self._ask(MayStart(self._name))
-        if not isinstance(start, Start):
+        if not isinstance(start, ServerStart):
             raise NotStartedError(start.error if isinstance(start, Refused) else "nobody says that it may start")
         supervisor, *arguments = starter("supervise", {"quiet": True}, [start.program, *server.args])
         parameters = StdioServerParameters(

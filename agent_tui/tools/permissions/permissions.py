@@ -25,7 +25,7 @@ from agent_tui.tools.git.repository import starts_when_fetched
 from agent_tui.tools.permissions.reach import SessionReach
 from agent_tui.tools.rules.decision import ALLOWED, PLAN_MESSAGE, PLAN_REASON, RULE_ASKS, Decision, denied_by, worst
 from agent_tui.tools.rules.rule import Rule, parse_rule, plain_start, url_matches
-from agent_tui.tools.rules.standing import GivenRules, Holding, Place, Standing, Which
+from agent_tui.tools.rules.standing import GivenRules, Holding, Standing, Which, WorkFolders
 from agent_tui.tools.sandbox.network import hosts_named, is_registry
 from agent_tui.tools.sandbox.places import secret_places
 from agent_tui.tools.sandbox.policy import Network
@@ -49,7 +49,7 @@ class Permissions(Standing):
 
     def __init__(
         self,
-        place: Place,
+        place: WorkFolders,
         given: GivenRules,
         holding: Holding = NOTHING_HOLDS,
         *,

@@ -262,7 +262,7 @@ def _removed(rules: list[Rule], text: str) -> bool:
 
 
 @dataclass(slots=True, frozen=True)
-class Place:
+class WorkFolders:
     """Work happens in ``root`` and the ``added`` folders; ``readable`` may be read besides (saved tool output), and
     ``protected`` always ask before a change (the user's configuration)."""
 
@@ -295,7 +295,7 @@ class Holding:
 class Standing:
     """``mode`` may be changed at any time. Raises ConfigError for a rule that cannot be read."""
 
-    def __init__(self, place: Place, given: GivenRules, holding: Holding) -> None:
+    def __init__(self, place: WorkFolders, given: GivenRules, holding: Holding) -> None:
         self.mode: PermissionMode = given.config.mode
         self.root, self.cwd = place.root.resolve(), place.cwd.resolve()
         self.folders = [self.root, *(folder.resolve() for folder in place.added)]

@@ -20,7 +20,7 @@ from agent_tui.pipes.programs import find_program
 from agent_tui.pipes.start import run
 from agent_tui.records import dataclass
 from agent_tui.tools.sandbox.network import SessionNetwork
-from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, free
+from agent_tui.tools.sandbox.policy import Domain, Launch, Loopback, Network, SandboxBackend, SandboxPolicy, free
 
 SandboxMode = Literal["auto", "required", "off"]
 
@@ -30,7 +30,7 @@ class Sandbox:
     """The sandbox that holds on this machine. ``failed`` says of each domain and backend that does not hold why;
     ``shares`` whether commands are held as well in a network that they share."""
 
-    backend: Backend | None = None
+    backend: SandboxBackend | None = None
     proven: frozenset[Domain] = frozenset()
     mode: SandboxMode = "auto"
     failed: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ def _proven(base: Path, mode: SandboxMode) -> Sandbox:
     return replace(best, failed=tuple(failed))
 
 
-def backends() -> list[Backend]:
+def backends() -> list[SandboxBackend]:
     """Returns the backends that could be used here, the strongest first; a trial tells whether one holds."""
     if sys.platform == "darwin":
         from agent_tui.tools.sandbox.backends import Seatbelt
@@ -134,7 +134,7 @@ def backends() -> list[Backend]:
 
     version = abi()
     program = find("bwrap")
-    found: list[Backend] = [Bubblewrap(program, version)] if program else []
+    found: list[SandboxBackend] = [Bubblewrap(program, version)] if program else []
     found.append(Namespaces(version))
     return [*found, Landlock(version, ports=True), Landlock(version)] if version else found
 
@@ -195,7 +195,7 @@ _NEVER = frozenset(
 _ALWAYS = frozenset({"read project", "write temporary"})
 
 
-def trial(backend: Backend, domain: Domain, base: Path, shared: SessionNetwork | None = None) -> str:
+def trial(backend: SandboxBackend, domain: Domain, base: Path, shared: SessionNetwork | None = None) -> str:
     """Tries ``backend`` and returns why it does not hold ``domain``; empty when it does. ``base`` is a folder no list
     names, for what is needed in passing; ``shared`` is the network that ``work`` joins. Takes about a tenth of a
     second."""
@@ -206,7 +206,7 @@ def trial(backend: Backend, domain: Domain, base: Path, shared: SessionNetwork |
         return str(error)
 
 
-def _trial(backend: Backend, domain: Domain, folder: Path, shared: SessionNetwork | None) -> str:
+def _trial(backend: SandboxBackend, domain: Domain, folder: Path, shared: SessionNetwork | None) -> str:
     outside, project = folder / "outside", folder / "project"
     for place in (outside, project / ".git" / "hooks"):
         place.mkdir(parents=True)
@@ -236,7 +236,7 @@ def _trial(backend: Backend, domain: Domain, folder: Path, shared: SessionNetwor
     return _verdict(backend, domain, could)
 
 
-def _verdict(backend: Backend, domain: Domain, could: set[str]) -> str:
+def _verdict(backend: SandboxBackend, domain: Domain, could: set[str]) -> str:
     needed = _ALWAYS | ({"write project"} if domain == "work" else set())
     needed |= {"ports of its own"} if "own" in backend.loopback else set()
     refused = _NEVER | (set() if domain == "work" else {"write project"})

@@ -36,11 +36,11 @@ from agent_tui.tools.sandbox.outputs import Lent, Outputs
 from agent_tui.tools.sandbox.policy import (
     NO_MASKS,
     NO_SECRETS,
-    Backend,
     Domain,
     Launch,
     Masks,
     Network,
+    SandboxBackend,
     SandboxPolicy,
     Secrecy,
 )
@@ -116,7 +116,7 @@ class Jail:
         return users_own(os.environ, self._base.folders)
 
     @property
-    def _backend(self) -> Backend | None:
+    def _backend(self) -> SandboxBackend | None:
         return self.sandbox.backend if self.sandbox is not None else None
 
     async def ready(self) -> Sandbox:

@@ -200,7 +200,7 @@ class Launch:
         self.close()
 
 
-class Backend(Protocol):
+class SandboxBackend(Protocol):
     """One means of holding a command. ``subtracts``: it can keep parts of a writable folder read-only, or unread.
     ``own_tmp``: inside, ``/tmp`` is a private folder. ``loopback``: the settings under which commands have ports of
     this machine while the network is closed."""

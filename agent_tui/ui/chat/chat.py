@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from agent_tui.completion import FileIndex
-from agent_tui.history import History
-from agent_tui.ui.chat.composing import Completing, Copying, Drafts, Editor, Pasting
-from agent_tui.ui.chat.key_actions import Finding, Interrupts, Typing
+from agent_tui.history import PromptHistory
+from agent_tui.ui.chat.composing import CompletionLookup, Copying, Drafts, ExternalEditor, Pasting
+from agent_tui.ui.chat.key_actions import Finding, Interrupts, TypedAhead
 from agent_tui.ui.chat.questions import Questions
 from agent_tui.ui.chat.screens import Screens
 from agent_tui.ui.chat.sending import Sender
 from agent_tui.ui.chat.session import DraftCount, SessionView
-from agent_tui.ui.chat.view import AgentHolder, MainView, Part
-from agent_tui.ui.prompt.widget import Host
+from agent_tui.ui.chat.view import AgentHolder, ChatPart, MainView
+from agent_tui.ui.prompt.widget import PromptHost
 
 if TYPE_CHECKING:
     from agent_tui.config import Settings
@@ -35,7 +35,7 @@ EVERY = 2.0
 """Seconds between two looks at files that are part of every request: a handful of paths, in a thread."""
 
 
-class Freshness(Part):
+class Freshness(ChatPart):
     """Looks whether such files have changed, while the user looks, too, and the agent does not work."""
 
     def __init__(self, view: MainView) -> None:
@@ -76,20 +76,20 @@ class Chat:
         last_words: Callable[[Agent], list[str]],
     ) -> None:
         self.holder = AgentHolder(last_words)
-        self.view = view = MainView(app, self.holder, settings.ui, History(paths.state, str(root)), clock)
+        self.view = view = MainView(app, self.holder, settings.ui, PromptHistory(paths.state, str(root)), clock)
         files = FileIndex(root)
         self.copying = Copying(view)
         self.pasting = Pasting(view)
         self.drafts = Drafts(view)
-        self.editor = Editor(view)
+        self.editor = ExternalEditor(view)
         self.finding = Finding(view)
         self.freshness = Freshness(view)
-        self.completing = Completing(view, files)
+        self.completing = CompletionLookup(view, files)
         self.questions = Questions(view, self.pasting, self.editor)
         self.session = SessionView(view, files, settings.context.auto_compact)
         self.draft_count = DraftCount(view, self.session)
         self.sender = Sender(view, self.questions, self.session, self.copying)
-        self.typing = Typing(view, self.pasting)
+        self.typing = TypedAhead(view, self.pasting)
         self.interrupts = Interrupts(view, self.sender, self.finding, self.copying)
         self.screens = Screens(
             view,
@@ -100,7 +100,7 @@ class Chat:
             lambda which: self.pictures.open(which),
             settings.keys,
         )
-        view.prompt.host = Host(
+        view.prompt.host = PromptHost(
             typed=self._typed,
             sent=self._sent,
             take_back=self._take_back,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from agent_tui.completion import FileIndex, Query, propose, shell_lines
+from agent_tui.completion import CompletionQuery, FileIndex, propose, shell_lines
 from agent_tui.terminal_input import pasted_text
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.view import MainView
 
 
-class Completing(Part):
+class CompletionLookup(ChatPart):
     """Looks for proposals in a task; only the newest question is answered."""
 
     def __init__(self, view: MainView, files: FileIndex) -> None:
         super().__init__(view)
         self.files = files
 
-    def complete(self, query: Query | None) -> None:
+    def complete(self, query: CompletionQuery | None) -> None:
         """Proposes something for ``query``; nothing for None."""
         if not self._view.furnished:
             return
@@ -38,7 +38,7 @@ class Completing(Part):
             self.files.stale()
         self._view.begin(partial(self._propose, query), group="complete", exclusive=True)
 
-    async def _propose(self, query: Query) -> None:
+    async def _propose(self, query: CompletionQuery) -> None:
         shell = shell_lines(self._view.history) if query.kind == "shell" else []
         found = await propose(query, self._agent, self.files, shell)
         completer = self._view.prompt.completer
@@ -46,7 +46,7 @@ class Completing(Part):
             self._view.completions.show_proposals(found, query)
 
 
-class Copying(Part):
+class Copying(ChatPart):
     """Into the clipboard: through the terminal, and the platform's own where there is one."""
 
     def copy(self, text: str, what: str) -> None:
@@ -62,7 +62,7 @@ class Copying(Part):
         await asyncio.to_thread(copy_text, text)
 
 
-class Pasting(Part):
+class Pasting(ChatPart):
     """Into the prompt: an image as itself, long text behind a placeholder."""
 
     def pasted(self, text: str) -> None:
@@ -120,7 +120,7 @@ DELAY = 1.0
 YIELDED = "You typed before your draft was loaded: ↑ brings the draft back."
 
 
-class Drafts(Part):
+class Drafts(ChatPart):
     """Writes the draft a moment after a change, not with every key."""
 
     def __init__(self, view: MainView) -> None:
@@ -171,7 +171,7 @@ class Drafts(Part):
         self._view.say("info", YIELDED)
 
 
-class Editor(Part):
+class ExternalEditor(ChatPart):
     """Lends the terminal to the user's editor: the configured one, else the one the environment names."""
 
     async def edit(self) -> None:

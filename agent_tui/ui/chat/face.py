@@ -11,7 +11,7 @@ from agent_tui.paths import home_as_tilde
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import age
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 from agent_tui.ui.first_frame import is_small
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ STEPS: Sequence[tuple[str, str]] = (
 )
 
 
-class Face(Part):
+class Face(ChatPart):
     """Stands in the transcript until the conversation has a message. While it does, the number of a step stands for
     the step, and Enter on an empty prompt for the last session."""
 
@@ -55,7 +55,7 @@ class Face(Part):
 
     def show(self, agent: Agent) -> None:
         """The session in front has no message."""
-        from agent_tui.ui.transcript.face import FaceBlock, Step
+        from agent_tui.ui.transcript.face import FaceBlock, FirstStep
 
         sessions, demo = agent.store.sessions, is_demo(agent)
         known = sessions.all(limit=NEW_HERE, empty=False)
@@ -67,7 +67,7 @@ class Face(Part):
         block = FaceBlock(
             f"{one_line(agent.models.spec.key, 80)} in {home_as_tilde(agent.root)}",
             notes,
-            [Step(*step) for step in self._steps],
+            [FirstStep(*step) for step in self._steps],
             _way_back(last) if last is not None and self._last else "",
             self._problem,
             small=is_small(*self.app.size),

@@ -8,7 +8,7 @@ from textual import events
 
 from agent_tui.config import NEXT_MODES
 from agent_tui.errors import AgentError
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 from agent_tui.ui.keys import PAUSE, TWICE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.widgets.find import FindBar
 
 
-class Typing(Part):
+class TypedAhead(ChatPart):
     """What is typed goes where its beginning went: a screen that opens late, amid a word, gets nothing of it."""
 
     def __init__(self, view: MainView, pasting: Pasting) -> None:
@@ -57,7 +57,7 @@ class Typing(Part):
         return isinstance(event, events.Paste) or (event.is_printable and event.key not in self.app.active_bindings)
 
 
-class Interrupts(Part):
+class Interrupts(ChatPart):
     """Knows when each key was pressed last: twice within ``TWICE`` seconds means more than once."""
 
     def __init__(self, view: MainView, sender: Sender, finding: Finding, copying: Copying) -> None:
@@ -136,7 +136,7 @@ class Interrupts(Part):
                 view.hint("Press Esc again to rewind to an earlier message", TWICE)
 
 
-class Finding(Part):
+class Finding(ChatPart):
     """Opens and closes the bar and shows how far the search is."""
 
     @property

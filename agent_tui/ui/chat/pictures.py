@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 
 if TYPE_CHECKING:
     from agent_tui.config import Images
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NO_VIEWER = "No viewer to be had: xdg-open is not installed, or there is no display."
 
 
-class Pictures(Part):
+class Pictures(ChatPart):
     """Finds out how to show them, after the first frame and beside it."""
 
     def __init__(self, view: MainView) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, assert_never
 
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 from agent_tui.ui.keys import TypingGuard
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
         Way,
     )
     from agent_tui.models.messages import Metadata
-    from agent_tui.ui.chat.composing import Editor, Pasting
+    from agent_tui.ui.chat.composing import ExternalEditor, Pasting
     from agent_tui.ui.chat.view import MainView
     from agent_tui.ui.widgets.question import QuestionPanel
 
     Asked = PermissionAsked | PlanPresented | QuestionAsked | ServerAsked | StopAsked
 
 
-class Questions(Part):
+class Questions(ChatPart):
     """Shows the panel for the oldest open question and hands the answer to the agent."""
 
-    def __init__(self, view: MainView, pasting: Pasting, editor: Editor) -> None:
+    def __init__(self, view: MainView, pasting: Pasting, editor: ExternalEditor) -> None:
         super().__init__(view)
         self._pasting = pasting
         self._editor = editor

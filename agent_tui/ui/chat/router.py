@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, assert_never
 
-from agent_tui.commands.turn_words import ASKED, Told
+from agent_tui.commands.turn_words import ASKED, TurnTexts
 from agent_tui.context.accounting.spending import without_ways
 from agent_tui.models.events import (
     LOADING,
@@ -42,7 +42,7 @@ from agent_tui.models.events import (
 from agent_tui.text.clean import one_line
 from agent_tui.text.numbers import tokens
 from agent_tui.ui.chat.face import is_demo
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 
 if TYPE_CHECKING:
     from agent_tui.ui.chat.questions import Questions
@@ -55,14 +55,14 @@ WORKING = "Working"
 STARTING = {False: "Starting the provider (first use)", True: "Starting the provider"}
 
 
-class Router(Part):
+class Router(ChatPart):
     """Shows events; ``dispatch`` is the agent's subscriber and never raises."""
 
     def __init__(self, view: MainView, session: SessionView, questions: Questions) -> None:
         super().__init__(view)
         self._session = session
         self._questions = questions
-        self._told = Told()
+        self._told = TurnTexts()
         self._backend = ""
         self._used = False
 

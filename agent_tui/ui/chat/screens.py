@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from agent_tui.errors import AgentError
 from agent_tui.text.clean import one_line
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 
 if TYPE_CHECKING:
     from agent_tui.engine.agent import Agent
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from agent_tui.ui.chat.sending import Sender
     from agent_tui.ui.chat.session import SessionView
     from agent_tui.ui.chat.view import MainView, Opened
-    from agent_tui.ui.screens.help import Entry
+    from agent_tui.ui.screens.help import HelpEntry
     from agent_tui.ui.screens.sessions import ResumeAt, WayBack
     from agent_tui.ui.theme import Themes
 
 
-class Screens(Part):
+class Screens(ChatPart):
     """Opens the other screens, also while the agent is still starting. ``rebound`` are the user's own keys."""
 
     def __init__(
@@ -62,9 +62,9 @@ class Screens(Part):
             case "vim":
                 self._switch_vim(data)
             case "palette":
-                from agent_tui.ui.screens.help import Palette
+                from agent_tui.ui.screens.help import CommandPalette
 
-                app.push_screen(Palette(agent), self._palette)
+                app.push_screen(CommandPalette(agent), self._palette)
             case _ if agent is None:
                 self._view.hint("Still starting…")
             case "context":
@@ -175,7 +175,7 @@ class Screens(Part):
             self._sender.edit(message_id)
         self._view.prompt.focus()
 
-    def _palette(self, entry: Entry | None) -> None:
+    def _palette(self, entry: HelpEntry | None) -> None:
         if entry is None:
             return
         if entry.action:

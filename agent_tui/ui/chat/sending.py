@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.errors import AgentError
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 
 if TYPE_CHECKING:
     from textual.worker import Worker
@@ -41,7 +41,7 @@ class Outgoing:
         """What goes on beside the session, holds nothing up and can be cancelled."""
 
 
-class Sender(Part):
+class Sender(ChatPart):
     """Keeps what is sent before the agent is there, and the order of what is sent."""
 
     def __init__(self, view: MainView, questions: Questions, session: SessionView, copying: Copying) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agent_tui.text.clean import one_line
 from agent_tui.ui.chat.face import Face, is_demo
-from agent_tui.ui.chat.view import Part
+from agent_tui.ui.chat.view import ChatPart
 from agent_tui.ui.widgets.drawn_lines import StatusFacts
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LOOKED_THROUGH = 1_000_000
 """Characters up to which a draft is looked through for files while it is typed."""
 
 
-class SessionView(Part):
+class SessionView(ChatPart):
     """Shows the session in front and how its turn goes."""
 
     def __init__(self, view: MainView, files: FileIndex, auto_compact: bool) -> None:
@@ -156,7 +156,7 @@ class SessionView(Part):
         self.facts_changed()
 
 
-class DraftCount(Part):
+class DraftCount(ChatPart):
     """Has what stands in the prompt counted while it is typed."""
 
     def __init__(self, view: MainView, session: SessionView) -> None:

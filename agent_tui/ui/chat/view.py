@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from agent_tui.commands.registry import ScreenName
     from agent_tui.config import UiConfig
     from agent_tui.engine.agent import Agent
-    from agent_tui.history import History
+    from agent_tui.history import PromptHistory
     from agent_tui.ui.chat.status_command import OwnLine
     from agent_tui.ui.prompt.completing import Completions
     from agent_tui.ui.textual_private.keys import HearsReport
     from agent_tui.ui.transcript import Transcript
-    from agent_tui.ui.widgets.queue import Queue
+    from agent_tui.ui.widgets.queue import QueueLines
 
     Opened: TypeAlias = ScreenName | Literal["history", "palette"]
     """Screens that are opened by name: those of commands, and those of keys alone."""
@@ -134,12 +134,12 @@ class MainView:
     """
 
     transcript: Transcript
-    queue_view: Queue
+    queue_view: QueueLines
     completions: Completions
     furnished = False
 
     def __init__(
-        self, app: ChatApp, holder: AgentHolder, settings: UiConfig, history: History, clock: Callable[[], float]
+        self, app: ChatApp, holder: AgentHolder, settings: UiConfig, history: PromptHistory, clock: Callable[[], float]
     ) -> None:
         self.app = app
         self.holder = holder
@@ -161,7 +161,7 @@ class MainView:
         """Puts transcript, queue and completions around the prompt; ``filled`` says what the transcript begins with."""
         from agent_tui.ui.prompt.completing import Completions
         from agent_tui.ui.transcript import Transcript
-        from agent_tui.ui.widgets.queue import Queue
+        from agent_tui.ui.widgets.queue import QueueLines
 
         ui, screen = self.settings, self.screen
         self.transcript = Transcript(
@@ -171,7 +171,7 @@ class MainView:
             reduced_motion=ui.reduced_motion,
         )
         filled()
-        self.queue_view = Queue()
+        self.queue_view = QueueLines()
         self.completions = Completions()
         with self.app.batch_update():  # between the two the prompt would stand at the top
             await screen.query("#room").remove()
@@ -256,7 +256,7 @@ class MainView:
             self.window.notify(text)
 
 
-class Part:
+class ChatPart:
     """A part of the chat: it knows the main screen, and the agent behind it once that has opened its session."""
 
     def __init__(self, view: MainView) -> None:

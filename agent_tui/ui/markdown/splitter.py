@@ -28,7 +28,7 @@ _LIST = ("bullet_list_open", "ordered_list_open")
 
 
 @dataclass(slots=True)
-class Chunk:
+class MarkdownPiece:
     """A piece of the text."""
 
     source: str
@@ -50,7 +50,7 @@ class Splitter:
     """Feed it text; ``done`` only grows, ``rest()`` is what follows for now."""
 
     def __init__(self) -> None:
-        self.done: list[Chunk] = []
+        self.done: list[MarkdownPiece] = []
         self.references: list[str] = []
         self._tail = ""
         self._fence: _Fence | None = None
@@ -84,9 +84,9 @@ class Splitter:
         self.done += self.rest()
         self._tail, self._fence = "", None
         if self._hidden:
-            self.done.append(Chunk(hidden(self._hidden).strip(), plain=True))
+            self.done.append(MarkdownPiece(hidden(self._hidden).strip(), plain=True))
 
-    def rest(self) -> list[Chunk]:
+    def rest(self) -> list[MarkdownPiece]:
         """Chunks of the text that is still open."""
         if self._fence is not None:
             lines = self._fence.lines + ([self._fence.strip(self._tail)] if self._tail else [])
@@ -197,7 +197,7 @@ class Splitter:
             for start, end in top.items:
                 if start != top.items[0][0]:
                     self._gap = _gap(lines, start)
-                self._add(Chunk(_source(lines, start, end), number=number))
+                self._add(MarkdownPiece(_source(lines, start, end), number=number))
                 if number is not None:
                     number += 1
             self._next = number
@@ -205,18 +205,18 @@ class Splitter:
             text = _source(lines, top.start, top.end)
             while top.kind == "paragraph_open" and len(text) > LONGEST:
                 text = self._cut(text)
-            self._add(Chunk(text))
+            self._add(MarkdownPiece(text))
         self._gap = self._number = None
 
     def _cut(self, text: str) -> str:
         """Takes the first part of a huge paragraph; the rest of it."""
         found = _SPACE.search(text, LONG, LONGEST)
         cut = found.end() if found else LONGEST
-        self._add(Chunk(text[:cut].rstrip()))
+        self._add(MarkdownPiece(text[:cut].rstrip()))
         self._gap, self._glue = 0, " " if found else ""
         return text[cut:]
 
-    def _add(self, chunk: Chunk) -> None:
+    def _add(self, chunk: MarkdownPiece) -> None:
         chunk.glue, self._glue = self._glue, None
         if not (chunk.code and not chunk.first) and self._gap is not None:
             chunk.gap = self._gap
@@ -258,9 +258,9 @@ class _Fence:
     def strip(self, line: str) -> str:
         return line[min(self.indent, len(line) - len(line.lstrip(" "))) :]
 
-    def chunk(self, lines: list[str]) -> Chunk:
+    def chunk(self, lines: list[str]) -> MarkdownPiece:
         first = self.parts == 0
-        return Chunk("\n".join(lines), self.gap if first else 0, True, self.language, first)
+        return MarkdownPiece("\n".join(lines), self.gap if first else 0, True, self.language, first)
 
 
 def _tops(source: str) -> list[_Top]:

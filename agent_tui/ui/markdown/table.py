@@ -106,8 +106,8 @@ class Table:
 
     def flows(self, first: Decoration, rest: Decoration) -> list[Flow]:
         """Returns header, rule, rows."""
-        head = [Row(self, self.header, first, rest, header=True), Drawn(self._rule, rest)]
-        return [*head, *(Row(self, row, rest, rest) for row in self.rows)]
+        head = [TableRow(self, self.header, first, rest, header=True), Drawn(self._rule, rest)]
+        return [*head, *(TableRow(self, row, rest, rest) for row in self.rows)]
 
     @cached_property
     def _natural(self) -> list[int]:
@@ -143,7 +143,7 @@ class Table:
         return "─" * min(room, 24) if columns is None else "─┼─".join("─" * width for width in columns)
 
 
-class Row(Flow):
+class TableRow(Flow):
     """One row of a table; its text is the Markdown row, so that a copied table is a table again."""
 
     __slots__ = ("_cells", "_header", "_table")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from agent_tui.completion import Query
+from agent_tui.completion import CompletionQuery
 from agent_tui.text.cells import fit, shorten
 from agent_tui.text.clean import one_line
 from agent_tui.ui.theme import Paint, Piece
@@ -28,7 +28,7 @@ class Completions(RowList, can_focus=False):
     def __init__(self) -> None:
         super().__init__(id="completions")
         self.proposals: Sequence[Proposal] = ()
-        self.made_for: Query | None = None
+        self.made_for: CompletionQuery | None = None
         self.marked = False
         """False until a row is gone to, where nothing was typed that a row fits: Enter then takes none."""
         self._label_width = self._names_width = self._detail_width = 0
@@ -41,7 +41,7 @@ class Completions(RowList, can_focus=False):
     def current(self) -> Proposal | None:
         return self.proposals[self.cursor] if self.proposals else None
 
-    def show_proposals(self, proposals: Sequence[Proposal], query: Query | None = None) -> None:
+    def show_proposals(self, proposals: Sequence[Proposal], query: CompletionQuery | None = None) -> None:
         """Shows what fits ``query``; the prompt takes nothing that was proposed for another one."""
         self.proposals, self.made_for = proposals, query
         self.marked = query is None or query.kind != "command" or not query.text.endswith(" ")
@@ -102,12 +102,12 @@ class Completer:
     """Knows nothing of the text but what it is told with each question."""
 
     def __init__(self, popup: Completions) -> None:
-        self.query: Query | None = None
+        self.query: CompletionQuery | None = None
         self._popup = popup
-        self._dismissed: Query | None = None
+        self._dismissed: CompletionQuery | None = None
         self._gap: Place | None = None
 
-    def look(self, query: Query | None) -> bool:
+    def look(self, query: CompletionQuery | None) -> bool:
         """Takes over what stands before the cursor now; whether it is another word, and ``wanted`` to be asked for."""
         if query == self.query:
             return False
@@ -119,7 +119,7 @@ class Completer:
         return True
 
     @property
-    def wanted(self) -> Query | None:
+    def wanted(self) -> CompletionQuery | None:
         """The query that proposals are wanted for; None where there is none, or the user did not want any for it."""
         return None if self.query == self._dismissed else self.query
 

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from agent_tui.completion import Query, query_at
+from agent_tui.completion import CompletionQuery, query_at
 from agent_tui.terminal_input import ESCAPE_WAIT
 from agent_tui.ui.first_frame import PLACEHOLDER
 from agent_tui.ui.prompt.placeholders import Placeholders, is_long
@@ -20,7 +20,7 @@ from agent_tui.ui.safety import Guarded
 from agent_tui.ui.textual_private.terminal import action_of, wait_after_escape
 
 if TYPE_CHECKING:
-    from agent_tui.history import History
+    from agent_tui.history import PromptHistory
     from agent_tui.models.messages import Written
     from agent_tui.ui.prompt.completing import Completer, Completions
     from agent_tui.ui.prompt.vim_keys import VimKeys
@@ -32,7 +32,7 @@ FAST_ESCAPE = 0.05
 Outside: TypeAlias = Literal["escape", "quit", "history", "editor", "paste", "keys", "panel", "find"]
 
 
-class Host(NamedTuple):
+class PromptHost(NamedTuple):
     """The calls that have to be answered before the next key: a message would come too late for keys in a burst."""
 
     typed: Callable[[], None]
@@ -56,7 +56,7 @@ class Host(NamedTuple):
 class Prompt(Guarded, TextArea, inherit_css=True):
     """The text field in which the user types. It knows nothing of sessions and hands its text to its host."""
 
-    host: Host
+    host: PromptHost
 
     DEFAULT_CSS = """
     Prompt {
@@ -105,11 +105,11 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     class Completing(Message):
         """Another text is to be completed now; ``query`` is None when nothing is."""
 
-        def __init__(self, query: Query | None) -> None:
+        def __init__(self, query: CompletionQuery | None) -> None:
             super().__init__()
             self.query = query
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: PromptHistory) -> None:
         self.history_file = history
         self.completer: Completer | None = None
         self.placeholders = Placeholders()

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.geometry import Size
 
 from agent_tui.commands.context_texts import bar_cells, bars_of, changes_of, picture_text
-from agent_tui.context.compaction.plan import Picture
+from agent_tui.context.compaction.plan import CompactionFigures
 from agent_tui.models.rows import ROW_KINDS
 from agent_tui.ui.screens.context_head import FILL
 from agent_tui.ui.screens.picker import room_on
@@ -37,7 +37,7 @@ class Bars(Lines):
 
     DEFAULT_CSS = "Bars { background: $surface; }"
 
-    def __init__(self, picture: Picture) -> None:
+    def __init__(self, picture: CompactionFigures) -> None:
         super().__init__(id="bars")
         self.picture = picture
         self._bars = bars_of(picture)
@@ -125,7 +125,7 @@ def _lines_of(changes: Sequence[tuple[str, str]], width: int) -> list[list[tuple
 class CompactionScreen(TextScreen):
     """Shows a picture above its words; ``c`` copies all of it as text."""
 
-    def __init__(self, title: str, picture: Picture) -> None:
+    def __init__(self, title: str, picture: CompactionFigures) -> None:
         super().__init__(title, picture_text(picture))
         self._picture = picture
 

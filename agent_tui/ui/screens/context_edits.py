@@ -12,7 +12,7 @@ from agent_tui.models.messages import TOLD
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.text.cells import shorten
-from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_lines import RowLine
 from agent_tui.ui.screens.context_view import ContextView
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ ANOTHER = "The session changed; nothing was done."
 
 
 @dataclass(slots=True, frozen=True)
-class Question:
+class EditQuestion:
     """What is asked before an edit happens: its line, and what does it, now or later."""
 
     line: str
@@ -53,7 +53,7 @@ class Question:
     session: str
 
 
-def message_ids(lines: Sequence[Shown]) -> list[str]:
+def message_ids(lines: Sequence[RowLine]) -> list[str]:
     """The ids of the messages and attachments that these lines stand for: their own, or those of all of a kind. Raises
     AgentError for a line that stands for none."""
     ids: list[str] = []
@@ -74,7 +74,7 @@ def message_ids(lines: Sequence[Shown]) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def _is_document(line: Shown) -> bool:
+def _is_document(line: RowLine) -> bool:
     return line.row is not None and bool(line.row.path) and line.kind_id == "documents"
 
 
@@ -91,7 +91,7 @@ class ContextEdits:
     def __init__(self, agent: Agent, view: ContextView) -> None:
         self._agent = agent
         self._view = view
-        self._question: Question | None = None
+        self._question: EditQuestion | None = None
         self._working: list[Worker[Any]] = []
 
     @property
@@ -198,7 +198,7 @@ class ContextEdits:
 
     def _ask(self, line: str, do: Work, later: Work | None = None) -> None:
         line = " · ".join(line.splitlines())
-        self._question = Question(line, do, later, self._agent.conversation.info.id)
+        self._question = EditQuestion(line, do, later, self._agent.conversation.info.id)
         self._view.say(line)
 
     async def _do(self, do: Work) -> None:

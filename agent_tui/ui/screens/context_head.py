@@ -250,11 +250,11 @@ class Head(Lines):
 APART = "   "
 
 
-class Told(Lines):
+class StepCaption(Lines):
     """What is told of the marked step, or of now, below the timeline; then the names of the columns. Where there is no
     timeline yet it begins with the bar."""
 
-    DEFAULT_CSS = "Told { padding: 0 1; }"
+    DEFAULT_CSS = "StepCaption { padding: 0 1; }"
 
     def __init__(self) -> None:
         super().__init__(id="told")

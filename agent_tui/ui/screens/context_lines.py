@@ -59,7 +59,7 @@ COMPACTIONS, DROPPED = "compactions", "dropped"
 
 
 @dataclass(slots=True)
-class Shown:
+class RowLine:
     """One visible line. ``tenths`` is its share of the window in tenths of a percent, rounded so that the shares of
     its siblings add up to their parent's. ``change`` are tokens more than at the moment it is compared with; None: it
     is compared with none. ``key`` names it across refreshes, ``kind_id`` the row whose colour it has. A ``note``
@@ -81,12 +81,12 @@ class Shown:
 
 def flatten(
     usage: ContextUsage, opened: set[str], before: ContextUsage | None = None, order: Order | None = None
-) -> list[Shown]:
+) -> list[RowLine]:
     """The lines to show, in ``order`` (else in that of the request). Only opened rows are walked, so 10 000 closed
     messages cost nothing. With ``before`` each line has its change since, and what went since has a line; the changes
     add up as the tokens do."""
     shares = window_shares(usage)
-    lines: list[Shown] = []
+    lines: list[RowLine] = []
     tops: Sequence[int | None] = [None] * len(usage.rows) if shares is None else shares.rows
     _Walk(lines, opened, order).level("", 0, "", usage.rows, None if before is None else before.rows, tops)
     if shares is None:
@@ -103,9 +103,11 @@ def flatten(
     return [*lines, free, reserve, *([over] if over.change else [])]
 
 
-def _rest(kind: Literal["free", "reserve", "over"], label: str, tokens: int, tenths: int, before: int | None) -> Shown:
+def _rest(
+    kind: Literal["free", "reserve", "over"], label: str, tokens: int, tenths: int, before: int | None
+) -> RowLine:
     change = None if before is None else tokens - before
-    return Shown(kind, kind, 0, label, tokens, tenths, kind_id=kind, change=change)
+    return RowLine(kind, kind, 0, label, tokens, tenths, kind_id=kind, change=change)
 
 
 def _placed(
@@ -126,7 +128,7 @@ def _placed(
 class _Walk:
     """Adds the lines of rows and of what is open below them; one line of each, for there may be tens of thousands."""
 
-    def __init__(self, lines: list[Shown], opened: set[str], order: Order | None) -> None:
+    def __init__(self, lines: list[RowLine], opened: set[str], order: Order | None) -> None:
         self._lines = lines
         self._opened = opened
         self._order = order
@@ -151,7 +153,7 @@ class _Walk:
             elif old is not None and change:
                 label = old.label if pair.count == 1 else f"{pair.count:,} removed"
                 kind = kind_of(old, depth, kind_id)
-                self._lines.append(Shown(key, "gone", depth, label, 0, 0, kind_id=kind, change=change))
+                self._lines.append(RowLine(key, "gone", depth, label, 0, 0, kind_id=kind, change=change))
 
     def _row(
         self,
@@ -169,7 +171,7 @@ class _Walk:
             return
         kind_id = kind_of(row, depth, kind_id)
         is_open = key in self._opened if children else None
-        line = Shown(key, "row", depth, row.label, row.tokens, share, row, is_open, None, kind_id, change, remeasured)
+        line = RowLine(key, "row", depth, row.label, row.tokens, share, row, is_open, None, kind_id, change, remeasured)
         self._lines.append(line)
         if is_open:
             shares = [None] * len(children) if share is None else row_shares(share, children)
@@ -192,14 +194,14 @@ def _same(now: ContextRow, before: ContextRow) -> bool:
     return now.message_id is None and now.fingerprint == before.fingerprint
 
 
-def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
+def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[RowLine]:
     """What the user dropped, and what waits for that, each with the tokens that it would bring back."""
     if not dropped:
         return []
     size = sum(each.tokens for each in dropped if not each.waiting)
     parts = sum(each.attachment is not None for each in dropped)
     name = f"Dropped: {parts_words(len(dropped) - parts, parts)}, {tokens(size, True)} not sent"
-    lines = [Shown("gap", "gap", 0, ""), Shown(DROPPED, "heading", 0, name, open=DROPPED in opened)]
+    lines = [RowLine("gap", "gap", 0, ""), RowLine(DROPPED, "heading", 0, name, open=DROPPED in opened)]
     for each in dropped if DROPPED in opened else ():
         message = each.message
         row = ContextRow(message.id, "", each.tokens, "estimated", each.tokens, message_id=message.id)
@@ -207,27 +209,27 @@ def dropped_lines(dropped: Sequence[Dropped], opened: set[str]) -> list[Shown]:
         row.detail = "dropped when the cache is cold" if each.waiting else ""
         words = message_words(message) if number is None else one_line(attachments_of(message)[number - 1].name, 200)
         kind = {"user": "user", "tool": "tool_results"}.get(message.role if number is None else "", MESSAGES.id)
-        lines.append(Shown(f"{DROPPED}/{row.part_id}", "dropped", 1, words, each.tokens, row=row, kind_id=kind))
+        lines.append(RowLine(f"{DROPPED}/{row.part_id}", "dropped", 1, words, each.tokens, row=row, kind_id=kind))
     return lines
 
 
-def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> list[Shown]:
+def compaction_lines(records: Iterable[CompactionRecord], opened: set[str]) -> list[RowLine]:
     """The history of compactions, newest first, one line an operation."""
     newest = operations(records)
     if not newest:
         return []
     is_open = COMPACTIONS in opened
-    heading = Shown(COMPACTIONS, "heading", 0, f"Compactions ({len(newest)})", open=is_open)
+    heading = RowLine(COMPACTIONS, "heading", 0, f"Compactions ({len(newest)})", open=is_open)
     lines = (
-        Shown(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in (newest if is_open else ())
+        RowLine(f"{COMPACTIONS}/{r.operation_id}", "compaction", 1, "", record=r) for r in (newest if is_open else ())
     )
-    return [Shown("gap", "gap", 0, ""), heading, *lines]
+    return [RowLine("gap", "gap", 0, ""), heading, *lines]
 
 
 INDENT = 4
 
 
-def reason(line: Shown) -> str:
+def reason(line: RowLine) -> str:
     row = line.row
     if row is None:
         return ""
@@ -237,7 +239,7 @@ def reason(line: Shown) -> str:
     return one_line(" · ".join(parts), 400) if parts else ""
 
 
-def hint(line: Shown, room: int) -> str:
+def hint(line: RowLine, room: int) -> str:
     """Returns a hint of at most ``room`` cells: where a file is, what is the largest part."""
     row = line.row
     if row is None or room < 4:
@@ -251,7 +253,7 @@ def hint(line: Shown, room: int) -> str:
     return text if cell_len(text) <= room else ""
 
 
-def note(line: Shown, room: int) -> str:
+def note(line: RowLine, room: int) -> str:
     """Returns the note that there is room for; a message's reason in short where it does not fit: Enter shows it."""
     why = reason(line)
     if not why:
@@ -262,7 +264,7 @@ def note(line: Shown, room: int) -> str:
     return short if line.row is not None and line.row.message_id and cell_len(short) <= room else ""
 
 
-def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Iterator[Shown]:
+def with_notes(lines: Iterable[RowLine], room: int, width: int, now: float) -> Iterator[RowLine]:
     """The lines of ``width`` cells, each reason that does not fit ``room`` cells at the end wrapped below its own."""
     for line in lines:
         row = line.row
@@ -273,13 +275,13 @@ def with_notes(lines: Iterable[Shown], room: int, width: int, now: float) -> Ite
             why = reason(line)
             if cell_len(why) > room:
                 left = width - INDENT - 2 * line.depth
-                yield from (Shown(line.key, "note", line.depth, text) for text in in_lines(why, left))
+                yield from (RowLine(line.key, "note", line.depth, text) for text in in_lines(why, left))
         elif (record := line.record) is not None:
             indent = "  " * (line.depth + 1)
             first, *more = in_lines(
                 " · ".join(filter(None, [compaction_text(record, now), line.label])), width - len(indent)
             )
-            yield Shown(line.key, line.kind, line.depth, first, record=record)
-            yield from (Shown(line.key, "note", line.depth + 1, text, record=record) for text in more)
+            yield RowLine(line.key, line.kind, line.depth, first, record=record)
+            yield from (RowLine(line.key, "note", line.depth + 1, text, record=record) for text in more)
         else:
             yield line

@@ -21,7 +21,7 @@ from agent_tui.text.numbers import grouped, money, share, whole_percent
 from agent_tui.ui.screens.context_lines import (
     INDENT,
     Order,
-    Shown,
+    RowLine,
     compaction_lines,
     dropped_lines,
     flatten,
@@ -127,7 +127,7 @@ class ContextRows(RowList):
 
     def __init__(self) -> None:
         super().__init__(id="rows")
-        self.shown: list[Shown] = []
+        self.shown: list[RowLine] = []
         self.columns: Columns = columns(80, compared=False)
         self.order = Order()
         self.marked: set[str] = set()
@@ -162,11 +162,11 @@ class ContextRows(RowList):
         return index < len(self.shown) and self.shown[index].kind not in ("gap", "note")
 
     @property
-    def line(self) -> Shown | None:
+    def line(self) -> RowLine | None:
         """The line that the cursor is on."""
         return self.shown[self.cursor] if self.cursor < len(self.shown) else None
 
-    def chosen(self) -> list[Shown]:
+    def chosen(self) -> list[RowLine]:
         """The marked lines, or else the one that the cursor is on."""
         marked = [line for line in self.shown if line.key in self.marked and line.kind != "note"]
         return marked or ([self.line] if self.line is not None else [])
@@ -217,7 +217,7 @@ class ContextRows(RowList):
             case _:
                 return self._numbers(line, paint)
 
-    def _struck(self, line: Shown, paint: Paint) -> list[Piece]:
+    def _struck(self, line: RowLine, paint: Paint) -> list[Piece]:
         assert line.row is not None
         cells, waits = self.columns, bool(line.row.detail)
         lead, kind = self._lead(line, "    "), ROW_KINDS[line.kind_id]
@@ -230,11 +230,11 @@ class ContextRows(RowList):
         pieces.append((fit(f"~{grouped(line.tokens or 0)}", TOKENS, right=True), paint("muted")))
         return [*pieces, (f"  {line.row.detail or 'd restores'}", paint("muted"))]
 
-    def _lead(self, line: Shown, blank: str) -> str:
+    def _lead(self, line: RowLine, blank: str) -> str:
         """What stands before a label: a mark where the user marked the line."""
         return blank[:-2] + "✓ " if line.key in self.marked else blank
 
-    def _numbers(self, line: Shown, paint: Paint) -> list[Piece]:
+    def _numbers(self, line: RowLine, paint: Paint) -> list[Piece]:
         cells, row = self.columns, line.row
         pieces = self._label(line, paint)
         main = not line.depth and line.kind == "row"
@@ -256,7 +256,7 @@ class ContextRows(RowList):
         pieces.append(("  " + note(line, cells.note - 2), paint("muted")))
         return pieces
 
-    def _bar(self, line: Shown, cells: int, paint: Paint) -> Piece:
+    def _bar(self, line: RowLine, cells: int, paint: Paint) -> Piece:
         usage = self._usage
         whole = 0 if usage is None else usage.window or usage.total
         kind = ROW_KINDS.get(line.kind_id)
@@ -264,7 +264,7 @@ class ContextRows(RowList):
         bar = bar_of(abs(line.tokens or 0), whole, cells - 1)
         return (fit(f" {bar}", cells), paint("line" if line.kind in ("free", "reserve") else color))
 
-    def _label(self, line: Shown, paint: Paint) -> list[Piece]:
+    def _label(self, line: RowLine, paint: Paint) -> list[Piece]:
         arrow = "  " if line.open is None else "▾ " if line.open else "▸ "
         kind = ROW_KINDS.get(line.kind_id)
         drawn = not line.depth or (line.depth == 1 and line.key.startswith(MESSAGES.id))
@@ -280,7 +280,7 @@ class ContextRows(RowList):
         room = max(1, self.columns.label - len(lead) - len(swatch))
         return [*pieces, (fit(one_line(line.label, 200), room), paint(color))]
 
-    def _count(self, line: Shown) -> str:
+    def _count(self, line: RowLine) -> str:
         if line.kind == "gone":
             return "–"
         if line.row is not None:
@@ -306,7 +306,7 @@ class ContextRows(RowList):
         return [*pieces, (fit(price, self.columns.cost, right=True), paint("muted"))] if self.columns.cost else pieces
 
 
-def _change(line: Shown, width: int, paint: Paint) -> Piece:
+def _change(line: RowLine, width: int, paint: Paint) -> Piece:
     if not line.change:
         return (fit("" if line.change is None else "·", width, right=True), paint("faint"))
     sign = "+" if line.change > 0 else "−"

@@ -24,15 +24,15 @@ from agent_tui.models.events import CompactionEnded, ContextChanged, Event, Sess
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screens.compaction import DONE, WOULD, CompactionScreen
 from agent_tui.ui.screens.context_edits import Answer, ContextEdits, Edit
-from agent_tui.ui.screens.context_lines import Shown
+from agent_tui.ui.screens.context_lines import RowLine
 from agent_tui.ui.screens.context_rows import SIGNS
 from agent_tui.ui.screens.context_view import ContextView
 from agent_tui.ui.screens.timeline import TimelineView
 
 if TYPE_CHECKING:
     from agent_tui.commands.past_words import PastView
-    from agent_tui.context.compaction.plan import Picture
-    from agent_tui.context.past import History
+    from agent_tui.context.compaction.plan import CompactionFigures
+    from agent_tui.context.past import SessionPast
     from agent_tui.engine.agent import Agent
     from agent_tui.models.context import ContextUsage
 
@@ -43,7 +43,7 @@ class Travel:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self.session = agent.conversation.info.id
-        self.history: History = agent.context.history()
+        self.history: SessionPast = agent.context.history()
         self.timeline = agent.context.timeline()
         self.at: int | None = None
         self._last: tuple[int, ContextUsage | None] = (0, None)
@@ -231,7 +231,7 @@ class ContextScreen(Guarded, Screen[None]):
         elif line.row is not None:
             self._read(line.label, f"{texts.row_facts(line.row)}\n\n{self._text(line)}".rstrip())
 
-    def _text(self, line: Shown) -> str:
+    def _text(self, line: RowLine) -> str:
         row = line.row
         if row is None:
             return ""
@@ -250,7 +250,7 @@ class ContextScreen(Guarded, Screen[None]):
 
         self.app.push_screen(TextScreen(title, text))
 
-    def _draw(self, title: str, picture: Picture) -> None:
+    def _draw(self, title: str, picture: CompactionFigures) -> None:
         self.app.push_screen(CompactionScreen(title, picture))
 
     # Keys

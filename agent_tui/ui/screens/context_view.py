@@ -12,16 +12,16 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_tui.commands.bookkeeping import Entry, Tone, fold, panel, receipt
+from agent_tui.commands.bookkeeping import BookkeepingLine, Tone, fold, panel, receipt
 from agent_tui.commands.report import ContextReport
 from agent_tui.context.chart import Course
 from agent_tui.models.rows import MESSAGES
 from agent_tui.records import dataclass
 from agent_tui.ui.safety import Guarded
-from agent_tui.ui.screens.context_head import Head, Told, in_lines
-from agent_tui.ui.screens.context_lines import DROPPED, Shown
+from agent_tui.ui.screens.context_head import Head, StepCaption, in_lines
+from agent_tui.ui.screens.context_lines import DROPPED, RowLine
 from agent_tui.ui.screens.context_rows import ContextRows
-from agent_tui.ui.screens.timeline import Drawing, TimelineView
+from agent_tui.ui.screens.timeline import ChartStyle, TimelineView
 from agent_tui.ui.theme import Paint, Piece, width_of
 from agent_tui.ui.widgets.drawn_lines import Lines
 from agent_tui.ui.widgets.rows import RowList
@@ -51,7 +51,7 @@ Line = tuple[str, str, Tone]
 """A name, words, and how they are meant."""
 
 
-def below(entries: Sequence[Entry], width: int) -> list[Line]:
+def below(entries: Sequence[BookkeepingLine], width: int) -> list[Line]:
     """The words beside their names, for the foot of the screen."""
     return [
         (("" if number else entry.name).ljust(NAME), text, entry.tone)
@@ -98,7 +98,7 @@ NOW = ("Esc", "back to now")
 """The keys at a step of the past."""
 
 
-def keys_for(line: Shown | None, marked: int) -> Keys:
+def keys_for(line: RowLine | None, marked: int) -> Keys:
     """The keys for a line, the most useful first."""
     if marked:
         return (("d", f"drop {marked}"), FOLD, PIN, MARK)
@@ -193,7 +193,7 @@ class ContextView(Guarded, Covered, Vertical):
     class Opened(Message):
         """Enter on a line that has nothing below it."""
 
-        line: Shown
+        line: RowLine
 
     def __init__(self, moment: ContextReport, refused: Callable[[], Container[str]] = tuple) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ class ContextView(Guarded, Covered, Vertical):
     def compose(self) -> ComposeResult:
         yield Head()
         yield TimelineView()
-        yield Told()
+        yield StepCaption()
         yield ContextRows()
         yield Words()
         yield Foot()
@@ -246,7 +246,7 @@ class ContextView(Guarded, Covered, Vertical):
         width, height = size
         moment, inner = self.moment, width - 2
         gap = 1 if height >= TALL else 0
-        head, told = self.query_one(Head), self.query_one(Told)
+        head, told = self.query_one(Head), self.query_one(StepCaption)
         foot = self.query_one(Foot)
         foot.set_height(foot.height_for(inner))
         whole, folded = below(panel(self.moment), inner), self._folded(inner)
@@ -283,7 +283,7 @@ class ContextView(Guarded, Covered, Vertical):
     def _draw_timeline(self, width: int, height: int) -> int:
         course = self.course if self._has_timeline else None
         patterns = self.app.no_color or self.app.current_theme.ansi
-        how = Drawing(patterns, cost=height >= TALL and course is not None and course.timeline.priced)
+        how = ChartStyle(patterns, cost=height >= TALL and course is not None and course.timeline.priced)
         return self.query_one(TimelineView).show(course, width, chart_lines(height), how)
 
     def _folded(self, width: int) -> list[Line]:

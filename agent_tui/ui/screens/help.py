@@ -189,7 +189,7 @@ def _said(row: HelpRow) -> str:
 
 
 @dataclass(slots=True, frozen=True)
-class Entry:
+class HelpEntry:
     """``command`` is run when it takes no arguments, else put into the prompt; ``action`` is an action of the app."""
 
     label: str
@@ -200,28 +200,28 @@ class Entry:
 
 
 ACTIONS = (
-    Entry("Find in the transcript", "Ctrl+F", action="find"),
-    Entry("Show or hide reasoning", "Ctrl+T", action="toggle_reasoning"),
-    Entry("Open or close tool output", "Ctrl+O", action="toggle_tools"),
-    Entry("Move a command to the background", "Ctrl+B", action="to_background"),
-    Entry("Next permission mode", "Shift+Tab", action="next_mode"),
-    Entry("Redraw the screen", "Ctrl+L", action="redraw"),
+    HelpEntry("Find in the transcript", "Ctrl+F", action="find"),
+    HelpEntry("Show or hide reasoning", "Ctrl+T", action="toggle_reasoning"),
+    HelpEntry("Open or close tool output", "Ctrl+O", action="toggle_tools"),
+    HelpEntry("Move a command to the background", "Ctrl+B", action="to_background"),
+    HelpEntry("Next permission mode", "Shift+Tab", action="next_mode"),
+    HelpEntry("Redraw the screen", "Ctrl+L", action="redraw"),
 )
 
 
-def palette_entries(agent: Agent | None) -> list[Entry]:
+def palette_entries(agent: Agent | None) -> list[HelpEntry]:
     """Commands first, then what only keys do, then the user's own commands."""
     entries = [
-        Entry(c.usage, c.summary, f"/{c.name}", needs_args=bool(c.args) and not c.args.startswith("["))
+        HelpEntry(c.usage, c.summary, f"/{c.name}", needs_args=bool(c.args) and not c.args.startswith("["))
         for c in load().values()
     ]
     entries += ACTIONS
     if agent is not None:
-        entries += [Entry(f"/{own.name}", own.description, f"/{own.name}") for own in agent.project.user_commands()]
+        entries += [HelpEntry(f"/{own.name}", own.description, f"/{own.name}") for own in agent.project.user_commands()]
     return entries
 
 
-class Palette(Picker[Entry, Entry]):
+class CommandPalette(Picker[HelpEntry, HelpEntry]):
     """Answers the chosen entry."""
 
     TITLE_TEXT = "Commands"
@@ -234,11 +234,11 @@ class Palette(Picker[Entry, Entry]):
         self._left = min(PALETTE_LEFT, max(cell_len(entry.label) for entry in self.all))
         self._details = max(cell_len(entry.detail) for entry in self.all)
 
-    def entries(self, search: str) -> Sequence[Entry]:
+    def entries(self, search: str) -> Sequence[HelpEntry]:
         by_text = {f"{e.label.lstrip('/')} {e.detail}": e for e in self.all}
         return [by_text[text] for text in match(search.lstrip("/"), list(by_text))] if search else self.all
 
-    def draw(self, entry: Entry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
+    def draw(self, entry: HelpEntry, width: int, paint: Paint, here: bool) -> Sequence[Piece]:
         # What a command does says more than what it takes.
         room, label = min(self._left, max(NAMES_LEFT, width - self._details - 2)), entry.label
         if entry.action:
@@ -250,8 +250,8 @@ class Palette(Picker[Entry, Entry]):
             ("  " + shorten(entry.detail, max(0, width - room - 2)), paint("muted")),
         ]
 
-    def width_of(self, entry: Entry) -> int:
+    def width_of(self, entry: HelpEntry) -> int:
         return self._left + 2 + cell_len(entry.detail)
 
-    def chosen(self, entry: Entry) -> None:
+    def chosen(self, entry: HelpEntry) -> None:
         self.dismiss(entry)

@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from agent_tui.commands import registry
-from agent_tui.commands.info import Action, Info, Line, Row, layout
+from agent_tui.commands.info import Action, Info, InfoLine, Row, layout
 from agent_tui.errors import AgentError
 from agent_tui.ui.screens.text import KEYS, NO_MATCH, WIDEST, TextRows, TextScreen
 from agent_tui.ui.theme import Paint, Piece
@@ -53,12 +53,12 @@ class InfoRows(TextRows):
         any."""
         return (0,) if self._unseen is None else sorted(self._unseen)
 
-    def laid_out(self, width: int) -> Sequence[Line]:
+    def laid_out(self, width: int) -> Sequence[InfoLine]:
         if self._measured is None or self._measured[0] != width or self._measured[1] is not self.info:
             self._measured = width, self.info
             self._pages.clear()
             self._unseen = set(range(len(layout(self.info, width))))
-        return layout(self.info.matching(self.searched), width) or [Line(((NO_MATCH, "muted"),))]
+        return layout(self.info.matching(self.searched), width) or [InfoLine(((NO_MATCH, "muted"),))]
 
     def size_in(self, width: int, room: int) -> tuple[int, int]:
         longest = max((sum(cell_len(text) for text, _ in line.pieces) for line in layout(self.info, WIDEST)), default=0)

@@ -17,7 +17,7 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from agent_tui.history import History
+from agent_tui.history import PromptHistory
 from agent_tui.text.cells import shorten
 from agent_tui.text.clean import clean, one_line
 from agent_tui.text.numbers import lines_in, plural
@@ -336,7 +336,7 @@ class HistoryPicker(Picker[str, str]):
     NO_MATCH = "No prompt matches in this project."
     EMPTY = "No prompts in this project yet."
 
-    def __init__(self, history: History, search: str = "") -> None:
+    def __init__(self, history: PromptHistory, search: str = "") -> None:
         super().__init__(one_line(search, 100))
         self.history = history
 

@@ -53,7 +53,7 @@ class Canvas:
 
 
 @dataclass(slots=True, frozen=True)
-class Drawing:
+class PictureDrawing:
     """Lines of cells; ``sequences`` send the terminal what their placeholders stand for. ``was`` is the image's
     size."""
 
@@ -66,7 +66,7 @@ class Drawing:
         return self.lines[0].cell_length, len(self.lines)
 
 
-def drawing(part: AttachmentPart, canvas: Canvas, room: Box, background: Rgb) -> Drawing:
+def drawing(part: AttachmentPart, canvas: Canvas, room: Box, background: Rgb) -> PictureDrawing:
     """The picture as large as it is, or as fits into ``room``. Takes up to a second: call in a thread. Raises
     PictureError."""
     return _placeholders(part, canvas, room) if canvas.holds else _blocks(part, room, background)
@@ -91,7 +91,7 @@ def number_of(canvas: Canvas) -> int:
     return FEW_NUMBER if canvas.few_colors else NUMBER
 
 
-def _placeholders(part: AttachmentPart, canvas: Canvas, room: Box) -> Drawing:
+def _placeholders(part: AttachmentPart, canvas: Canvas, room: Box) -> PictureDrawing:
     room = min(room[0], kitty.MOST_COLUMNS), min(room[1], kitty.MOST_COLUMNS)
     made = preview(part, *_pixels(canvas, room), MOST_BYTES)
     columns, rows = _covered(made.was, canvas, room)
@@ -99,14 +99,14 @@ def _placeholders(part: AttachmentPart, canvas: Canvas, room: Box) -> Drawing:
     style = Style(color=Color.from_rgb(*rgb))
     # Each cell is a segment of its own, so that nothing parts a placeholder from the marks above it.
     lines = [Strip([Segment(kitty.cell(y, x), style) for x in range(columns)], columns) for y in range(rows)]
-    return Drawing(lines, made.was, list(kitty.sending(number_of(canvas), made.data, columns, rows)))
+    return PictureDrawing(lines, made.was, list(kitty.sending(number_of(canvas), made.data, columns, rows)))
 
 
-def _blocks(part: AttachmentPart, room: Box, background: Rgb) -> Drawing:
+def _blocks(part: AttachmentPart, room: Box, background: Rgb) -> PictureDrawing:
     """Two dots in each cell, one above the other."""
     made = dots(part, room[0], room[1] * 2, background)
     lines = [_line(made, top, background) for top in range(0, made.size[1], 2)]
-    return Drawing(lines, made.was)
+    return PictureDrawing(lines, made.was)
 
 
 def _line(made: Dots, top: int, background: Rgb) -> Strip:
@@ -141,15 +141,15 @@ class Room(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.drawn: Drawing | None = None
+        self.drawn: PictureDrawing | None = None
         self.words = ""
 
-    def show(self, drawn: Drawing | None, words: str = "") -> None:
+    def show(self, drawn: PictureDrawing | None, words: str = "") -> None:
         """A picture of cells, or a line of words, or nothing."""
         self.drawn, self.words = drawn, words
         self.refresh()
 
-    def place_of(self, drawn: Drawing) -> tuple[int, int]:
+    def place_of(self, drawn: PictureDrawing) -> tuple[int, int]:
         """Returns where the picture begins, counted from the room's own corner."""
         return max(0, (self.size.width - drawn.box[0]) // 2), max(0, (self.size.height - drawn.box[1]) // 2)
 
@@ -268,7 +268,7 @@ class PictureScreen(Guarded, Screen[None]):
         finally:
             self._works = False
 
-    def _put(self, turn: int, canvas: Canvas, drawn: Drawing | None, words: str) -> None:
+    def _put(self, turn: int, canvas: Canvas, drawn: PictureDrawing | None, words: str) -> None:
         if turn != self._wanted or not self.is_current:
             return
         self.drop()

@@ -48,7 +48,7 @@ _YIELD = 0.0005
 _WHO = {"user": "you", "assistant": "model"}
 
 
-class Search(NamedTuple):
+class SearchRequest(NamedTuple):
     """A search for the thread: its number, the text to look for, and the project, None for all."""
 
     number: int
@@ -96,7 +96,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         self._listed: dict[bool, list[SessionHit]] = {}
         self._searches = 0
         self._reader: SearchReader | None = None
-        self._wanted: SimpleQueue[Search | None] = SimpleQueue()
+        self._wanted: SimpleQueue[SearchRequest | None] = SimpleQueue()
         self._waits = False
         self._entered = False
 
@@ -122,7 +122,7 @@ class SessionPicker(Picker[SessionHit, ResumeAt]):
         if self._reader is None:
             self._reader = self.agent.store.search()
             Thread(target=self._serve, args=(self._reader,), name="search", daemon=True).start()
-        self._wanted.put(Search(self._searches, text, None if self.everywhere else self.project))
+        self._wanted.put(SearchRequest(self._searches, text, None if self.everywhere else self.project))
 
     def _stop(self) -> None:
         """Ends the search that runs; what it still tells is not heard."""

@@ -16,7 +16,7 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from agent_tui.commands.info import Line
+from agent_tui.commands.info import InfoLine
 from agent_tui.text.cells import wrapped
 from agent_tui.text.clean import clean, one_line
 from agent_tui.ui.safety import Guarded
@@ -61,17 +61,17 @@ class TextRows(RowList):
         super().__init__(id="rows")
         self.text = _prepared(text)
         self.searched = ""
-        self.lines: Sequence[Line] = ()
+        self.lines: Sequence[InfoLine] = ()
         self._width = 0
 
     # For subclasses
 
-    def laid_out(self, width: int) -> Sequence[Line]:
+    def laid_out(self, width: int) -> Sequence[InfoLine]:
         """The lines that match what is searched for, in a width."""
         words = self.searched.lower().split()
         found = [line for line in self.text.split("\n") if all(word in line.lower() for word in words)]
         return [
-            Line(((piece, "title" if piece.startswith("#") else "text"),))
+            InfoLine(((piece, "title" if piece.startswith("#") else "text"),))
             for line in found or [NO_MATCH]
             for piece in wrapped(line, width) or [""]
         ]
@@ -134,7 +134,7 @@ def _prepared(text: str) -> str:
     return clean(text[:MAX_CHARS]).expandtabs(4)
 
 
-class Typing(Input):
+class SearchInput(Input):
     """The line below the rows: what is searched for, or what a key asks for. Esc leaves it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "screen.leave_line", "Leave", show=False)]
@@ -174,7 +174,7 @@ class TextScreen(Guarded, ModalScreen[None]):
             frame.border_title = Content(self.title_text)
             yield from self.compose_rows()
             yield Static(Content(""), id="said")
-            yield Typing(id="line", select_on_focus=False)
+            yield SearchInput(id="line", select_on_focus=False)
 
     def compose_rows(self) -> ComposeResult:
         yield TextRows(self.text)
@@ -184,8 +184,8 @@ class TextScreen(Guarded, ModalScreen[None]):
         return self.query_one("#rows", TextRows)
 
     @property
-    def line(self) -> Typing:
-        return self.query_one("#line", Typing)
+    def line(self) -> SearchInput:
+        return self.query_one("#line", SearchInput)
 
     def on_mount(self) -> None:
         self.rows.focus()

@@ -103,7 +103,7 @@ def pattern_of(name: str) -> str:
 
 
 @dataclass(slots=True, frozen=True)
-class Drawing:
+class ChartStyle:
     """What a picture is drawn with. ``patterns``: colours alone do not tell the parts apart."""
 
     patterns: bool = False
@@ -111,7 +111,7 @@ class Drawing:
     cost: bool = False
 
 
-def draw(course: Course, slots: Sequence[Slot], width: int, height: int, how: Drawing) -> Grid:
+def draw(course: Course, slots: Sequence[Slot], width: int, height: int, how: ChartStyle) -> Grid:
     """The picture: columns in ``height`` lines, the numbers of the steps, and the strips."""
     grid = Grid(width, height + 1 + how.cache + how.cost)
     limit, scale = course.limit, scale_of(max((slot.total for slot in slots), default=0), course.limit, height)
@@ -157,7 +157,7 @@ def _is_marked(slot: Slot, marked: int) -> bool:
     return column.number == NOW if marked == NOW else column.number != NOW and column.first <= marked <= column.last
 
 
-def _column(grid: Grid, slot: Slot, bands: Sequence[Band], height: int, how: Drawing, marked: bool) -> None:
+def _column(grid: Grid, slot: Slot, bands: Sequence[Band], height: int, how: ChartStyle, marked: bool) -> None:
     for row in range(height):
         y, made = height - 1 - row, cell_of(bands, row)
         if made is None:
@@ -260,7 +260,7 @@ def _stride(columns: Sequence[Column], slots: Sequence[Slot]) -> int:
     return step
 
 
-def _strip(grid: Grid, slots: Sequence[Slot], y: int, name: str, how: Drawing) -> None:
+def _strip(grid: Grid, slots: Sequence[Slot], y: int, name: str, how: ChartStyle) -> None:
     """One line of small columns: the share read from the cache, or the cost beside the highest."""
     grid.put(0, y, name.rjust(LABEL - 1), ("faint", None, False))
     columns = [(slot, column) for slot in slots if (column := slot.column) is not None]
@@ -315,7 +315,7 @@ class TimelineView(Lines):
         self.signs: Sequence[str] = ()
         """What of it has no words beside it, in words."""
 
-    def show(self, course: Course | None, width: int, height: int, how: Drawing) -> int:
+    def show(self, course: Course | None, width: int, height: int, how: ChartStyle) -> int:
         """The picture in ``width`` cells, its columns in ``height`` lines: none for nothing, one for a sparkline.
         Returns how many lines it takes in all. Only lines that are others now are drawn again."""
         lines: list[list[tuple[str, Look]]] = []

@@ -41,7 +41,7 @@ def state(job: JobInfo) -> tuple[str, str]:
     return state_word(job), {"running": "primary", "stopped": "warning"}.get(job.state, ended)
 
 
-class Followed(Picker[T, R]):
+class FollowedPicker(Picker[T, R]):
     """A list that follows what happens to what is in it: any event of the kind ``FOLLOWS``."""
 
     FOLLOWS: ClassVar[type[Event]]
@@ -66,7 +66,7 @@ class Followed(Picker[T, R]):
             super().look_again(index)
 
 
-class JobPicker(Followed[JobInfo, None]):
+class JobPicker(FollowedPicker[JobInfo, None]):
     """Commands and subagents. Enter shows the output, or the transcript; Ctrl+X stops, Ctrl+Y keeps a command beyond
     the session, or takes that back."""
 
@@ -136,7 +136,7 @@ class JobPicker(Followed[JobInfo, None]):
         return () if job.can_stay else ("Ctrl+Y",)
 
     def chosen(self, entry: JobInfo) -> None:
-        self.app.push_screen(JobOutput(self.agent, entry))
+        self.app.push_screen(JobOutputScreen(self.agent, entry))
 
     def action_stop(self) -> None:
         if (entry := self.current) is not None and entry.state == "running":
@@ -167,7 +167,7 @@ def _said(job: JobInfo) -> str:
     return last if job.agent is None else " · ".join(filter(None, (subagent_facts(job.agent, whole=False), last)))
 
 
-class JobOutput(TextScreen):
+class JobOutputScreen(TextScreen):
     """The newest output of one, as it comes; Ctrl+X stops it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+x", "stop", "Stop", show=False)]
@@ -214,7 +214,7 @@ EXPLAINED = {
 PAUSED = "Paused: the turn did not finish. Send it with Ctrl+S."
 
 
-class QueuePicker(Followed[WaitingMessage, str]):
+class QueuePicker(FollowedPicker[WaitingMessage, str]):
     """Answers the id of one that is to be edited. The list follows what happens meanwhile."""
 
     TITLE_TEXT = "Queued messages"

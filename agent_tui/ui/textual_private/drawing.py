@@ -21,13 +21,13 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_tui.ui.screen_buffer import through
-from agent_tui.ui.textual_private.who_draws import Drawing
+from agent_tui.ui.textual_private.who_draws import DrawingWatch
 
 
 class DrawsFrames(App[int]):
     """An app that sends the terminal only what it does not show yet."""
 
-    drawing: Drawing
+    drawing: DrawingWatch
     key_pressed = False
     """Whether a key was pressed whose effect is not on the terminal yet."""
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from textual.geometry import Offset
 
     from agent_tui.ui.screen_buffer import Cells, Frame
-    from agent_tui.ui.textual_private.who_draws import Drawing
+    from agent_tui.ui.textual_private.who_draws import DrawingWatch
 
 
 class FrameUpdate(CompositorUpdate):
     """The text that is to be sent for a frame. The terminal counts as showing it once Textual takes the text to send
     it."""
 
-    def __init__(self, drawing: Drawing, frame: Frame, cursor: Offset) -> None:
+    def __init__(self, drawing: DrawingWatch, frame: Frame, cursor: Offset) -> None:
         self.drawing = drawing
         self.frame = frame
         self.cursor = cursor
@@ -41,7 +41,7 @@ class FrameUpdate(CompositorUpdate):
         return self.frame.text
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """A part of a row that one widget draws: from column ``x`` to ``end``."""
 
     x: int
@@ -49,17 +49,17 @@ class Part(NamedTuple):
     widget: Widget
 
 
-Asked: TypeAlias = Mapping[Widget, Mapping[int, list[Part]]]
+Asked: TypeAlias = Mapping[Widget, Mapping[int, list[RowPart]]]
 """Parts of rows, by the widget that draws them."""
 
 
 class FrameCompositor(Compositor):
     """Asks widgets for the lines that changed and for no others, and leaves lines whole that nothing covers."""
 
-    def __init__(self, drawing: Drawing) -> None:
+    def __init__(self, drawing: DrawingWatch) -> None:
         super().__init__()
         self.drawing = drawing
-        self.known_parts: list[list[Part] | None] = []
+        self.known_parts: list[list[RowPart] | None] = []
         self.parts_of: object = None
         self.known_shapes: object = None
         self.for_picture = False
@@ -105,7 +105,7 @@ class FrameCompositor(Compositor):
             self.known_shapes = shapes
             whole |= {y: True for y, columns in enumerate(cuts) if not buffer.knows(y, columns[:-1])}
         rows: dict[int, Cells] = {}
-        asked: dict[Widget, dict[int, list[Part]]] = {}
+        asked: dict[Widget, dict[int, list[RowPart]]] = {}
         for y in sorted(whole):
             row = rows[y] = {}
             for part in self.parts(y):
@@ -121,7 +121,7 @@ class FrameCompositor(Compositor):
         cursor = app.screen.outer_size.clamp_offset(app.cursor_position)
         return FrameUpdate(self.drawing, frame, cursor) if frame.text or cursor != self.drawing.cursor else None
 
-    def parts(self, y: int) -> list[Part]:
+    def parts(self, y: int) -> list[RowPart]:
         """Who draws which part of a row. It stays as it is until there is another layout."""
         cuts = self.cuts
         if self.parts_of is not cuts:
@@ -136,7 +136,7 @@ class FrameCompositor(Compositor):
                         if area.x <= x < area.right:
                             owners.setdefault(x, widget)
             ends = zip(cuts[y], cuts[y][1:], strict=False)
-            found = self.known_parts[y] = [Part(x, end, owners[x]) for x, end in ends if x in owners]
+            found = self.known_parts[y] = [RowPart(x, end, owners[x]) for x, end in ends if x in owners]
         return found
 
     def shown(self, asked: Asked) -> Iterator[tuple[int, int, Strip]]:
@@ -164,7 +164,7 @@ class FrameCompositor(Compositor):
         """Rows of this screen as one line each, as they are seen through the one in ``front``."""
         tint, base = Tint.of(front.styles.background), front.visual_style.rich_style
         filters, background = front.get_line_filters(), front.background_colors[1]
-        asked: dict[Widget, dict[int, list[Part]]] = {}
+        asked: dict[Widget, dict[int, list[RowPart]]] = {}
         rows: dict[int, dict[int, Strip]] = {}
         for y in range(first, first + count):
             rows[y] = {}

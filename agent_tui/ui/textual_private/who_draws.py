@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Drawing:
+class DrawingWatch:
     """Says who draws. ``told`` hears it when that is Textual."""
 
     def __init__(self, told: Callable[[], object]) -> None:

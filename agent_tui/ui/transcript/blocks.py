@@ -11,7 +11,7 @@ from agent_tui.text.clean import drawable, drawable_output, newlines
 from agent_tui.ui.flow.layout import MAX_LINE, Decoration, Flow, Wrap, shown_line
 from agent_tui.ui.flow.paint import Piece
 from agent_tui.ui.markdown.flows import code_flows, markdown_flows
-from agent_tui.ui.markdown.splitter import Chunk, Splitter
+from agent_tui.ui.markdown.splitter import MarkdownPiece, Splitter
 
 MARGIN: Decoration = (("  ", ""),)
 PLAIN_ROWS = 100
@@ -140,7 +140,7 @@ class MarkdownBody:
             rest[0].gap, rest[0].glue = gap, None
         return rest
 
-    def _piece(self, chunk: Chunk, references: str, gap: int) -> Piece:
+    def _piece(self, chunk: MarkdownPiece, references: str, gap: int) -> Piece:
         rows = chunk.source.count("\n") + 1
         if chunk.code:
             rows += chunk.first

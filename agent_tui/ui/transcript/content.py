@@ -32,7 +32,7 @@ NEWEST = 400
 """Messages that are looked at before the first of a session is drawn."""
 
 
-class Content(Pointer):
+class TranscriptContent(Pointer):
     """Fills the document that it shows."""
 
     def __init__(self, **options: Any) -> None:

@@ -27,7 +27,7 @@ class Cursor(NamedTuple):
     line: int
 
 
-class Slot(NamedTuple):
+class ScreenSlot(NamedTuple):
     """A line on the screen and its place."""
 
     cursor: Cursor
@@ -171,16 +171,16 @@ class Document:
             line = len(self.lay(index, number))
         return Cursor(index, number, line - rows)
 
-    def lines(self, cursor: Cursor, rows: int) -> list[Slot]:
+    def lines(self, cursor: Cursor, rows: int) -> list[ScreenSlot]:
         """Up to ``rows`` lines from a place on."""
-        out: list[Slot] = []
+        out: list[ScreenSlot] = []
         index, number, line = cursor
         while index < len(self.entries):
             pieces = self.pieces(index)
             while number < len(pieces):
                 found = self.lay(index, number)
                 for k in range(line, min(len(found), line + rows - len(out))):
-                    out.append(Slot(Cursor(index, number, k), found[k]))
+                    out.append(ScreenSlot(Cursor(index, number, k), found[k]))
                 if len(out) >= rows:
                     return out
                 number += 1

@@ -15,7 +15,7 @@ STEP_GAP = 3
 """Cells between what is sent and what it does."""
 
 
-class Step(NamedTuple):
+class FirstStep(NamedTuple):
     """A first step: what is sent, and what comes of it."""
 
     text: str
@@ -28,11 +28,11 @@ class FaceBlock(Block):
     key = "face"
 
     def __init__(
-        self, where: str, notes: Sequence[str], steps: Sequence[Step], last: str, problem: str = "", *, small: bool
+        self, where: str, notes: Sequence[str], steps: Sequence[FirstStep], last: str, problem: str = "", *, small: bool
     ) -> None:
         self.where, self.last, self.small = drawable(where), drawable(last), small
         self.notes, self.problem = [drawable(note) for note in notes], drawable(problem)
-        self.steps = [Step(drawable(step.text), drawable(step.what)) for step in steps]
+        self.steps = [FirstStep(drawable(step.text), drawable(step.what)) for step in steps]
 
     def pieces(self, is_open: bool) -> list[Piece]:
         return [Piece(self._flows, gap=1, rows=6 + len(self.steps) + len(self.notes))]

@@ -15,7 +15,7 @@ from textual.selection import Selection
 
 from agent_tui.ui.flow.layout import Action
 from agent_tui.ui.flow.paint import key
-from agent_tui.ui.transcript.document import Cursor, Slot
+from agent_tui.ui.transcript.document import Cursor, ScreenSlot
 from agent_tui.ui.transcript.find import Finder, FindState, Match, selected_text, word_at
 from agent_tui.ui.transcript.messages import CopyRequested, FindChanged, LinkClicked, Pressed, ScreenAsked
 from agent_tui.ui.transcript.view import DocumentView
@@ -60,7 +60,7 @@ class Reader(DocumentView):
         self.document.refold()
         self.changed()
 
-    def _fold(self, slot: Slot, name: str) -> None:
+    def _fold(self, slot: ScreenSlot, name: str) -> None:
         entry = self.document.entries[slot.cursor.entry]
         block = next((b for b in entry.blocks or () if b.key == name), None)
         if block is None:
@@ -282,7 +282,7 @@ class Pointer(Reader):
         elif not slot.line.actions:
             self._select_at(slot, event.x, whole=event.chain > 2)
 
-    def _act(self, slot: Slot, x: int) -> None:
+    def _act(self, slot: ScreenSlot, x: int) -> None:
         for start, end, action in slot.line.actions:
             if start <= x < end:
                 self._do(slot, action)
@@ -295,7 +295,7 @@ class Pointer(Reader):
                     self.post_message(LinkClicked(style.link))
                 return
 
-    def _do(self, slot: Slot, action: Action) -> None:
+    def _do(self, slot: ScreenSlot, action: Action) -> None:
         name, value = action
         if isinstance(value, list):
             self.post_message(CopyRequested("\n".join(value), "code"))
@@ -308,7 +308,7 @@ class Pointer(Reader):
         elif name == "press":
             self.post_message(Pressed(value))
 
-    def _select_at(self, slot: Slot, x: int, whole: bool) -> None:
+    def _select_at(self, slot: ScreenSlot, x: int, whole: bool) -> None:
         line = slot.line
         y = key(slot.cursor.entry, slot.cursor.piece, line.row)
         start, end = 0, len(line.text)

@@ -17,7 +17,7 @@ from agent_tui.ui.flow.palette import Palette
 from agent_tui.ui.safety import Guarded
 from agent_tui.ui.screen_buffer import runs, through
 from agent_tui.ui.textual_private.drawing import JumpingScrollView
-from agent_tui.ui.transcript.document import Cursor, Document, Slot
+from agent_tui.ui.transcript.document import Cursor, Document, ScreenSlot
 from agent_tui.ui.transcript.entry import Entry, Folding
 from agent_tui.ui.transcript.find import Finder
 from agent_tui.ui.transcript.messages import FollowChanged
@@ -55,7 +55,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         self.finder: Finder | None = None
         self._follow = True
         self._top = Cursor(0, 0, 0)
-        self._slots: list[Slot] = []
+        self._slots: list[ScreenSlot] = []
         self._look: object = None
         self._dirty = False
         self._frame_pending = False
@@ -74,7 +74,7 @@ class DocumentView(Guarded, JumpingScrollView, can_focus=True):
         return self._follow
 
     @property
-    def slots(self) -> list[Slot]:
+    def slots(self) -> list[ScreenSlot]:
         """The visible lines and their places, settled."""
         self.settle()
         return self._slots

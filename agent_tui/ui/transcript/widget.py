@@ -10,7 +10,7 @@ from agent_tui.models.messages import AttachmentPart, Message, TextPart, ToolCal
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.ui.flow.paint import key
 from agent_tui.ui.transcript import messages as posted
-from agent_tui.ui.transcript.content import Content
+from agent_tui.ui.transcript.content import TranscriptContent
 from agent_tui.ui.transcript.document import Document
 from agent_tui.ui.transcript.entry import Folding
 from agent_tui.ui.transcript.find import FindState
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_tui.ui.transcript.album import Album
 
 
-class Transcript(Content):
+class Transcript(TranscriptContent):
     """A conversation: what was said, thought and done, as one scrollable text."""
 
     LinkClicked = posted.LinkClicked

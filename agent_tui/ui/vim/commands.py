@@ -9,7 +9,7 @@ from dataclasses import replace
 from agent_tui.records import dataclass
 from agent_tui.ui.vim.motions import ALIASES, FINDS, MOTIONS
 from agent_tui.ui.vim.objects import OBJECTS
-from agent_tui.ui.vim.text import Place, Text
+from agent_tui.ui.vim.text import Place, TextBuffer
 
 OPERATORS = frozenset({"d", "c", "y", ">", "<", "gu", "gU", "g~"})
 CHARACTER_FOLLOWS = frozenset({*FINDS, "r"})
@@ -32,7 +32,7 @@ LONGEST_COUNT = 4
 
 
 @dataclass(slots=True, frozen=True)
-class Command:
+class VimCommand:
     """``key`` is a command, a motion or an operator; of an operator ``motion`` is a motion, an object (``iw``), or
     ``lines`` (``dd``). ``argument`` is the character that ``f`` or ``r`` was given. ``count`` is None where none
     was typed."""
@@ -52,7 +52,7 @@ class Unknown(Exception):
     """These keys mean nothing."""
 
 
-def read(keys: Sequence[str], visual: bool) -> Command:
+def read(keys: Sequence[str], visual: bool) -> VimCommand:
     """The command that the keys are. Raises Incomplete or Unknown."""
     reader = _Reader(keys)
     register, count = "", reader.count()
@@ -62,15 +62,15 @@ def read(keys: Sequence[str], visual: bool) -> Command:
         count = more if count is None else count * (more or 1)
     key = reader.whole(key)
     if visual and key in "ia":
-        return Command(key + reader.object(), count=count, register=register)
+        return VimCommand(key + reader.object(), count=count, register=register)
     if key in OPERATORS:
-        command = Command(key, count=count, register=register)
+        command = VimCommand(key, count=count, register=register)
         return command if visual else reader.operated(command)
     if not visual and key in SHORT:
-        return Command(*SHORT[key], count=count, register=register)
+        return VimCommand(*SHORT[key], count=count, register=register)
     if key not in (VISUAL if visual else NORMAL):
         raise Unknown
-    return Command(key, argument=reader.argument(key), count=count, register=register)
+    return VimCommand(key, argument=reader.argument(key), count=count, register=register)
 
 
 class _Reader:
@@ -115,7 +115,7 @@ class _Reader:
             raise Unknown
         return key
 
-    def operated(self, command: Command) -> Command:
+    def operated(self, command: VimCommand) -> VimCommand:
         more = self.count()
         if more is not None:
             command = replace(command, count=more * (command.count or 1))
@@ -133,32 +133,32 @@ class _Reader:
 
 
 @dataclass(slots=True, frozen=True)
-class Typed:
+class TypedChange:
     """So many characters removed before the place where it began, and then ``text``."""
 
     removed: int
     text: str
 
-    def onto(self, text: Text, place: Place) -> tuple[Text, Place]:
+    def onto(self, text: TextBuffer, place: Place) -> tuple[TextBuffer, Place]:
         row, column = place
         start = (row, max(0, column - self.removed))
         return text.replaced(start, place, self.text), text.advanced(start, self.text)
 
 
 @dataclass(slots=True, frozen=True)
-class Session:
+class InsertSession:
     """``before`` is the text before the command that led here, ``opened`` the one after it, ``at`` the place where
     typing begins. ``times`` and ``new_lines``: ``3o`` opens two more lines with the same at the end."""
 
-    before: Text
-    opened: Text
+    before: TextBuffer
+    opened: TextBuffer
     at: Place
     undo_at: Place
     times: int = 1
     new_lines: bool = False
     began: bool = False
 
-    def typed(self, now: Text) -> Typed:
+    def typed(self, now: TextBuffer) -> TypedChange:
         """Finds out what was typed, by what the text is now, and returns it."""
         old, new = str(self.opened), str(now)
         at = len("\n".join((*self.opened.lines[: self.at[0]], self.opened.lines[self.at[0]][: self.at[1]])))
@@ -167,12 +167,12 @@ class Session:
             # The cursor was moved in between: only the last stretch can be told, as one.
             same = shared(old, new)
             rest = shared(old[same:][::-1], new[same:][::-1])
-            return Typed(0, new[same : len(new) - rest])
+            return TypedChange(0, new[same : len(new) - rest])
         front = new[: len(new) - len(tail)]
         same = shared(head, front)
-        return Typed(len(head) - same, front[same:])
+        return TypedChange(len(head) - same, front[same:])
 
-    def multiplied(self, now: Text, cursor: Place, typed: Typed) -> tuple[Text, Place]:
+    def multiplied(self, now: TextBuffer, cursor: Place, typed: TypedChange) -> tuple[TextBuffer, Place]:
         """With the same typed as often again as a count asked for."""
         if self.times == 1 or (not typed.text and not self.new_lines):
             return now, cursor
@@ -189,10 +189,10 @@ OPENERS = frozenset("iaIAoO")
 """The commands that go into insert mode and change nothing themselves, or open a line."""
 
 
-def opened(key: str, text: Text, cursor: Place) -> Session:
+def opened(key: str, text: TextBuffer, cursor: Place) -> InsertSession:
     row = cursor[0]
     if key in "oO":
         row += key == "o"
-        return Session(text, text.with_rows(row, row - 1, ("",)), (row, 0), cursor, began=True)
+        return InsertSession(text, text.with_rows(row, row - 1, ("",)), (row, 0), cursor, began=True)
     places = {"i": cursor, "a": text.after(cursor), "I": (row, text.indent(row)), "A": (row, text.length(row))}
-    return Session(text, text, places[key], places[key], began=True)
+    return InsertSession(text, text, places[key], places[key], began=True)

@@ -8,11 +8,11 @@ from typing import Literal
 
 from agent_tui.records import dataclass
 from agent_tui.ui.vim import commands, operators
-from agent_tui.ui.vim.commands import OPENERS, OPERATORS, Command, Incomplete, Session, Unknown, read
-from agent_tui.ui.vim.motions import FINDS, MOTIONS, Asked, Move
+from agent_tui.ui.vim.commands import OPENERS, OPERATORS, Incomplete, InsertSession, Unknown, VimCommand, read
+from agent_tui.ui.vim.motions import FINDS, MOTIONS, MotionRequest, Move
 from agent_tui.ui.vim.objects import Span, span_of
 from agent_tui.ui.vim.operators import AS_LINES, CLIPBOARD, Done, Extent, Registers
-from agent_tui.ui.vim.text import Place, Text, Undo
+from agent_tui.ui.vim.text import Place, TextBuffer, Undo
 
 Mode = Literal["insert", "normal", "visual", "visual line"]
 Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
@@ -22,16 +22,16 @@ Ask = tuple[Literal["escape", "older", "newer", "copy", "paste", "find"], str]
 
 @dataclass(slots=True, frozen=True)
 class Repeatable:
-    command: Command
+    command: VimCommand
     extent: Extent | None = None
-    typed: commands.Typed | None = None
+    typed: commands.TypedChange | None = None
 
 
 class Vim:
     """``text``, ``cursor``, ``mode`` and, while something is selected, ``anchor`` are what the screen shows."""
 
     def __init__(self) -> None:
-        self.text = Text(("",))
+        self.text = TextBuffer(("",))
         self.cursor: Place = (0, 0)
         self.anchor: Place = (0, 0)
         self.mode: Mode = "insert"
@@ -44,7 +44,7 @@ class Vim:
         self._last: Repeatable | None = None
         self._repeated: Repeatable | None = None
         self._selected_last: tuple[Mode, Place, Place] | None = None
-        self._session = Session(self.text, self.text, (0, 0), (0, 0))
+        self._session = InsertSession(self.text, self.text, (0, 0), (0, 0))
 
     @property
     def pending(self) -> str:
@@ -60,10 +60,10 @@ class Vim:
 
     def begin(self, text: str = "", cursor: Place = (0, 0)) -> None:
         """A new prompt, in insert mode; nothing can be undone. Registers and what ``.`` repeats stay."""
-        self.text, self.cursor, self.mode = Text.of(text), cursor, "insert"
+        self.text, self.cursor, self.mode = TextBuffer.of(text), cursor, "insert"
         self._keys.clear()
         self._undo.forget()
-        self._session = Session(self.text, self.text, cursor, cursor)
+        self._session = InsertSession(self.text, self.text, cursor, cursor)
 
     def sync(self, text: str, cursor: Place) -> None:
         """Text and cursor as they are now: typed, pasted, clicked, put there from the history."""
@@ -72,7 +72,7 @@ class Vim:
                 self._undo.changed(self.text, self.cursor)
                 self.mode = "normal"
                 self._keys.clear()
-            self.text = Text.of(text)
+            self.text = TextBuffer.of(text)
         if cursor != self.cursor:
             self.cursor = self.text.within(cursor, past_end=self.mode != "normal")
             self._wanted = self.cursor[1]
@@ -106,7 +106,7 @@ class Vim:
 
     def amend(self, text: str, cursor: Place) -> None:
         """The last change was more than was asked for: it left this."""
-        self.text, self.cursor = Text.of(text), cursor
+        self.text, self.cursor = TextBuffer.of(text), cursor
         if self.mode == "insert":
             self._session = replace(self._session, opened=self.text, at=cursor)
         else:
@@ -130,7 +130,7 @@ class Vim:
         else:
             self.asks.append(("escape", ""))
 
-    def _run(self, command: Command) -> None:
+    def _run(self, command: VimCommand) -> None:
         text, cursor, count = self.text, self.cursor, command.count or 1
         match command.key:
             case key if key in MOTIONS:
@@ -163,7 +163,7 @@ class Vim:
             case "~":
                 self._do(operators.toggle(text, cursor, count), command)
 
-    def _move(self, command: Command) -> None:
+    def _move(self, command: VimCommand) -> None:
         found = self._moved(command.key, command)
         if found is None:
             row = self.cursor[0]
@@ -173,13 +173,13 @@ class Vim:
         self.cursor = found.to if self.selecting else self.text.within(found.to)
         self._wanted = found.to[1] if found.wanted is None else found.wanted
 
-    def _moved(self, key: str, command: Command, operator: str = "") -> Move | None:
+    def _moved(self, key: str, command: VimCommand, operator: str = "") -> Move | None:
         if key in FINDS:
             self._found = (key, command.argument)
         given = command.count, command.argument, self._wanted, operator, self.selecting, self._found
-        return MOTIONS[key](Asked(key, self.text, self.cursor, *given))
+        return MOTIONS[key](MotionRequest(key, self.text, self.cursor, *given))
 
-    def _span(self, command: Command) -> Span | None:
+    def _span(self, command: VimCommand) -> Span | None:
         row, count = self.cursor[0], command.count or 1
         if command.motion == "lines":
             if count > 1 and row == self.text.last:
@@ -196,7 +196,7 @@ class Vim:
         found = self._moved(command.motion, command, command.key)
         return operators.span_by_motion(self.text, self.cursor, found, command.key) if found is not None else None
 
-    def _do(self, done: Done | None, command: Command, extent: Extent | None = None) -> None:
+    def _do(self, done: Done | None, command: VimCommand, extent: Extent | None = None) -> None:
         """Takes over what a command did; None did nothing. ``extent``: what was selected for it."""
         if done is None:
             return
@@ -210,7 +210,7 @@ class Vim:
         if yanked:
             return
         if done.inserting:
-            self._insert(Session(before, done.text, done.cursor, done.before, began=True), repeatable)
+            self._insert(InsertSession(before, done.text, done.cursor, done.before, began=True), repeatable)
             return
         self._did(repeatable)
         if before != done.text:
@@ -234,7 +234,7 @@ class Vim:
             self.mode = "normal"
             self.cursor = self.text.within(place or self.cursor)
 
-    def _run_selected(self, command: Command) -> None:
+    def _run_selected(self, command: VimCommand) -> None:
         key, whole = command.key, self.mode == "visual line"
         if key[0] in "ia" and len(key) == 2:
             found = operators.object_selected(self.text, self.anchor, self.cursor, whole, key, command.count or 1)
@@ -254,7 +254,7 @@ class Vim:
             extent = operators.extent_of(self.text, self.anchor, self.cursor, whole)
             self._on_selected(command, operators.selected(self.text, self.anchor, self.cursor, whole), extent)
 
-    def _on_selected(self, command: Command, span: Span, extent: Extent) -> None:
+    def _on_selected(self, command: VimCommand, span: Span, extent: Extent) -> None:
         """A command on what is selected, or on as much as was when it is repeated."""
         text = self.text
         self._stop_selecting(span.start)
@@ -262,7 +262,7 @@ class Vim:
 
     # Inserting
 
-    def _insert(self, session: Session, repeatable: Repeatable) -> None:
+    def _insert(self, session: InsertSession, repeatable: Repeatable) -> None:
         self.text, self.cursor, self.mode = session.opened, session.at, "insert"
         lines = repeatable.command.key in "oO"
         times = (repeatable.command.count or 1) if repeatable.command.key in OPENERS else 1
@@ -285,7 +285,7 @@ class Vim:
         row, column = self.cursor
         self.cursor = self.text.within((row, column - 1 if column else 0))
         self._wanted = self.cursor[1]
-        self._session = Session(self.text, self.text, self.cursor, self.cursor)
+        self._session = InsertSession(self.text, self.text, self.cursor, self.cursor)
 
     # Repeating
 
@@ -294,7 +294,7 @@ class Vim:
         if self._repeated is None:
             self._last = repeatable
 
-    def _was_typed(self, typed: commands.Typed) -> None:
+    def _was_typed(self, typed: commands.TypedChange) -> None:
         if self._repeated is None and self._last is not None:
             self._last = replace(self._last, typed=typed)
 

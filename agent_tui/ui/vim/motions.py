@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from agent_tui.records import dataclass
-from agent_tui.ui.vim.text import BLANK, Place, Text, Walker
+from agent_tui.ui.vim.text import BLANK, Place, TextBuffer, Walker
 
 FAR = 1_000_000
 """The column that ``$`` wants: the end, however long the line."""
@@ -15,14 +15,14 @@ Reach = Literal["exclusive", "inclusive", "lines"]
 
 
 @dataclass(slots=True, frozen=True)
-class Asked:
+class MotionRequest:
     """A motion's key, and the situation that it starts from. ``count`` is None where none was typed; ``argument`` is
     the character that ``f`` was given; ``wanted`` is the column that up and down keep; ``operator`` waits for the
     motion, if any; ``visual``: the cursor may stand at the end of a line. ``found``: the last ``f F t T`` and its
     character, for ``;`` and ``,``."""
 
     key: str
-    text: Text
+    text: TextBuffer
     cursor: Place
     count: int | None = None
     argument: str = ""
@@ -50,18 +50,18 @@ class Move:
     wanted: int | None = None
 
 
-Motion = Callable[[Asked], Move | None]
+Motion = Callable[[MotionRequest], Move | None]
 """None: the motion is not possible from there."""
 
 
-def _left(asked: Asked) -> Move | None:
+def _left(asked: MotionRequest) -> Move | None:
     place = asked.cursor
     for _ in range(min(asked.times, place[1])):
         place = asked.text.on((place[0], place[1] - 1))
     return Move(place) if asked.cursor[1] or asked.operator else None
 
 
-def _right(asked: Asked) -> Move | None:
+def _right(asked: MotionRequest) -> Move | None:
     text, place = asked.text, asked.cursor
     for _ in range(min(asked.times, text.length(place[0]))):
         following = text.after(place)
@@ -71,14 +71,14 @@ def _right(asked: Asked) -> Move | None:
     return Move(place) if place != asked.cursor or asked.operator else None
 
 
-def _up_or_down(asked: Asked) -> Move | None:
+def _up_or_down(asked: MotionRequest) -> Move | None:
     row = asked.row(asked.times if asked.key == "j" else -asked.times)
     if row is None:
         return None
     return Move(asked.text.within((row, asked.wanted), asked.visual), "lines", asked.wanted)
 
 
-def _first_word_of_row(asked: Asked) -> Move | None:
+def _first_word_of_row(asked: MotionRequest) -> Move | None:
     row = asked.row({"+": asked.times, "-": -asked.times, "_": asked.times - 1}[asked.key])
     if row is None:
         return None
@@ -87,31 +87,31 @@ def _first_word_of_row(asked: Asked) -> Move | None:
     return Move((row, asked.cursor[1]) if stays else asked.text.first_word(row), "lines")
 
 
-def _line_end(asked: Asked) -> Move | None:
+def _line_end(asked: MotionRequest) -> Move | None:
     row = asked.row(asked.times - 1)
     if row is None:
         return None
     return Move(asked.text.within((row, FAR), asked.visual), "inclusive", FAR)
 
 
-def _last_word(asked: Asked) -> Move | None:
+def _last_word(asked: MotionRequest) -> Move | None:
     row = asked.row(asked.times - 1)
     if row is None:
         return None
     return Move(asked.text.on((row, max(0, len(asked.text.lines[row].rstrip(" \t")) - 1))), "inclusive")
 
 
-def _column(asked: Asked) -> Move:
+def _column(asked: MotionRequest) -> Move:
     return Move(asked.text.within((asked.cursor[0], asked.times - 1), asked.visual), wanted=asked.times - 1)
 
 
-def _line(asked: Asked) -> Move:
+def _line(asked: MotionRequest) -> Move:
     text = asked.text
     row = asked.count - 1 if asked.count else 0 if asked.key == "gg" else text.last
     return Move(text.first_word(min(row, text.last)), "lines")
 
 
-def _word(asked: Asked) -> Move | None:
+def _word(asked: MotionRequest) -> Move | None:
     """``w e b ge``; ``W`` …: words between blanks. A count too large goes as far as it can; with an operator forward
     only."""
     walker = Walker(asked.text, asked.cursor, big=asked.key[-1].isupper())
@@ -137,7 +137,7 @@ def _word(asked: Asked) -> Move | None:
     return Move(place, reach)
 
 
-def _find(asked: Asked) -> Move | None:
+def _find(asked: MotionRequest) -> Move | None:
     """``f F t T``, and ``;`` and ``,``, which go on where ``t`` stands before its character already."""
     key, character, again = asked.key, asked.argument, asked.key in (";", ",")
     if again:
@@ -158,7 +158,7 @@ def _find(asked: Asked) -> Move | None:
     return Move((row, column - step if till else column), "inclusive" if forward else "exclusive")
 
 
-def _paragraph(asked: Asked) -> Move | None:
+def _paragraph(asked: MotionRequest) -> Move | None:
     lines, row = asked.text.lines, asked.cursor[0]
     by = 1 if asked.key == "}" else -1
     for left in reversed(range(asked.times)):
@@ -179,7 +179,7 @@ def _paragraph(asked: Asked) -> Move | None:
 PARTNERS = {"(": ")", ")": "(", "[": "]", "]": "[", "{": "}", "}": "{"}
 
 
-def _pair(asked: Asked) -> Move | None:
+def _pair(asked: MotionRequest) -> Move | None:
     """``%``: the partner of the next bracket of the line; with a count so many percent of the text."""
     if asked.count is not None:
         row = (min(asked.count, 100) * len(asked.text.lines) + 99) // 100 - 1
@@ -194,7 +194,7 @@ def _pair(asked: Asked) -> Move | None:
     return Move(found, "inclusive") if found else None
 
 
-def partner(text: Text, place: Place, sign: str, other: str, by: int) -> Place | None:
+def partner(text: TextBuffer, place: Place, sign: str, other: str, by: int) -> Place | None:
     """The ``other`` that closes (``by`` 1) or opens (``by`` -1) the level that ``place`` is on; ``sign`` nests."""
     depth, (row, column) = 0, place
     while 0 <= row <= text.last:

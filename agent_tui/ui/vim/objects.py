@@ -6,7 +6,7 @@ import re
 
 from agent_tui.records import dataclass
 from agent_tui.ui.vim.motions import partner
-from agent_tui.ui.vim.text import AT_END, BLANK, MOVED, STAYED, Place, Text, Walker, kind_of
+from agent_tui.ui.vim.text import AT_END, BLANK, MOVED, STAYED, Place, TextBuffer, Walker, kind_of
 
 QUOTES = "\"'`"
 BLOCKS = {"(": "()", ")": "()", "b": "()", "[": "[]", "]": "[]", "{": "{}", "}": "{}", "B": "{}", "<": "<>", ">": "<>"}
@@ -24,7 +24,7 @@ class Span:
     last: Place | None = None
 
 
-def span_of(key: str, around: bool, text: Text, cursor: Place, count: int = 1) -> Span | None:
+def span_of(key: str, around: bool, text: TextBuffer, cursor: Place, count: int = 1) -> Span | None:
     """The object of that key; None where there is none. ``around``: the form with ``a``."""
     if key in "wW":
         return _words(text, cursor, key == "W", around, count)
@@ -35,7 +35,7 @@ def span_of(key: str, around: bool, text: Text, cursor: Place, count: int = 1) -
     return _block(text, cursor, BLOCKS[key], around, count)
 
 
-def _words(text: Text, cursor: Place, big: bool, around: bool, count: int) -> Span | None:
+def _words(text: TextBuffer, cursor: Place, big: bool, around: bool, count: int) -> Span | None:
     walker = Walker(text, cursor, big)
     start = _run_start(text, cursor, big)
     walker.row, walker.column = start
@@ -68,7 +68,7 @@ def _to(start: Place, walker: Walker, inclusive: bool) -> Span:
     return Span(start, end, last=walker.place if inclusive else None)
 
 
-def _run_start(text: Text, place: Place, big: bool) -> Place:
+def _run_start(text: TextBuffer, place: Place, big: bool) -> Place:
     """Returns where the word or the blanks begin that ``place`` is in."""
     walker = Walker(text, place, big)
     kind = walker.kind
@@ -113,7 +113,7 @@ def _more_words(walker: Walker, around: bool, count: int) -> bool | None:
     return inclusive
 
 
-def _blanks_before(text: Text, start: Place, big: bool) -> Place:
+def _blanks_before(text: TextBuffer, start: Place, big: bool) -> Place:
     """Returns where the blanks before ``start`` begin; ``start`` itself where they are the line's indent."""
     if start[1] == 0 or kind_of(text.at(text.on((start[0], start[1] - 1))), big) != BLANK:
         return start
@@ -121,7 +121,7 @@ def _blanks_before(text: Text, start: Place, big: bool) -> Place:
     return blanks if blanks[1] > 0 else start
 
 
-def grown(key: str, around: bool, text: Text, start: Place, end: Place, count: int = 1) -> Span | None:
+def grown(key: str, around: bool, text: TextBuffer, start: Place, end: Place, count: int = 1) -> Span | None:
     """The object that goes on from what is selected (``end`` is part of it), or the next larger one around it."""
     if key in "wW":
         walker = Walker(text, end, key == "W")
@@ -152,7 +152,7 @@ _DEEPEST = 100
 """Blocks in blocks that are looked through for one that is larger than what is selected."""
 
 
-def _quoted(text: Text, cursor: Place, quote: str, around: bool, count: int) -> Span | None:
+def _quoted(text: TextBuffer, cursor: Place, quote: str, around: bool, count: int) -> Span | None:
     row, column = cursor
     line = text.lines[row]
     pair = _quotes_at(line, column, quote)
@@ -183,7 +183,7 @@ def _quotes_at(line: str, column: int, quote: str) -> tuple[int, int] | None:
     return (start, end.end() - 1) if end is not None else None
 
 
-def _block(text: Text, cursor: Place, pair: str, around: bool, count: int) -> Span | None:
+def _block(text: TextBuffer, cursor: Place, pair: str, around: bool, count: int) -> Span | None:
     opening, closing = pair[0], pair[1]
     row, column = cursor
     if opening == "{":
@@ -209,7 +209,7 @@ def _block(text: Text, cursor: Place, pair: str, around: bool, count: int) -> Sp
     return Span(first, max(first, end))
 
 
-def _paragraphs(text: Text, row: int, around: bool, count: int) -> Span | None:
+def _paragraphs(text: TextBuffer, row: int, around: bool, count: int) -> Span | None:
     def blank(at: int) -> bool:
         return not text.lines[at].strip(" \t")
 

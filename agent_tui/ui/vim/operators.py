@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agent_tui.records import dataclass
-from agent_tui.ui.vim.commands import Command
+from agent_tui.ui.vim.commands import VimCommand
 from agent_tui.ui.vim.motions import Move
 from agent_tui.ui.vim.objects import Span, grown, span_of
-from agent_tui.ui.vim.text import Place, Text, Walker
+from agent_tui.ui.vim.text import Place, TextBuffer, Walker
 
 INDENT = 4
 """Blanks that ``>`` and ``<`` move by: those of the prompt's Tab."""
@@ -29,14 +29,14 @@ class Kept:
 class Done:
     """The text afterwards; ``before`` is where undo puts the cursor. ``kept`` goes into a register."""
 
-    text: Text
+    text: TextBuffer
     cursor: Place
     before: Place
     kept: Kept | None = None
     inserting: bool = False
 
 
-def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span:
+def span_by_motion(text: TextBuffer, cursor: Place, move: Move, operator: str) -> Span:
     """The region between the cursor and where a motion led, with vim's exceptions for several lines."""
     start, end = min(cursor, move.to), max(cursor, move.to)
     if move.reach == "lines":
@@ -48,7 +48,7 @@ def span_by_motion(text: Text, cursor: Place, move: Move, operator: str) -> Span
     return for_operator(text, span, operator)
 
 
-def for_operator(text: Text, span: Span, operator: str) -> Span:
+def for_operator(text: TextBuffer, span: Span, operator: str) -> Span:
     """The region an operator works on: lines of which a deletion leaves nothing but blanks go whole."""
     start, end = span.start, span.end
     indented = start[1] <= text.indent(start[0])
@@ -56,7 +56,7 @@ def for_operator(text: Text, span: Span, operator: str) -> Span:
     return replace(span, lines=True) if gone else span
 
 
-def span_of_lines(text: Text, span: Span) -> Span:
+def span_of_lines(text: TextBuffer, span: Span) -> Span:
     """Lets a region that ends at the beginning of a line end with the line before; it becomes whole lines if nothing
     but blanks stands before its start."""
     if span.lines or span.end[1] or span.end[0] == span.start[0]:
@@ -66,7 +66,7 @@ def span_of_lines(text: Text, span: Span) -> Span:
     return Span(span.start, (row, text.length(row)), lines=whole)
 
 
-def operate(operator: str, text: Text, span: Span, times: int = 1) -> Done | None:
+def operate(operator: str, text: TextBuffer, span: Span, times: int = 1) -> Done | None:
     """Carries an operator out; None where it has nothing to work on. ``times``: how often ``>`` shifts."""
     match operator:
         case "y":
@@ -83,18 +83,18 @@ def operate(operator: str, text: Text, span: Span, times: int = 1) -> Done | Non
             return Done(left, left.on(span.start), span.start)
 
 
-def _ends(text: Text, span: Span) -> tuple[Place, Place]:
+def _ends(text: TextBuffer, span: Span) -> tuple[Place, Place]:
     """The first place of a region and the one behind its last, also where it is whole lines."""
     if span.lines:
         return (span.start[0], 0), (span.end[0], text.length(span.end[0]))
     return span.start, span.end
 
 
-def _kept(text: Text, span: Span) -> Kept:
+def _kept(text: TextBuffer, span: Span) -> Kept:
     return Kept(text.between(*_ends(text, span)), span.lines)
 
 
-def _delete(text: Text, span: Span) -> Done | None:
+def _delete(text: TextBuffer, span: Span) -> Done | None:
     kept = _kept(text, span)
     if span.lines:
         left = text.with_rows(span.start[0], span.end[0], ())
@@ -105,7 +105,7 @@ def _delete(text: Text, span: Span) -> Done | None:
     return Done(left, left.on(span.start), span.start, kept)
 
 
-def _change(text: Text, span: Span) -> Done:
+def _change(text: TextBuffer, span: Span) -> Done:
     kept = _kept(text, span)
     if span.lines:
         left = text.with_rows(span.start[0], span.end[0], ("",))
@@ -114,7 +114,7 @@ def _change(text: Text, span: Span) -> Done:
     return Done(left, span.start, span.start, kept if kept.text else None, inserting=True)
 
 
-def _shift(text: Text, span: Span, by: int) -> Done:
+def _shift(text: TextBuffer, span: Span, by: int) -> Done:
     rows = []
     for line in text.lines[span.start[0] : span.end[0] + 1]:
         bare = line.lstrip(" \t")
@@ -130,7 +130,7 @@ def recased(text: str, operator: str) -> str:
     return "".join(new if len(new := change(character)) == 1 else character for character in text)
 
 
-def put(text: Text, cursor: Place, kept: Kept, after: bool, count: int) -> Done:
+def put(text: TextBuffer, cursor: Place, kept: Kept, after: bool, count: int) -> Done:
     """``p`` and ``P``."""
     if kept.lines:
         row = cursor[0] + after
@@ -143,7 +143,7 @@ def put(text: Text, cursor: Place, kept: Kept, after: bool, count: int) -> Done:
     return Done(new, _last_of(new, place, inserted), cursor)
 
 
-def join(text: Text, row: int, rows: int, spaces: bool) -> Done | None:
+def join(text: TextBuffer, row: int, rows: int, spaces: bool) -> Done | None:
     """``J`` and ``gJ``: so many rows become one."""
     if row == text.last:
         return None
@@ -160,14 +160,14 @@ def join(text: Text, row: int, rows: int, spaces: bool) -> Done | None:
     return Done(new, new.on((row, column)), (row, 0))
 
 
-def _past(text: Text, place: Place, count: int) -> Place:
+def _past(text: TextBuffer, place: Place, count: int) -> Place:
     """Behind so many characters, or at the end of the line."""
     for _ in range(count):
         place = text.after(place)
     return place
 
 
-def overwrite(text: Text, cursor: Place, character: str, count: int) -> Done | None:
+def overwrite(text: TextBuffer, cursor: Place, character: str, count: int) -> Done | None:
     """``r``: nothing where there are not so many characters."""
     end = _past(text, cursor, count)
     if end == _past(text, cursor, count - 1):
@@ -176,7 +176,7 @@ def overwrite(text: Text, cursor: Place, character: str, count: int) -> Done | N
     return Done(new, new.on((cursor[0], cursor[1] + count - 1)), cursor)
 
 
-def toggle(text: Text, cursor: Place, count: int) -> Done | None:
+def toggle(text: TextBuffer, cursor: Place, count: int) -> Done | None:
     """``~``."""
     end = _past(text, cursor, min(count, text.length(cursor[0])))
     if end == cursor:
@@ -225,7 +225,7 @@ AS_LINES = frozenset("XDSCRY<>")
 """Those that take whole lines, whatever is selected of them."""
 
 
-def selected(text: Text, anchor: Place, cursor: Place, lines: bool) -> Span:
+def selected(text: TextBuffer, anchor: Place, cursor: Place, lines: bool) -> Span:
     """From the one to the other, the character under either included, at the end of a line the line break."""
     start, end = min(anchor, cursor), max(anchor, cursor)
     if lines:
@@ -245,13 +245,13 @@ class Extent:
     lines: bool
 
 
-def extent_of(text: Text, anchor: Place, cursor: Place, lines: bool) -> Extent:
+def extent_of(text: TextBuffer, anchor: Place, cursor: Place, lines: bool) -> Extent:
     start, end = min(anchor, cursor), max(anchor, cursor)
     rows = end[0] - start[0]
     return Extent(rows, end[1] + 1 if rows else end[1] - start[1] + 1, lines)
 
 
-def span_again(text: Text, cursor: Place, extent: Extent) -> Span:
+def span_again(text: TextBuffer, cursor: Place, extent: Extent) -> Span:
     """As much from the cursor on, as far as there is."""
     row = min(cursor[0] + extent.rows, text.last)
     if extent.lines:
@@ -260,7 +260,7 @@ def span_again(text: Text, cursor: Place, extent: Extent) -> Span:
     return Span(cursor, max(cursor, (row, min(column, text.length(row)))))
 
 
-def on_selected(text: Text, span: Span, command: Command, kept: Kept | None) -> Done | None:
+def on_selected(text: TextBuffer, span: Span, command: VimCommand, kept: Kept | None) -> Done | None:
     """A command on what is selected; None where it has nothing to do. ``kept`` is what ``p`` would put."""
     key = command.key
     if key in ("p", "P"):
@@ -277,7 +277,7 @@ def on_selected(text: Text, span: Span, command: Command, kept: Kept | None) -> 
 
 
 def object_selected(
-    text: Text, anchor: Place, cursor: Place, lines: bool, key: str, count: int
+    text: TextBuffer, anchor: Place, cursor: Place, lines: bool, key: str, count: int
 ) -> tuple[Place, Place, bool] | None:
     """Anchor and cursor for an object (``iw``), and whether it is whole lines; None without one, or going backwards."""
     around, kind = key[0] == "a", key[1]
@@ -297,7 +297,7 @@ def object_selected(
     return span.start, text.within(last.place, past_end=True), span.lines
 
 
-def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
+def put_over(text: TextBuffer, span: Span, kept: Kept, count: int) -> Done:
     """Puts what is kept, ``count`` times, in place of what is selected, which is kept then."""
     body, row = ("\n" if kept.lines else "").join([kept.text] * count), span.start[0]
     if span.lines:
@@ -309,7 +309,7 @@ def put_over(text: Text, span: Span, kept: Kept, count: int) -> Done:
     return Done(new, cursor, span.start, taken)
 
 
-def _last_of(text: Text, start: Place, inserted: str) -> Place:
+def _last_of(text: TextBuffer, start: Place, inserted: str) -> Place:
     """The last character of what was put on one line, the first of what was put on several."""
     if "\n" in inserted:
         return text.on(start)

@@ -32,13 +32,13 @@ def joins(character: str) -> bool:
 
 
 @dataclass(slots=True, frozen=True)
-class Text:
+class TextBuffer:
     """At least one line."""
 
     lines: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str) -> Text:
+    def of(cls, text: str) -> TextBuffer:
         return cls(tuple(text.split("\n")))
 
     def __str__(self) -> str:
@@ -94,14 +94,14 @@ class Text:
         first, last = self.lines[start[0]][start[1] :], self.lines[end[0]][: end[1]]
         return "\n".join([first, *self.lines[start[0] + 1 : end[0]], last])
 
-    def replaced(self, start: Place, end: Place, new: str) -> Text:
+    def replaced(self, start: Place, end: Place, new: str) -> TextBuffer:
         """With ``new`` in place of what lies between the two."""
         around = f"{self.lines[start[0]][: start[1]]}{new}{self.lines[end[0]][end[1] :]}"
-        return Text((*self.lines[: start[0]], *around.split("\n"), *self.lines[end[0] + 1 :]))
+        return TextBuffer((*self.lines[: start[0]], *around.split("\n"), *self.lines[end[0] + 1 :]))
 
-    def with_rows(self, first: int, last: int, new: tuple[str, ...]) -> Text:
+    def with_rows(self, first: int, last: int, new: tuple[str, ...]) -> TextBuffer:
         """With ``new`` in place of the rows from ``first`` to ``last``, both included."""
-        return Text((*self.lines[:first], *new, *self.lines[last + 1 :]) or ("",))
+        return TextBuffer((*self.lines[:first], *new, *self.lines[last + 1 :]) or ("",))
 
     def advanced(self, start: Place, inserted: str) -> Place:
         """The end of ``inserted`` where it begins at ``start``."""
@@ -118,7 +118,7 @@ STAYED, MOVED, AT_END, NEXT_LINE = -1, 0, 2, 1
 class Walker:
     """A place that moves by single characters. ``big``: words are what blanks separate."""
 
-    def __init__(self, text: Text, place: Place, big: bool = False) -> None:
+    def __init__(self, text: TextBuffer, place: Place, big: bool = False) -> None:
         self.text = text
         self.row, self.column = place
         self._big = big
@@ -222,7 +222,7 @@ class Walker:
         return True
 
 
-def changed_lines(old: Text, new: Text) -> tuple[int, int]:
+def changed_lines(old: TextBuffer, new: TextBuffer) -> tuple[int, int]:
     """Returns how many lines two texts share at their beginning, and how many of the others at their end."""
     most = min(len(old.lines), len(new.lines))
     top = next((row for row in range(most) if old.lines[row] != new.lines[row]), most)
@@ -232,7 +232,7 @@ def changed_lines(old: Text, new: Text) -> tuple[int, int]:
 
 KEPT = 200
 """Changes that can be undone, as many as without vim."""
-Change = tuple[Text, Place]
+Change = tuple[TextBuffer, Place]
 """A text that was left, and where the cursor stood when it was."""
 
 
@@ -245,12 +245,12 @@ class Undo:
         self._past.clear()
         self._future.clear()
 
-    def changed(self, before: Text, cursor: Place) -> None:
+    def changed(self, before: TextBuffer, cursor: Place) -> None:
         self._past.append((before, cursor))
         del self._past[:-KEPT]
         self._future.clear()
 
-    def step(self, now: Text, forth: bool) -> Change | None:
+    def step(self, now: TextBuffer, forth: bool) -> Change | None:
         """The text before the last change, or after the one that was undone, and its cursor; None without one."""
         source, other = (self._future, self._past) if forth else (self._past, self._future)
         if not source:

@@ -17,8 +17,8 @@ from agent_tui.ui.safety import Guarded
 
 
 class FindBar(Guarded, Horizontal):
-    """Posts ``Query`` as the text changes, ``Step`` and ``Closed``. A ``text`` to begin with is looked for already, and
-    the keys stay with the prompt until someone takes them here."""
+    """Posts ``Query`` as the text changes, ``MoveTo`` and ``Closed``. A ``text`` to begin with is looked for already,
+    and the keys stay with the prompt until someone takes them here."""
 
     DEFAULT_CSS = """
     FindBar { height: 1; background: $surface; padding: 0 1; }
@@ -38,7 +38,7 @@ class FindBar(Guarded, Horizontal):
         text: str
 
     @dataclass
-    class Step(Message):
+    class MoveTo(Message):
         by: int
 
     class Closed(Message):
@@ -85,10 +85,10 @@ class FindBar(Guarded, Horizontal):
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.Step(1))
+        self.post_message(self.MoveTo(1))
 
     def action_step(self, by: int) -> None:
-        self.post_message(self.Step(by))
+        self.post_message(self.MoveTo(by))
 
     def action_close(self) -> None:
         self.post_message(self.Closed())

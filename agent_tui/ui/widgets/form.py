@@ -15,7 +15,7 @@ from agent_tui.text.cells import shorten
 from agent_tui.text.clean import spelled
 from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.widgets.bodies import Body
-from agent_tui.ui.widgets.question import Choice, Choices, QuestionPanel, TakesTyped, Title, WholeInput
+from agent_tui.ui.widgets.question import ChoiceRow, Choices, QuestionPanel, TakesTyped, Title, WholeInput
 
 NAME = 30
 """Cells of a server's name."""
@@ -25,7 +25,7 @@ Answer = Callable[[ServerAsked, ServerAction, Metadata, bool], None]
 
 
 @dataclass(slots=True, frozen=True)
-class Row:
+class FormRow:
     """A row: an answer (``action``), a field to fill in, one of the ``value``s that a field takes, or (neither) the way
     back from those."""
 
@@ -38,11 +38,11 @@ class Row:
     feedback: bool = False
 
 
-NO = Row("n", "No", "decline")
-OPEN = Row("y", "Yes, open it in the browser", "accept", opens=True)
+NO = FormRow("n", "No", "decline")
+OPEN = FormRow("y", "Yes, open it in the browser", "accept", opens=True)
 _YES = {
-    "form": (Row("s", "Send", "accept"),),
-    "url": (OPEN, Row("o", "Yes, I open it myself", "accept")),
+    "form": (FormRow("s", "Send", "accept"),),
+    "url": (OPEN, FormRow("o", "Yes, I open it myself", "accept")),
 }
 _TITLES = {"form": "asks for input", "url": "asks you to open an address"}
 
@@ -79,9 +79,9 @@ class ServerPanel(QuestionPanel[ServerAsked]):
             "",
         )
 
-    def _rows(self, asked: ServerAsked) -> Sequence[Choice]:
+    def _rows(self, asked: ServerAsked) -> Sequence[ChoiceRow]:
         fields = [
-            Row(str(n) if n < 10 else "", self._label(each), field=each, feedback=each.kind in _WRITTEN)
+            FormRow(str(n) if n < 10 else "", self._label(each), field=each, feedback=each.kind in _WRITTEN)
             for n, each in enumerate(asked.fields, 1)
         ]
         return [*fields, *_YES[asked.kind], NO]
@@ -90,15 +90,15 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         shown = each.shown(self._values.get(each.name)) or "—"
         return spelled(f"{each.title}{' *' if each.required else ''}: {shown}", line=True)
 
-    def _mark(self, choice: Choice) -> str:
-        if not isinstance(choice, Row) or self._field is None or choice.value is None:
+    def _mark(self, choice: ChoiceRow) -> str:
+        if not isinstance(choice, FormRow) or self._field is None or choice.value is None:
             return ""
         now = self._values.get(self._field.name)
         chosen = choice.value in now if isinstance(now, list) else choice.value == now
         return ("[x] " if chosen else "[ ] ") if self._field.kind == "choices" else ("(x) " if chosen else "( ) ")
 
-    def choose(self, choice: Choice) -> None:
-        assert isinstance(choice, Row)
+    def choose(self, choice: ChoiceRow) -> None:
+        assert isinstance(choice, FormRow)
         if choice.action is not None:
             self._send(choice)
         elif choice.field is not None:
@@ -111,11 +111,11 @@ class ServerPanel(QuestionPanel[ServerAsked]):
     def action_mark(self) -> None:
         """Takes one of several values, or not; what cannot be undone by another press is no matter of a blank."""
         here = self.here
-        assert isinstance(here, Row)
+        assert isinstance(here, FormRow)
         if here.value is not None or (here.field is not None and here.field.kind == "boolean"):
             self.choose(here)
 
-    def _send(self, row: Row) -> None:
+    def _send(self, row: FormRow) -> None:
         problem = problem_of(self.asked.fields, self._values) if row.action == "accept" else ""
         if problem:
             self._say(problem)
@@ -128,7 +128,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
     def _of(self, each: FormField) -> Metadata:
         return {each.name: self._values.get(each.name)}
 
-    def _begin(self, row: Row, each: FormField) -> None:
+    def _begin(self, row: FormRow, each: FormField) -> None:
         """A field is to be filled in."""
         self._say(each.about)
         if each.kind == "boolean":
@@ -137,12 +137,12 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         elif each.choices:
             self._field = each
             rows = [
-                Row(str(n) if n < 10 else "", spelled(c.label, line=True), value=c.value)
+                FormRow(str(n) if n < 10 else "", spelled(c.label, line=True), value=c.value)
                 for n, c in enumerate(each.choices, 1)
             ]
             now = self._values.get(each.name)
             at = next((n for n, one in enumerate(rows) if one.value == now), 0)
-            self._show([*rows, Row("b", "Back to the form")], at)
+            self._show([*rows, FormRow("b", "Back to the form")], at)
         else:
             line = self.query_one(WholeInput)
             line.placeholder = " · ".join(
@@ -168,7 +168,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
             del self._values[each.name]
 
     def say(self, words: str) -> None:
-        each = self.here.field if isinstance(self.here, Row) else None
+        each = self.here.field if isinstance(self.here, FormRow) else None
         if each is None:
             return
         try:
@@ -188,7 +188,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
         self._say("")
         self._show(self._rows(self.asked), at + on)
 
-    def _show(self, rows: Sequence[Choice], at: int) -> None:
+    def _show(self, rows: Sequence[ChoiceRow], at: int) -> None:
         self._choices.choices = rows
         self._to(at)
 
@@ -203,7 +203,7 @@ class ServerPanel(QuestionPanel[ServerAsked]):
 
     def left(self) -> None:
         """Escape is neither yes nor no."""
-        self._send(Row("", "", "cancel"))
+        self._send(FormRow("", "", "cancel"))
 
 
 _WRITTEN = ("text", "number", "integer")

@@ -30,7 +30,7 @@ from agent_tui.ui.keys import TypingGuard
 from agent_tui.ui.theme import Paint, Piece
 from agent_tui.ui.widgets.bodies import Body, DiffBody, pieces_of
 from agent_tui.ui.widgets.drawn_lines import Lines
-from agent_tui.ui.widgets.question import Choice, Choices, QuestionPanel, TakesTyped, Title, WholeInput
+from agent_tui.ui.widgets.question import ChoiceRow, Choices, QuestionPanel, TakesTyped, Title, WholeInput
 
 MAX_COMPARED = 100_000
 PARTS = " · "
@@ -172,7 +172,7 @@ class PermissionPanel(QuestionPanel[PermissionAsked]):
             self._whole = True
             self._question.tell("")
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ChoiceRow) -> None:
         assert isinstance(choice, PermissionChoice)
         self._look()
         if choice.feedback:
@@ -310,7 +310,7 @@ class PlanPanel(QuestionPanel[PlanPresented]):
             self.add_class("-editing")
             self.action_escape()
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ChoiceRow) -> None:
         assert isinstance(choice, PlanChoice)
         if choice.edit:
             self.add_class("-editing")
@@ -403,12 +403,12 @@ class AskPanel(QuestionPanel[QuestionAsked]):
             "In your own words · Enter send · Esc back",
         )
 
-    def _mark(self, choice: Choice) -> str:
+    def _mark(self, choice: ChoiceRow) -> str:
         if not self.asked.several or not isinstance(choice, AskChoice) or not choice.choice:
             return ""
         return "[x] " if choice.choice in self._chosen else "[ ] "
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ChoiceRow) -> None:
         assert isinstance(choice, AskChoice)
         if choice.feedback:
             self.ask_for_words(choice)
@@ -481,7 +481,7 @@ class StopPanel(QuestionPanel[StopAsked]):
     def _color(self, line: str) -> str:
         return "foreground" if line == self._words else "error"
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ChoiceRow) -> None:
         assert isinstance(choice, Way)
         if not choice.feedback:
             self._tell(self.asked, choice, "")

@@ -41,7 +41,7 @@ SHORT, TINY = 18, 14
 """Below so many lines of the screen choices stand in one line, and frames go."""
 
 
-class Choice(Protocol):
+class ChoiceRow(Protocol):
     """A row to choose: ``key`` (or empty) answers with it, ``feedback`` asks for words first."""
 
     @property
@@ -63,7 +63,10 @@ class Choices(Lines):
     ``mark`` is drawn before a label. Where long labels leave too little room, only that under the cursor is wrapped."""
 
     def __init__(
-        self, choices: Sequence[Choice], words: Mapping[str, str], mark: Callable[[Choice], str] = lambda choice: ""
+        self,
+        choices: Sequence[ChoiceRow],
+        words: Mapping[str, str],
+        mark: Callable[[ChoiceRow], str] = lambda choice: "",
     ) -> None:
         super().__init__(height=len(choices))
         self.choices = choices
@@ -72,7 +75,7 @@ class Choices(Lines):
         self.cursor = 0
         self.short = False
         self._rows: list[tuple[int, str]] = []
-        self._packed: list[list[Choice]] = []
+        self._packed: list[list[ChoiceRow]] = []
         self._top = 0
 
     def fit(self, short: bool, room: int, text: int, width: int) -> None:
@@ -90,9 +93,9 @@ class Choices(Lines):
             self.refresh(layout=True)
         self.refresh()
 
-    def _in_lines(self, width: int) -> list[list[Choice]]:
+    def _in_lines(self, width: int) -> list[list[ChoiceRow]]:
         """The choices by their words, as many in a line as have room there."""
-        lines: list[list[Choice]] = []
+        lines: list[list[ChoiceRow]] = []
         left = 0
         for choice in self.choices:
             cells = cell_len(f"{choice.key} {self._word(choice)}  ")
@@ -103,7 +106,7 @@ class Choices(Lines):
             left -= cells
         return lines
 
-    def _word(self, choice: Choice) -> str:
+    def _word(self, choice: ChoiceRow) -> str:
         return self._words.get(choice.key, choice.label)
 
     def _laid(self, width: int, *, all_whole: bool) -> list[tuple[int, str]]:
@@ -230,11 +233,11 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         self._cursor_before = 0
 
     @property
-    def choices(self) -> Sequence[Choice]:
+    def choices(self) -> Sequence[ChoiceRow]:
         return self._choices.choices
 
     @abstractmethod
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ChoiceRow) -> None:
         """A row was chosen."""
 
     @abstractmethod
@@ -398,7 +401,7 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         self.give_letters()
         self._typed(event.text, True)
 
-    def clicked(self, choice: Choice) -> None:
+    def clicked(self, choice: ChoiceRow) -> None:
         """A click on a choice; one that was aimed at what stood there before is none."""
         if not self.guard.accidental():
             self._take_back()
@@ -472,10 +475,10 @@ class QuestionPanel(Guarded, Vertical, Generic[A], can_focus=True):
         self.app.call_later(self.app.run_action, "interrupt")
 
     @property
-    def here(self) -> Choice:
+    def here(self) -> ChoiceRow:
         return self.choices[self._choices.cursor]
 
-    def ask_for_words(self, choice: Choice) -> None:
+    def ask_for_words(self, choice: ChoiceRow) -> None:
         self._to(self.choices.index(choice))
         self.add_class("-feedback")
         self.query_one(WholeInput).focus()

@@ -29,11 +29,11 @@ def word(waits: WaitingMessage, paused: bool) -> tuple[str, str]:
     return ("paused", "warning") if paused and waits.kind in ("queued", "steer") else WORDS[waits.kind]
 
 
-class Queue(Lines):
+class QueueLines(Lines):
     """One line each, the next first; what got no answer is one line, of the newest."""
 
     DEFAULT_CSS = """
-    Queue { padding: 0 1; }
+    QueueLines { padding: 0 1; }
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from agent_tui.cli.agent_sdk import in_flags
 from agent_tui.cli.arguments import is_driven
 from agent_tui.driver_options import DriverOptions
 from agent_tui.errors import ConfigError
-from agent_tui.headless.incoming import Asked, Wrong, incoming, parse
+from agent_tui.headless.incoming import ControlRequest, Wrong, incoming, parse
 from agent_tui.options import Options
 from agent_tui.paths import user_paths
 from tests.support.cli import Cli
@@ -197,7 +197,7 @@ def test_what_initialize_brings_is_refused_alike(request_: dict[str, Any], words
     with pytest.raises(ValueError, match=words):
         parse(json.dumps(line).encode())
     line["request"] = {"subtype": "initialize", "hooks": None, "excludeDynamicSections": False}
-    assert isinstance(parse(json.dumps(line).encode()), Asked)
+    assert isinstance(parse(json.dumps(line).encode()), ControlRequest)
 
 
 @every(
@@ -215,7 +215,7 @@ def test_what_initialize_brings_is_refused_alike(request_: dict[str, Any], words
 )
 def test_every_method_of_the_client_asks_what_is_known(subtype: str, more: dict[str, Any]) -> None:
     line = {"type": "control_request", "request_id": "1", "request": {"subtype": subtype, **more}}
-    assert isinstance(parse(json.dumps(line).encode()), Asked)
+    assert isinstance(parse(json.dumps(line).encode()), ControlRequest)
 
 
 def test_a_message_that_cannot_be_used_is_told_from_other_lines() -> None:

@@ -17,7 +17,7 @@ from PIL import Image
 from agent_tui.commands.mentions import collect, named_files
 from agent_tui.context.accounting.next_input import PAUSED, draft_warning
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.draft import NamedFile, TypedText, Weight, characters
+from agent_tui.engine.draft import NamedFile, PromptText, Weight, characters
 from agent_tui.models.calibration import KINDS
 from agent_tui.models.context import Draft
 from agent_tui.models.events import CompactionStarted, DraftChanged, Event, TurnEnded
@@ -257,7 +257,7 @@ def test_common_start_is_the_longest(one: str, other: str) -> None:
 
 @given(st.text(alphabet="ab é漢\n", max_size=60), st.text(alphabet="ab é漢\n", max_size=60))
 def test_what_is_typed_is_never_less_than_nothing_nor_more_than_both(before: str, after: str) -> None:
-    typed = TypedText()
+    typed = PromptText()
     typed.become(before)
     typed.count(before, words_only(len(before)))
     typed.become(after)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_tui.engine.compaction.preparing import Preparing
+from agent_tui.engine.compaction.preparing import SummaryPreparation
 from tests.support.compaction_bench import Make, benches
 
 
@@ -18,4 +18,4 @@ def bench(tmp_path: Path) -> Iterator[Make]:
 @pytest.fixture
 def unprepared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Summaries are written at the limit alone: what is prepared beside a turn has tests of its own."""
-    monkeypatch.setattr(Preparing, "near", lambda self, usage, steps: False)
+    monkeypatch.setattr(SummaryPreparation, "near", lambda self, usage, steps: False)

@@ -10,7 +10,7 @@ from agent_tui.context.accounting.next_input import fits_to_send
 from agent_tui.context.accounting.usage import Calculator, calculate_context_usage
 from agent_tui.context.compaction.plan import CompactionReason
 from agent_tui.context.view import build_view
-from agent_tui.engine.compaction.auto import MAX_FAILURES, AutoCompaction, Compact, Proceed, Stop
+from agent_tui.engine.compaction.auto import MAX_FAILURES, AutoCompaction, CompactNow, Proceed, Stop
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Part, TextPart, ToolCallPart
 from agent_tui.models.requests import SentMessage
@@ -94,7 +94,7 @@ class Life:
             usage = world.usage()
             decision = self.policy.before_step(usage)
             match decision:
-                case Compact(reason, without_model):
+                case CompactNow(reason, without_model):
                     await self.compact(reason, without_model)
                 case Proceed():
                     assert fits_to_send(usage)

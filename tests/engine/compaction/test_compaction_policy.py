@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.compaction.notices import failed_text
 from agent_tui.context.compaction.plan import CompactionReason
-from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Proceed, Stop, switch_check
+from agent_tui.engine.compaction.auto import AutoCompaction, CompactNow, Proceed, Stop, switch_check
 from agent_tui.engine.compaction.compactor import CompactionResult, Outcome
 from agent_tui.models.context import Accuracy, Calculation, ContextUsage, SessionTotals
 from agent_tui.models.session import SessionState
@@ -47,7 +47,7 @@ def result(outcome: Outcome, reason: CompactionReason = "auto", why: str = "the 
 def test_below_the_limit_nothing_happens_and_over_it_one_compaction() -> None:
     policy = AutoCompaction()
     assert policy.before_step(usage(168_000)) == Proceed()
-    assert policy.before_step(usage(168_001)) == Compact("auto")
+    assert policy.before_step(usage(168_001)) == CompactNow("auto")
 
 
 def test_an_unknown_window_never_compacts() -> None:
@@ -66,7 +66,7 @@ def test_no_second_compaction_before_a_reply(outcome: Outcome) -> None:
     assert policy.before_step(usage(170_000)) == Proceed(), "the same thing is not told twice"
     policy.model_replied()
     policy.turn_started()
-    assert policy.before_step(usage(170_000)) == Compact("auto")
+    assert policy.before_step(usage(170_000)) == CompactNow("auto")
 
 
 def test_needed_but_did_not_happen_sends_while_1024_tokens_are_left() -> None:
@@ -87,13 +87,13 @@ def test_auto_compact_false_is_honoured_on_overflow_too() -> None:
 def test_overflow_recovery_is_once_a_step_even_after_an_automatic_compaction() -> None:
     policy = AutoCompaction()
     policy.step_started()
-    assert policy.before_step(usage(170_000)) == Compact("auto")
+    assert policy.before_step(usage(170_000)) == CompactNow("auto")
     policy.compacted(result("done"))
-    assert policy.on_overflow(usage(30_000), SAID) == Compact("overflow")
+    assert policy.on_overflow(usage(30_000), SAID) == CompactNow("overflow")
     policy.compacted(result("done", "overflow"))
     assert isinstance(policy.on_overflow(usage(30_000), SAID), Stop)
     policy.step_started()
-    assert policy.on_overflow(usage(30_000), SAID) == Compact("overflow")
+    assert policy.on_overflow(usage(30_000), SAID) == CompactNow("overflow")
 
 
 def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_again() -> None:
@@ -106,18 +106,18 @@ def test_three_failures_in_a_row_switch_it_off_visibly_and_a_manual_success_on_a
     policy.model_replied()
     policy.turn_started()
     assert policy.off
-    assert policy.before_step(usage(170_000)) == Compact("auto", True), "room is made without a call"
+    assert policy.before_step(usage(170_000)) == CompactNow("auto", True), "room is made without a call"
     policy.compacted(result("not_worth_it", why="there is nothing to clear"))
     told = policy.before_step(usage(170_000))
     assert isinstance(told, Proceed) and told.notice is not None and "nothing to clear" in told.notice.text
-    assert policy.before_step(usage(199_000)) == Compact("auto", True), "and more of it where nothing fits any more"
-    assert policy.on_overflow(usage(170_000), SAID) == Compact("overflow", True)
+    assert policy.before_step(usage(199_000)) == CompactNow("auto", True), "and more of it where nothing fits any more"
+    assert policy.on_overflow(usage(170_000), SAID) == CompactNow("overflow", True)
     policy.turn_started()
     assert policy.compacted(result("failed", "manual")) == []
     (notice,) = policy.compacted(result("done", "manual"))
     assert notice.code == "compaction_on"
     policy.model_replied()
-    assert policy.before_step(usage(170_000)) == Compact("auto")
+    assert policy.before_step(usage(170_000)) == CompactNow("auto")
 
 
 def test_a_success_in_between_starts_the_count_again() -> None:
@@ -142,15 +142,15 @@ def test_undo_pauses_until_compact_or_below_the_limit() -> None:
     assert told is not None and told.code == "compaction_paused" and "is paused until you run /compact" in told.text
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
     overflow = policy.on_overflow(usage(170_000), SAID)
-    assert isinstance(overflow, Compact)
+    assert isinstance(overflow, CompactNow)
     assert overflow.notice is not None, "a pause ends no session"
     full = policy.before_step(usage(199_000))
-    assert isinstance(full, Compact)
+    assert isinstance(full, CompactNow)
     assert full.notice is not None
     assert "paused after the undo" in full.notice.text
     policy.before_step(usage(168_000))
     assert not policy.paused
-    assert policy.before_step(usage(170_000)) == Compact("auto")
+    assert policy.before_step(usage(170_000)) == CompactNow("auto")
     policy.undone(usage(170_000))
     policy.compacted(result("not_worth_it", "manual"))
     assert not policy.paused
@@ -170,7 +170,7 @@ def test_what_is_told_of_an_undo_is_what_happens_then(total: int, auto: bool, of
         assert told is None, "it is not the undo that keeps it from compacting"
         assert before.held_back() == ("off" if auto else "setting")
     elif total == 199_000:
-        assert told is not None and "compacts it again" in told.text and isinstance(then, Compact)
+        assert told is not None and "compacts it again" in told.text and isinstance(then, CompactNow)
     else:
         assert told is not None and "is paused until" in told.text
         assert isinstance(then, Proceed) and then.notice is not None and "paused after the undo" in then.notice.text
@@ -181,9 +181,9 @@ def test_cancelled_by_the_user_waits_for_the_next_turn_while_there_is_room() -> 
     policy.compacted(result("cancelled"))
     policy.model_replied()
     assert isinstance(policy.before_step(usage(170_000)), Proceed)
-    assert policy.before_step(usage(199_000)) == Compact("auto"), "better than stopping"
+    assert policy.before_step(usage(199_000)) == CompactNow("auto"), "better than stopping"
     policy.turn_started()
-    assert policy.before_step(usage(170_000)) == Compact("auto")
+    assert policy.before_step(usage(170_000)) == CompactNow("auto")
 
 
 def test_the_warning_at_80_percent_comes_once_until_it_was_below() -> None:
@@ -230,7 +230,7 @@ def test_switching_to_a_smaller_model() -> None:
 def test_a_compaction_before_a_switch_is_the_users_doing_and_holds_nothing_back() -> None:
     policy = AutoCompaction()
     policy.compacted(result("done", "switch"))
-    assert policy.before_step(usage(170_000)) == Compact("auto")
+    assert policy.before_step(usage(170_000)) == CompactNow("auto")
 
 
 @every("outcome", ["done", "not_worth_it", "failed", "cancelled", "nothing"])
@@ -238,19 +238,19 @@ def test_what_was_tried_does_not_outlive_its_turn(outcome: Outcome) -> None:
     policy = AutoCompaction()
     policy.compacted(result(outcome))
     policy.turn_started()
-    assert policy.before_step(usage(199_000)) == Compact("auto")
-    assert policy.before_step(usage(170_000)) == Compact("auto")
+    assert policy.before_step(usage(199_000)) == CompactNow("auto")
+    assert policy.before_step(usage(170_000)) == CompactNow("auto")
 
 
 def test_what_still_does_not_fit_is_made_to_fit_without_a_call_before_the_turn_stops() -> None:
     policy = AutoCompaction()
-    assert policy.before_step(usage(199_000)) == Compact("auto")
+    assert policy.before_step(usage(199_000)) == CompactNow("auto")
     policy.compacted(result("failed"))
-    assert policy.before_step(usage(199_000)) == Compact("auto", without_model=True)
+    assert policy.before_step(usage(199_000)) == CompactNow("auto", without_model=True)
     policy.compacted(result("failed"))
     assert isinstance(policy.before_step(usage(199_000)), Stop)
     policy.turn_started()
-    assert policy.before_step(usage(199_000)) == Compact("auto")
+    assert policy.before_step(usage(199_000)) == CompactNow("auto")
 
 
 def test_a_message_that_is_too_large_itself_is_told_so() -> None:
@@ -281,13 +281,13 @@ def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
     for total, outcome, then in events:
         policy.step_started()
         made = 0
-        while isinstance(decision := policy.before_step(usage(total)), Compact):
+        while isinstance(decision := policy.before_step(usage(total)), CompactNow):
             made += 1
             assert made <= 1 + decision.without_model
             policy.compacted(result(outcome, decision.reason))
         for _ in range(3 if then == "overflow" else 0):
             recovery = policy.on_overflow(usage(total), SAID)
-            if isinstance(recovery, Compact):
+            if isinstance(recovery, CompactNow):
                 made += 1
                 policy.compacted(result(outcome, recovery.reason))
         assert made <= 3
@@ -302,7 +302,7 @@ def test_it_never_loops(events: list[tuple[int, Outcome, str]]) -> None:
 @pytest.mark.parametrize("reason", ["manual", "switch"])
 def test_a_compaction_that_was_asked_for_does_not_say_what_failed_in_a_turn_before(reason: CompactionReason) -> None:
     policy = AutoCompaction()
-    assert policy.before_step(full := usage(199_999)) == Compact("auto")
+    assert policy.before_step(full := usage(199_999)) == CompactNow("auto")
     stuck = result("not_worth_it")
     stuck.stuck = True
     policy.compacted(stuck)
@@ -312,11 +312,11 @@ def test_a_compaction_that_was_asked_for_does_not_say_what_failed_in_a_turn_befo
 
 def test_after_room_was_made_nothing_says_that_nothing_was_changed() -> None:
     policy = AutoCompaction()
-    assert policy.before_step(full := usage(199_999)) == Compact("auto")
+    assert policy.before_step(full := usage(199_999)) == CompactNow("auto")
     failed = result("failed")
     failed.text = failed_text("no answer")
     policy.compacted(failed)
-    assert policy.before_step(full) == Compact("auto", True)
+    assert policy.before_step(full) == CompactNow("auto", True)
     assert [notice.text for notice in policy.compacted(result("done"))] == ["Compaction failed: no answer."]
 
 

@@ -17,7 +17,7 @@ from agent_tui.context.compaction.answers import parse_sections
 from agent_tui.context.compaction.summary import USER_MESSAGES
 from agent_tui.context.view import build_view
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.compaction.auto import AutoCompaction, Compact, Decision
+from agent_tui.engine.compaction.auto import AutoCompaction, CompactNow, Decision
 from agent_tui.models.calibration import Calibration
 from agent_tui.models.context import ContextRow, ContextUsage
 from agent_tui.models.events import CompactionEnded, CompactionStarted, Event, StepEnded, TurnEnded
@@ -90,7 +90,7 @@ class Watch:
         assert rows(shown) == rows(recounted)
         assert not usage.pending
         assert usage.limit is not None
-        assert isinstance(decision, Compact) == shown.would_compact == (usage.total > usage.limit)
+        assert isinstance(decision, CompactNow) == shown.would_compact == (usage.total > usage.limit)
         self.check(shown)
 
     def check(self, usage: ContextUsage) -> None:

@@ -17,7 +17,7 @@ from agent_tui.engine.request_prefix import fitting_tools
 from agent_tui.models.events import CompactionEnded, Notice, TurnEnded
 from agent_tui.models.messages import SummaryPart
 from agent_tui.models.requests import OfferedTool, SentMessage, SystemBlock, ToolSchema
-from agent_tui.store.content import Content
+from agent_tui.store.content import SessionContent
 from agent_tui.store.export_data import export_session
 from agent_tui.tools.files.access import FileAccess
 from agent_tui.tools.registry import builtin_tools
@@ -81,7 +81,9 @@ async def test_a_failing_summary_ends_no_session_and_what_made_room_is_kept_in_t
         conversation = agent.conversation
         exported = export_session(
             agent.conversation.info,
-            Content(conversation.messages, conversation.summaries, conversation.steps, list(conversation.own_records)),
+            SessionContent(
+                conversation.messages, conversation.summaries, conversation.steps, list(conversation.own_records)
+            ),
         )
         rows = [row for row in exported["compactions"] if row["left_out"]]
         assert record.id in [row["id"] for row in rows]

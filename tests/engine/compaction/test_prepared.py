@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.spending import session_totals
 from agent_tui.context.tokens import TokenCounterMetrics
-from agent_tui.engine.compaction.preparing import NEAR_SHARE, Preparing
+from agent_tui.engine.compaction.preparing import NEAR_SHARE, SummaryPreparation
 from agent_tui.engine.compaction.service import CompactionService
 from agent_tui.engine.conversation import Conversation
 from agent_tui.engine.request_prefix import RequestPrefix
@@ -41,7 +41,7 @@ def turn(number: int, tokens: int, prepared: str = "") -> Step:
 
 
 def test_it_begins_near_the_limit_or_where_the_next_step_may_cross_it() -> None:
-    preparing, limit = Preparing(), 168_000
+    preparing, limit = SummaryPreparation(), 168_000
     assert not preparing.near(usage(int(NEAR_SHARE * limit) - 1), [])
     assert preparing.near(usage(int(NEAR_SHARE * limit) + 1), [])
     wide = [turn(number, number * 30_000) for number in range(1, 5)]
@@ -52,12 +52,12 @@ def test_it_begins_near_the_limit_or_where_the_next_step_may_cross_it() -> None:
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "end", "restart"]), max_size=30))
 def test_never_two_at_once_and_never_two_for_one_cut(acts: list[str]) -> None:
-    preparing, steps, made = Preparing(), list[Step](), list[str]()
+    preparing, steps, made = SummaryPreparation(), list[Step](), list[str]()
     for act in acts:
         if act == "end":
             preparing.ended()
         elif act == "restart":
-            preparing = Preparing.from_steps(steps)
+            preparing = SummaryPreparation.from_steps(steps)
         else:
             running = preparing.running
             if preparing.begins(act):

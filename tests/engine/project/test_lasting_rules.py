@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig
-from agent_tui.engine.questions import PermissionDesk, Verdict
+from agent_tui.engine.questions import CallVerdict, PermissionDesk
 from agent_tui.errors import AgentError
 from agent_tui.models.events import Event, PermissionAsked, RuleOffer
 from agent_tui.models.messages import ToolCallPart
@@ -70,7 +70,7 @@ def desk_of(
     return desk, asked
 
 
-async def judged(desk: PermissionDesk, command: str, tool: Tool | None = None) -> Verdict:
+async def judged(desk: PermissionDesk, command: str, tool: Tool | None = None) -> CallVerdict:
     intent = Intent("command", command, command=command)
     return await desk.judge(ToolCallPart("c", "bash", "{}"), tool or BashTool(), intent)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_tui.config import PermissionMode, PermissionsConfig, SandboxConfig, Settings
-from agent_tui.engine.questions import PermissionDesk, Verdict
+from agent_tui.engine.questions import CallVerdict, PermissionDesk
 from agent_tui.models.events import Event, Notice, PermissionAnswered, PermissionAsked, RuleOffer
 from agent_tui.models.messages import ToolCallPart
 from agent_tui.tools.base import Intent
@@ -26,7 +26,9 @@ from tests.support.tool_context import permissions_of
 pytestmark = pytest.mark.quick
 
 
-async def verdict(tmp_path: Path, command: str, mode: PermissionMode, holds: bool = True) -> tuple[Verdict, list[str]]:
+async def verdict(
+    tmp_path: Path, command: str, mode: PermissionMode, holds: bool = True
+) -> tuple[CallVerdict, list[str]]:
     """The verdict when every question is answered with yes, and the reasons that were given."""
     events: list[Event] = []
     tried: list[bool] = []

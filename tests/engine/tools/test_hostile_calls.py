@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.commands.export.readable import Call as ExportedCall
+from agent_tui.commands.export.readable import ReadableCall as ExportedCall
 from agent_tui.engine.transcript import called_as
 from agent_tui.errors import ToolError
 from agent_tui.headless.output import _arguments as json_arguments

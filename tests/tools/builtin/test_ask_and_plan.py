@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_tui.engine.questions import Verdict
+from agent_tui.engine.questions import CallVerdict
 from agent_tui.engine.turns.toolrunner import ToolRunner
 from agent_tui.errors import ToolError
 from agent_tui.models.events import PlanAnswer, QuestionAnswer
@@ -82,8 +82,8 @@ async def test_without_a_user_nothing_is_asked(tmp_path: Path) -> None:
     ],
 )
 async def test_what_was_written_without_the_answer_is_told_truly(tmp_path: Path, user: User | None, told: str) -> None:
-    async def allow(*_: object) -> Verdict:
-        return Verdict(True)
+    async def allow(*_: object) -> CallVerdict:
+        return CallVerdict(True)
 
     stored: list[Message] = []
     runner = ToolRunner(ToolRegistry([AskTool(), WriteTool()]), lambda calls=1: context(tmp_path, user), allow)

@@ -18,7 +18,7 @@ import pytest
 from agent_tui.commands.mentions import expand_mentions
 from agent_tui.config import SandboxConfig
 from agent_tui.context.prompt import MemoryFiles
-from agent_tui.context.skills import Source, load_skills
+from agent_tui.context.skills import SkillFolder, load_skills
 from agent_tui.engine.extensions import Workspace
 from agent_tui.errors import AgentError, ToolError
 from agent_tui.models.messages import Metadata
@@ -133,7 +133,7 @@ async def _sent(context: ToolContext) -> str:
     parts, problems = expand_mentions("@d/f @d", context.root, files)
     blocks = MemoryFiles(context.root / "none", files, context.root).blocks()
     pinned, refused = Workspace(files, context.root).documents([str(file)])
-    skills = load_skills(files, [Source(context.root, "project")])
+    skills = load_skills(files, [SkillFolder(context.root, "project")])
     return "".join(map(str, [*parts, *problems, *blocks, *pinned, *refused, *skills]))
 
 

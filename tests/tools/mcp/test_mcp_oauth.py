@@ -388,7 +388,7 @@ class Leaky:
 
     async def read(self, uri: str) -> protocol.Contents:
         return protocol.Contents(
-            [protocol.Content(f"a:{TOKEN}", "text/plain", TOKEN), protocol.Content("b:", "", None)]
+            [protocol.ResourceContent(f"a:{TOKEN}", "text/plain", TOKEN), protocol.ResourceContent("b:", "", None)]
         )
 
     async def prompt(self, name: str, arguments: object) -> protocol.PromptAnswer:

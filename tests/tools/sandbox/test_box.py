@@ -13,7 +13,16 @@ from agent_tui.tools.sandbox import box, places, words
 from agent_tui.tools.sandbox.backends import Seatbelt, profile
 from agent_tui.tools.sandbox.box import probe
 from agent_tui.tools.sandbox.jail import Jail
-from agent_tui.tools.sandbox.policy import Backend, Domain, Launch, Loopback, Network, SandboxPolicy, domain_for, free
+from agent_tui.tools.sandbox.policy import (
+    Domain,
+    Launch,
+    Loopback,
+    Network,
+    SandboxBackend,
+    SandboxPolicy,
+    domain_for,
+    free,
+)
 from tests.support.every import every
 
 pytestmark = pytest.mark.quick
@@ -71,7 +80,7 @@ def test_required_refuses_with_one_line(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_off_tries_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never() -> list[Backend]:
+    def never() -> list[SandboxBackend]:
         raise AssertionError
 
     monkeypatch.setattr(box, "backends", never)
@@ -82,7 +91,7 @@ def test_off_tries_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 async def test_it_is_tried_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
 
-    def backends() -> list[Backend]:
+    def backends() -> list[SandboxBackend]:
         tries.append("")
         return []
 

@@ -17,7 +17,7 @@ from agent_tui.tools.sandbox.backends import Landlock, Seatbelt, profile, spec
 from agent_tui.tools.sandbox.box import Sandbox, trial
 from agent_tui.tools.sandbox.jail import Jail
 from agent_tui.tools.sandbox.network import session_network
-from agent_tui.tools.sandbox.policy import Backend, Domain, Loopback, SandboxPolicy
+from agent_tui.tools.sandbox.policy import Domain, Loopback, SandboxBackend, SandboxPolicy
 from tests.support.every import every
 
 SERVES = """
@@ -43,13 +43,13 @@ except OSError:
 
 
 @pytest.fixture
-def backend(sandbox: Sandbox) -> Backend:
+def backend(sandbox: Sandbox) -> SandboxBackend:
     assert sandbox.backend is not None
     return sandbox.backend
 
 
 @pytest.fixture
-def with_ports(sandbox: Sandbox) -> Backend:
+def with_ports(sandbox: Sandbox) -> SandboxBackend:
     """Each of those that say that they give ports."""
     assert sandbox.backend is not None
     if not sandbox.has_ports("own"):
@@ -65,7 +65,9 @@ def policy(tmp_path: Path) -> SandboxPolicy:
     return found
 
 
-def run(backend: Backend, policy: SandboxPolicy, code: str, *arguments: str, domain: Domain = "work") -> list[str]:
+def run(
+    backend: SandboxBackend, policy: SandboxPolicy, code: str, *arguments: str, domain: Domain = "work"
+) -> list[str]:
     command = [sys.executable, "-I", "-S", "-c", code, *arguments]
     with backend.wrap(command, domain, policy, policy.root, {"PATH": os.environ["PATH"]}) as launch:
         done = subprocess.run(
@@ -80,7 +82,7 @@ def with_loopback(policy: SandboxPolicy, loopback: Loopback) -> SandboxPolicy:
 
 
 @pytest.mark.quick
-def test_a_test_runner_serves_and_connects(with_ports: Backend, policy: SandboxPolicy) -> None:
+def test_a_test_runner_serves_and_connects(with_ports: SandboxBackend, policy: SandboxPolicy) -> None:
     domains: tuple[Domain, ...] = ("look", "work")
     for domain in domains:
         told = run(with_ports, policy, SERVES, domain=domain)
@@ -89,7 +91,7 @@ def test_a_test_runner_serves_and_connects(with_ports: Backend, policy: SandboxP
             assert "served ::1" in told
 
 
-def test_no_port_of_the_machine_is_reached(backend: Backend, policy: SandboxPolicy) -> None:
+def test_no_port_of_the_machine_is_reached(backend: SandboxBackend, policy: SandboxPolicy) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = str(server.getsockname()[1])
         for loopback in ("own", "machine", "deny"):
@@ -102,20 +104,20 @@ def test_no_port_of_the_machine_is_reached(backend: Backend, policy: SandboxPoli
 
 
 @pytest.mark.quick
-def test_what_holds_is_tried_in_the_shared_network_too(with_ports: Backend, tmp_path: Path) -> None:
+def test_what_holds_is_tried_in_the_shared_network_too(with_ports: SandboxBackend, tmp_path: Path) -> None:
     network = session_network()
     if network is None:
         pytest.skip("this system has none")
     assert trial(with_ports, "work", tmp_path, network) == ""
 
 
-def test_it_can_be_switched_off(backend: Backend, policy: SandboxPolicy) -> None:
+def test_it_can_be_switched_off(backend: SandboxBackend, policy: SandboxPolicy) -> None:
     told = run(backend, with_loopback(policy, "deny"), SERVES)
     assert told == ["refused 127.0.0.1", "refused ::1"]
     assert run(backend, with_loopback(policy, "deny"), SERVES, domain="look") == told
 
 
-def test_an_own_network_gives_no_rights_with_it(backend: Backend, policy: SandboxPolicy) -> None:
+def test_an_own_network_gives_no_rights_with_it(backend: SandboxBackend, policy: SandboxPolicy) -> None:
     """Whoever makes a network may change it, until that is given up."""
     changes = (
         "import os\nfor line in open('/proc/self/status'):\n    'CapEff' in line and print(int(line.split()[1], 16))"
@@ -163,7 +165,9 @@ def test_where_addresses_are_told_apart_the_machines_ports_are_opened_only_when_
         (Seatbelt("x"), "machine", True),
     ],
 )
-def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopback: Loopback, ports: bool) -> None:
+def test_the_judge_is_told_what_there_is(
+    tmp_path: Path, backend: SandboxBackend, loopback: Loopback, ports: bool
+) -> None:
     jail = Jail(SandboxConfig(loopback=loopback), tmp_path, tmp_path / "cache")
     assert not jail.has_ports(), "not before it was tried"
     jail.sandbox = Sandbox(backend, frozenset({"look", "work"}))
@@ -184,7 +188,7 @@ def test_the_judge_is_told_what_there_is(tmp_path: Path, backend: Backend, loopb
         (Seatbelt("x"), "machine", "no network except this machine's own ports"),
     ],
 )
-def test_doctor_says_what_a_test_runner_will_find(backend: Backend, loopback: Loopback, words_: str) -> None:
+def test_doctor_says_what_a_test_runner_will_find(backend: SandboxBackend, loopback: Loopback, words_: str) -> None:
     sandbox = Sandbox(backend, frozenset({"look", "work"}))
     assert words_ in words.ports_line(sandbox, "ask", loopback)
     assert words.ports_line(sandbox, "allow", loopback) == "network open"

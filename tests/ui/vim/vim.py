@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent_tui.ui.vim.machine import Vim
-from agent_tui.ui.vim.text import Place, Text
+from agent_tui.ui.vim.text import Place, TextBuffer
 
 KEYS = {"\x1b": "escape", "\x12": "ctrl+r"}
 
@@ -46,6 +46,6 @@ def typed(vim: Vim, keys: str) -> None:
     for key in keys:
         if vim.mode == "insert" and key != "\x1b":
             now = vim.text.replaced(vim.cursor, vim.cursor, key)
-            vim.sync(str(now), Text.advanced(now, vim.cursor, key))
+            vim.sync(str(now), TextBuffer.advanced(now, vim.cursor, key))
         else:
             vim.press(KEYS.get(key, key))
