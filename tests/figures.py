@@ -19,14 +19,14 @@ ROOT = Path(__file__).resolve().parents[1]
 MANY_PARAMETERS = 8
 
 CEILINGS = {
-    "files of the program": 508,
-    "lines of the program": 118_862,
-    "protocols": 20,
+    "files of the program": 521,
+    "lines of the program": 118_491,
+    "protocols": 21,
     f"functions with more than {MANY_PARAMETERS} parameters": 5,
-    "private names of Textual": 31,
-    "files entered from Agent.submit to the provider": 78,
-    "files entered by one Anthropic call in the worker": 27,
-    "lines of tests/support": 14_973,
+    "private names of Textual": 35,
+    "files entered from Agent.submit to the provider": 81,
+    "files entered by one Anthropic call": 26,
+    "lines of tests/support": 13_753,
 }
 
 

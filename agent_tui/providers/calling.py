@@ -152,16 +152,18 @@ Emit = Callable[[StreamItem], None]
 async def run(request: ModelRequest, info: ModelInfo, emit: Emit, connections: Connections) -> None:
     """Streams one answer of a provider that is called directly into ``emit``, ending with exactly one Finished or
     Failed. Only cancellation is raised; it closes the connection."""
-    key = resolve_key(request.spec, info.target.provider)
-    if (early := early_failure(request.spec, info, key)) is not None:
-        emit(Failed(early))
-        return
+    secrets: list[str] = []
     try:
+        key = resolve_key(request.spec, info.target.provider)
+        secrets = [key.value] if key.value else []
+        if (early := early_failure(request.spec, info, key)) is not None:
+            emit(Failed(early))
+            return
         await DirectAnswer(request, info, emit, key, connections).stream()
     except Exception as error:
         log.exception("A call ended with a fault of this program")
         called = Called(info.target.provider, request.spec.api_base, request.spec.api_key_env)
-        emit(Failed(classify(error, called, info.target.model, True, [key.value] if key.value else [])))
+        emit(Failed(classify(error, called, info.target.model, True, secrets)))
 
 
 def early_failure(spec: ModelSpec, info: ModelInfo, key: Key) -> Failure | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_tui.models.requests import Failed, Finished, ModelInfo, ModelRequest, ModelSpec, StreamItem
 from agent_tui.providers.catalog import is_direct, resolve_key, resolve_target
@@ -18,6 +19,8 @@ from agent_tui.providers.worker.protocol import WorkerState
 
 if TYPE_CHECKING:
     from agent_tui.providers.direct import Connections
+
+log = logging.getLogger(__name__)
 
 END_PATIENCE = 1.0
 """Seconds that closing the connection of an answer that nobody waits for may take."""
@@ -112,7 +115,7 @@ class ModelClient:
         info, name = await asyncio.to_thread(describe, spec), repr(spec)
         if is_looked_up(info):
             if name not in self._looking_up:
-                self._looking_up[name] = asyncio.create_task(server_facts(info, connections))
+                self._looking_up[name] = asyncio.create_task(_facts_if_any(server_facts(info, connections)))
                 return replace(info, silent=True)
             facts = await asyncio.shield(self._looking_up[name])
         else:
@@ -146,3 +149,12 @@ def _first_connections() -> Connections:
     from agent_tui.providers.direct import Connections
 
     return Connections()
+
+
+async def _facts_if_any(question: Coroutine[Any, Any, ServerFacts | None]) -> ServerFacts | None:
+    """The answer; None where the question fails by a fault of this program: nobody may be there to hear of it."""
+    try:
+        return await question
+    except Exception:
+        log.exception("A server's facts could not be read")
+        return None

@@ -244,6 +244,10 @@ async def test_a_fault_of_the_programs_own_is_a_failure(
             async with asyncio.timeout(10):
                 answer = await collect(worker.stream(make_request(local(server, api_key=KEY))))
         assert answer.ends == 1 and KEY not in str(answer.failure)
+    with monkeypatch.context() as patched:
+        patched.setattr("agent_tui.providers.calling.resolve_key", lambda *_: int("no number"))
+        async with asyncio.timeout(10):
+            assert (await collect(worker.stream(make_request(local(server))))).ends == 1
     assert (await collect(worker.stream(make_request(local(server))))).text == "hello"
 
 
