@@ -70,7 +70,7 @@ async def started(client: Any, model: str = "demo", can: Any = None, *, trust: b
         with theirs, theirs.makefile("rb") as source, theirs.makefile("wb") as sink:
             reader, writer = await asyncio.open_connection(sock=ours)
             options = Options(model=model, editor=True, trust=trust)
-            talking = asyncio.create_task(agent_acp.talk(options, agent_acp.Wire(source, sink)))
+            talking = asyncio.create_task(agent_acp.talk(options, agent_acp.AcpWire(source, sink)))
             connection = acp.core.ClientSideConnection(client, writer, reader, use_unstable_protocol=True)
             agent: Any = connection
             try:

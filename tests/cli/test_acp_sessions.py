@@ -67,7 +67,7 @@ def test_the_list_has_pages(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(5):
         cli.script(answers("One."))
         cli.run("-p", "hi", "-m", "demo")
-    editor = agent_acp.Editor(Options())
+    editor = agent_acp.EditorAgent(Options())
 
     async def all_of_them() -> list[str]:
         found: list[str] = []

@@ -243,8 +243,8 @@ def test_history_is_per_project_and_survives_broken_lines(tmp_path: Path) -> Non
 
 def test_the_draft_of_a_window_that_runs_is_not_shown_in_another(tmp_path: Path) -> None:
     held = (
-        "import sys, pathlib; from agent_tui.history import History\n"
-        "kept = History(pathlib.Path(sys.argv[1]), '/one'); kept.save_draft('theirs')\n"
+        "import sys, pathlib; from agent_tui.history import PromptHistory\n"
+        "kept = PromptHistory(pathlib.Path(sys.argv[1]), '/one'); kept.save_draft('theirs')\n"
         "print('ready', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", held, str(tmp_path)]
