@@ -33,7 +33,7 @@ REPLY = re.compile(
 )
 
 
-def clean_name(name: str) -> str:
+def readable_name(name: str) -> str:
     """Returns the name that a terminal gives itself, as people may be shown it."""
     return plain_line(name, 60)
 
@@ -51,7 +51,7 @@ class Replies:
         if said["kitty"] is not None:
             self.placeholders = self.placeholders or said["kitty"] == f"i={PROBE};OK"
         elif said["name"] is not None:
-            self.name = clean_name(said["name"])
+            self.name = readable_name(said["name"])
         return said["attributes"] is not None
 
 
@@ -112,7 +112,7 @@ def graphics(
     if term in NO_SCREEN:
         return Graphics("blocks", f"{COARSE}: this terminal draws no pictures")
     if term not in KITTY_TERMS:
-        program = clean_name(environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", ""))
+        program = readable_name(environment.get("TERM_PROGRAM") or environment.get("LC_TERMINAL", ""))
         return Graphics("blocks", f"{COARSE}: {_by(program)} is not known for kitty's graphics; {_INSIST}")
     if replies is None:
         return Graphics("blocks", f"{COARSE}: the terminal did not report what it can draw", question=QUESTION)
@@ -128,7 +128,7 @@ def _by(name: str) -> str:
 def _in_tmux(setting: Images, answer: str) -> Graphics:
     name, kind, passing, features, *_ = [*answer.strip().split("|"), "", "", "", ""]
     if setting != "kitty" and not _has_placeholders(name, kind):
-        around = clean_name(kind) or "the terminal around tmux"
+        around = readable_name(kind) or "the terminal around tmux"
         return Graphics("blocks", f"{COARSE}: {around} is not known for kitty's graphics; {_INSIST}")
     # A number in tmux 3.3, a word afterwards.
     if passing in ("1", "on", "all"):

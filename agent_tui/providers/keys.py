@@ -7,13 +7,13 @@ import logging
 import os
 import re
 import threading
-import unicodedata
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from agent_tui.errors import AgentError, ConfigError
 from agent_tui.providers.catalog import DIALECTS, KEY_VARIABLES, dialect_of
+from agent_tui.text.clean import without_format_signs
 from agent_tui.text.secrets import names_secret
 
 log = logging.getLogger(__name__)
@@ -59,8 +59,7 @@ def pasted_key(text: str, provider: str, *, elsewhere: bool = False) -> str:
     """Returns the key in what was typed or pasted for a provider: without quotes, blanks and the name of its variable
     or header. Raises ConfigError for what can be no key, and for that of another provider; a server ``elsewhere``, at
     an address of its own, may take any."""
-    text = "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
-    lines = list(filter(None, map(str.strip, text.splitlines())))
+    lines = list(filter(None, map(str.strip, without_format_signs(text).splitlines())))
     named = {name: value for name, value in map(_value, lines) if name}
     own = dialect_of(provider)
     name, key = next(

@@ -257,6 +257,11 @@ _SHORT = re.compile(r"(?:\b[^\W\d_]|\b(?:etc|vs|bzw|ca|Nr|No|cf|Dr|Mr|Mrs))\.\s+
 """A point that ends no sentence: an abbreviation's."""
 
 
+def without_format_signs(text: str) -> str:
+    """The text without the signs that nobody sees and that say how it is laid out, such as what pages put into it."""
+    return "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+
+
 def sentences_in(text: str) -> Iterator[str]:
     """The sentences and lines of a text. Lines that were wrapped in a sentence are joined."""
     for line in _unwrapped(text.splitlines()):

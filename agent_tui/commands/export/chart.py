@@ -166,7 +166,7 @@ def _drawn(columns: Sequence[Column], scale: Scale) -> Iterator[str]:
 
 def _told(column: Column) -> str:
     told = [
-        f"Step{'' if column.first == column.last else 's'} {_numbers(column)}",
+        f"{'Step' if column.first == column.last else 'Steps'} {_numbers(column)}",
         f"{tokens(column.total, False)} tokens",
     ]
     told += [f"{percent(100 * column.read, 0)} from the cache"] if column.read is not None else []

@@ -124,6 +124,7 @@ class ModelStep:
                 call.failure = make_failure("interrupted_stream", text, GO_ON, kept=ARRIVED_KEPT)
         except asyncio.CancelledError:
             if not self._draft.has_ended_task():
+                call.failure = None  # it was to be tried again
                 self._settle(result, "stopped")
                 conversation.save_if_possible()
                 raise
