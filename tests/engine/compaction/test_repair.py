@@ -86,6 +86,7 @@ async def test_no_call_is_made_for_what_can_be_added() -> None:
     assert lost(result) == 0
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_added_is_asked_for_once_with_nothing_else() -> None:
     alone = talk([answer(sections(FIRST)), failure("overloaded")])
     before = lost(await alone.compact())
@@ -119,6 +120,7 @@ def much_longer(request: ModelRequest) -> list[StreamItem]:
     return list(puts_them_in(words(800, "blah"))(request))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "worse",
     one_of(
@@ -143,6 +145,7 @@ async def test_a_repair_that_brings_nothing_better_leaves_the_first_answer(worse
     assert sent_text(world.view()) == sent_text(alone.view()) and lost(result) == lost(without)
 
 
+@pytest.mark.slow
 async def test_a_repair_takes_nothing_away_that_the_first_answer_had() -> None:
     kept = "We decided to store region zero in a file of its own."
     world = talk([answer(sections(f"GOOD.\n{kept}")), puts_them_in("Short.")])
@@ -206,6 +209,7 @@ async def test_a_repair_goes_on_with_a_summary_that_was_asked_for_within_the_con
     assert len(result.steps) == 2
 
 
+@pytest.mark.slow
 async def test_a_summary_is_as_long_within_the_conversation_as_apart_from_it() -> None:
     apart, warm = talk([answer(sections(FIRST))]), talk([answer(sections(FIRST))])
     questions: list[tuple[str, int]] = []
