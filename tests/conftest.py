@@ -122,6 +122,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             metafunc.parametrize(name, [*means, *more], indirect=True, scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """What is left out is not made: most tests have many forms."""
+    left_out = collector.config.option.markexpr == "not slow"
+    return [] if left_out and any(mark.name == "slow" for mark in getattr(obj, "pytestmark", ())) else None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """To import files without a quick test takes longer than the quick tests."""
     if (asked := config.option.markexpr) in ("quick", "versions") and collection_path.match("test_*.py"):

@@ -223,10 +223,10 @@ async def _random_session(seed: int, folder: Path, monkeypatch: pytest.MonkeyPat
 
 async def test_the_numbers_are_those_of_the_context_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = 0
-    for seed in range(8):
+    for seed in range(4):
         (tmp_path / str(seed)).mkdir()
         told += (await _random_session(seed, tmp_path / str(seed), monkeypatch))[1]
-    assert told >= 8
+    assert told >= 4
 
 
 @pytest.mark.slow

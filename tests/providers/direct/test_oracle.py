@@ -120,7 +120,6 @@ def test_every_direct_provider_is_compared() -> None:
     assert {n for n, d in DIALECTS.items() if d.wire is not None} - compared == set(same_code)
 
 
-@pytest.mark.forms(1)
 @needs_recordings
 @pytest.mark.parametrize("name", one_of(recorded.names() or ["none"], 6))
 def test_what_follows_a_recorded_answer_is_sent_alike(sender: oracle.Sender, name: str) -> None:
