@@ -143,6 +143,22 @@ class Calculator:
         read = _expected_read(last, then, items, costs, size.total)
         return self._answer(inputs, size, rows, last, growth, read)
 
+    def size(self, inputs: ContextInputs) -> NextInput:
+        """Returns the sum alone, without its rows: what the plans of a compaction are compared by."""
+        costs = self._costs.follow(inputs.steps, inputs.model.target)
+        family, (last, then) = self._family(inputs), self._last(inputs, costs)
+        items = self._items(inputs, costs, last.fixed if last is not None else ())
+        return next_input(items, costs, self._known(inputs), family, last, then)
+
+    def message_tokens(self, inputs: ContextInputs) -> dict[str, int]:
+        """Returns what each message takes of the next input."""
+        self.size(inputs)
+        found: dict[str, int] = {}
+        for each in self._made.messages:
+            thought = each.thought.tokens if each.thought is not None else 0
+            found[each.message.id] = found.get(each.message.id, 0) + each.spoken.tokens + thought
+        return found
+
     def rule(self, inputs: ContextInputs) -> ReplayRule:
         """The rule the next request is sent with, as the calculator sees it."""
         self._prefixes, _ = self._prefixes.moved_to(inputs.view)

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.inputs import ContextInputs
 from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.compaction.plan import CompactionReason, facts_of, undo_target
+from agent_tui.context.compaction.plan import undo_target
 from agent_tui.context.compaction.planning import plan_compaction, plan_fold
-from agent_tui.context.compaction.situation import Situation
+from agent_tui.context.compaction.situation import CompactionReason, Situation
+from agent_tui.context.compaction.summary_plan import facts_of
 from agent_tui.context.tokens import message_text_for_count
 from agent_tui.context.view import active_prune_ids
 from agent_tui.engine.compaction.compactor import Compactor
