@@ -11,7 +11,8 @@ from typing import Any, get_args
 from agent_tui.context.accounting.inputs import CompactionSettings, ContextInputs
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.anchor import SentPrefixes, made_on, on_branch
+from agent_tui.context.anchor import made_on, on_branch
+from agent_tui.context.costs import SentLists
 from agent_tui.context.view import ViewBuilder, build_view
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message
@@ -89,7 +90,7 @@ class Rebuilder:
         """The conversation of the step that was asked for last; empty where that is not known."""
         self._places: dict[str, int] = {}
         self._builder = ViewBuilder()
-        self._prefixes = SentPrefixes()
+        self._lists = SentLists()
 
     def inputs(self, index: int) -> ContextInputs | str:
         """The inputs before the step at ``index`` of the session's steps was sent; a string says why they cannot be
@@ -103,7 +104,8 @@ class Rebuilder:
         made = [_then(record, step) for record in session.records if record.created <= step.created]
         records = on_branch(made, self._places.keys())
         view = self._builder.build(self.path, records, session.summaries)
-        if not self._is_sent(view, step):
+        keys = [item.key for item in view]
+        if len(view) != step.sent_count or not self._lists.begins(step, session.steps, keys):
             return OTHER_VIEW
         return ContextInputs(
             view=view,
@@ -132,12 +134,6 @@ class Rebuilder:
         self._places.update((message.id, kept + number) for number, message in enumerate(new))
         self.path = [*self.path[:kept], *new]
         return ""
-
-    def _is_sent(self, view: Sequence[SentMessage], step: Step) -> bool:
-        if len(view) != step.sent_count:
-            return False
-        self._prefixes, _ = self._prefixes.moved_to(view)
-        return self._prefixes.at(len(view)) == step.sent_fingerprint
 
 
 def _then(record: CompactionRecord, step: Step) -> CompactionRecord:

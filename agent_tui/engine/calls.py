@@ -18,7 +18,7 @@ from agent_tui.engine.model_call import PlannedCall, new_step
 from agent_tui.engine.runtime import Runtime
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.failure import Overflow
-from agent_tui.models.messages import fingerprint, user_message
+from agent_tui.models.messages import user_message
 from agent_tui.models.requests import (
     ModelInfo,
     ModelRequest,
@@ -83,7 +83,7 @@ def _step_of_now(runtime: Runtime, kind: StepKind) -> Step:
     """A step that records what is sent now: messages, fixed parts, records in force."""
     conversation, prefix = runtime.conversation, runtime.request_prefix
     step, view = new_step(kind, runtime.info), conversation.view()
-    step.sent_count, step.sent_fingerprint = len(view), fingerprint(sent.message.id for sent in view)
+    step.sent_count = len(view)
     step.fixed, step.fixed_fingerprint = conversation.fixed_sets.one(prefix.fixed), prefix.fingerprint
     step.prune_ids = active_prune_ids(conversation.records)
     step.given = given_of(runtime.inputs(), conversation.info.head_id)

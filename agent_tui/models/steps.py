@@ -247,8 +247,6 @@ class Step:
     answered_by: str | None = None
     """The model as the answer names it."""
     sent_count: int = 0
-    sent_fingerprint: str = ""
-    """Of the ids of the messages that were sent (``models.messages.fingerprint``)."""
     fixed_fingerprint: str = ""
     """Of the request's system prompt and tools."""
     anchor_step: str | None = None

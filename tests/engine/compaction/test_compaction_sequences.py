@@ -27,6 +27,7 @@ from agent_tui.engine.conversation import Conversation
 from agent_tui.errors import AgentError
 from agent_tui.models.codec import dumps
 from agent_tui.models.context import ContextUsage
+from agent_tui.models.costs import SentKeys
 from agent_tui.models.messages import (
     Message,
     Origin,
@@ -35,7 +36,6 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    fingerprint,
     new_id,
 )
 from agent_tui.models.requests import SentMessage
@@ -93,7 +93,7 @@ class Sequence:
         plain = 500 + sum(raw(message_text_for_count(s.message)) + 4 for s in view)
         step = Step(new_id("step"), "turn", "test", TARGET.provider, TARGET.api, TARGET.model, status="complete")
         step.created, step.window = time.time(), self.info.limits.window
-        step.sent_count, step.sent_fingerprint = len(view), fingerprint(s.message.id for s in view)
+        step.sent_count, step.sent_keys = len(view), SentKeys(keys=[s.key for s in view])
         step.fixed, step.fixed_fingerprint = tuple(FIXED), "f"
         step.prune_ids = active_prune_ids(conversation.records)
         message = Message(new_id("msg"), "assistant", parts, step_id=step.id)
