@@ -70,12 +70,10 @@ Treatment = tuple[bool, tuple[int, ...]]
 
 @dataclass(slots=True, frozen=True)
 class Pieces:
-    """The messages of one request. The first ``same`` are as in the request before; ``marks`` see
-    ``models.steps.Sent``."""
+    """The messages of one request; ``marks`` see ``models.steps.Sent``."""
 
     keys: list[str]
     digests: list[str]
-    same: int
     marks: list[int]
     settings: dict[str, str]
 
@@ -121,7 +119,7 @@ class PieceMaker:
         self._keys = [*self._keys[:same], *(item.key for item in items[same:])]
         self._digests = [*self._digests[:same], *made]
         marks = self._marks(request, info.target) if ChatForm.of(info.target).lists else []
-        return Pieces(self._keys, self._digests, same, marks, settings)
+        return Pieces(self._keys, self._digests, marks, settings)
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
         """Returns how many messages are the objects that were sent before, treated as before: a stored message does not

@@ -158,9 +158,7 @@ def test_a_compaction_is_fields_and_not_a_sentence(cli: Cli) -> None:
         assert made["before_low_tokens"] <= made["before_tokens"] <= made["before_high_tokens"]
         assert made["after_low_tokens"] <= made["after_tokens"] <= made["after_high_tokens"] < made["before_tokens"]
     made = next(made for made in lines[-1]["compactions"] if made["kind"] == "summary")
-    for stands in ("kept", "recallable", "lost"):
-        assert made[stands] == sum(counts[stands] for counts in made["facts"].values())
-    assert made["kept"] > 0 and made["appended"] > 0 and made["cost_usd"] == 0 and made["warm"] is not None
+    assert made["messages"] and made["cost_usd"] == 0 and made["warm"] is not None
     assert made["cache_read_tokens"] is None or made["cache_read_tokens"] <= made["input_tokens"]
     session = lines[-1]["session_id"]
     stored = cli.run("context", "--session", session, "--json").json["session"]["compactions_made"]

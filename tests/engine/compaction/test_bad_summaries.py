@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.context.compaction.plan import CompactionReason
+from agent_tui.context.compaction.situation import CompactionReason
 from agent_tui.context.compaction.summary import MAX_PARTS
 from agent_tui.engine.compaction.summary_call import MAX_HALVINGS
 from agent_tui.models.requests import Delta, Finished, ModelRequest, Started, StreamItem, UsageReport
@@ -117,7 +117,7 @@ async def test_what_was_left_out_is_summarised_once_a_model_does() -> None:
         world.says(f"Answer {number}. " + words(100, f"b{number}"))
     world.user("And now?")
     assert (await world.compact()).done
-    asked = world.model.requests[-1].messages[0].message.text
+    asked = world.model.requests[2].messages[0].message.text
     assert "Question 3?" in asked and "GOOD" in sent_text(world.view())
 
 

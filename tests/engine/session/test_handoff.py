@@ -73,7 +73,7 @@ def notices(recorder: Recorder) -> list[str]:
         ("## decisions:\n### Storage\n- # of files is 1\n", "## Decisions\n\n### Storage\n- # of files is 1"),
         ("## Next steps\n\nNone.\n", ""),
         ("It is so.", ""),
-        ("# Lage\nGut.\n# Entscheidungen\nA\n# Weiter\nB\n# Offen\nkeine", "## Where things stand\n\nGut."),
+        ("# Lage\nGut.\n# Weiter\nB", "## Where things stand\n\n# Lage\nGut."),
         ("## Decisions\n```\n- ## x\n```\n## Next steps\n", "## Decisions\n\n```\n- ## x\n```"),
     ],
 )
