@@ -20,8 +20,8 @@ ELSEWHERE = {
         tools/git/outside.py tools/git/repository.py
         tools/output.py tools/sandbox/box.py tools/sandbox/keep.py tools/sandbox/protected.py ui/first_frame.py
         ui/theme.py""",
-    "copies for /rewind and the repository's history: the folder is held open, no link is followed": """
-        tools/files/history.py tools/files/kept.py""",
+    "copies for /rewind and of the repository: the folder is held open, no link is followed": """
+        tools/files/kept.py tools/files/repository_copy.py""",
     "what the system says of processes, and the ends of pipes": """
         cli/__init__.py cli/piped.py control/lines.py pipes/programs.py tools/children/process.py
         tools/sandbox/attempts.py tools/sandbox/processes.py""",
