@@ -135,7 +135,7 @@ class PieceMaker:
         return next(filter(changed, range(end)), end)
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
-        """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
+        """Returns where the markers of a cached prefix stand, as numbers of messages."""
         # An answer of which nothing is sent is none on the wire.
         pairs = zip(self._items, self._digests, strict=True)
         roles = ["" if digest == _NOTHING else item.message.role for item, digest in pairs]
