@@ -60,6 +60,7 @@ def test_clearing_goes_to_its_goal_and_stops_there() -> None:
     assert cleared == sorted(cleared, reverse=True), "the oldest, without a gap"
 
 
+@pytest.mark.slow
 def test_where_clearing_cannot_reach_its_goal_a_summary_is_the_better_means() -> None:
     world = World(model_info(200_000, 64_000))
     for number in range(60):

@@ -97,6 +97,7 @@ def test_too_little_to_clear_means_a_summary() -> None:
     assert not plan.pruning
 
 
+@pytest.mark.slow
 def test_the_summary_never_splits_a_call_from_its_results() -> None:
     for parallel in (1, 2, 3):
         world = World()
@@ -169,6 +170,7 @@ def test_a_newest_result_that_alone_exceeds_the_limit_is_clipped_in_what_is_sent
     assert len(result.tool_result.text) == 160_000
 
 
+@pytest.mark.slow
 def test_with_history_a_huge_newest_result_is_clipped_and_the_rest_summarised() -> None:
     world = World()
     chat(world, 60)
@@ -215,6 +217,7 @@ def test_nothing_to_compact() -> None:
     assert preview_of(plan, world.usage()).say.startswith("Nothing to compact: ")
 
 
+@pytest.mark.slow
 def test_what_fits_to_send_is_accepted_although_it_misses_the_limit() -> None:
     world = World()
     chat(world, 40)
@@ -227,6 +230,7 @@ def test_what_fits_to_send_is_accepted_although_it_misses_the_limit() -> None:
     assert (plan.limit or 0) < plan.expected_after < 16_384 - 1_024
 
 
+@pytest.mark.slow
 def test_when_the_newest_message_itself_does_not_fit_no_call_is_spent() -> None:
     world = World()
     chat(world, 40)
@@ -248,6 +252,7 @@ def test_a_manual_compaction_summarises_even_when_clearing_would_do() -> None:
     assert world.plan("manual").action == "summary"
 
 
+@pytest.mark.slow
 def test_an_unknown_window_can_be_compacted_by_hand_and_after_an_overflow() -> None:
     world = World(model_info(None, None))
     chat(world, 80)
@@ -270,6 +275,7 @@ def test_an_overflow_aims_well_below_what_was_refused() -> None:
     assert plan.expected_after <= plan.before * 3 // 4
 
 
+@pytest.mark.slow
 def test_switching_plans_for_the_new_models_limit() -> None:
     world = World(model_info(200_000, 8_192))
     chat(world, 100)

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.quick
 GROWING = ["say", "turn", "loop", "loop", "parallel"]
 
 
-@settings(max_examples=examples(20, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=examples(10, 300), deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.integers(0, 2**32 - 1))
 def test_stored_costs_are_those_of_the_reports(seed: int) -> None:
     """A whole history is drawn from one number: turns, parallel calls, clears, summaries, folds, drops, undo, rewind,

@@ -309,6 +309,7 @@ async def test_rewinding_gives_the_message_back_and_deletes_nothing(home: Home) 
             assert len(store.messages.all(session)) == 6
 
 
+@pytest.mark.slow
 async def test_a_session_is_resumed_from_the_list_with_what_waited(home: Home) -> None:
     home.script(HANGING)
     async with home.chat() as chat:

@@ -74,6 +74,7 @@ async def test_a_summary_replaces_the_old_part() -> None:
     assert "- src/app.py (read" in part.text
 
 
+@pytest.mark.slow
 async def test_the_summary_call() -> None:
     world = chat_world()
     result = await world.compact(focus="the tests")
@@ -112,6 +113,7 @@ async def test_clearing_needs_no_model_call() -> None:
     assert_valid(world.view())
 
 
+@pytest.mark.slow
 async def test_the_previous_summary_is_fed_in_and_user_words_stay_verbatim() -> None:
     world = chat_world(model=FakeModel([answer(sections("FIRST SUMMARY FACT")), answer(sections("second"))]))
     await world.compact()
@@ -132,6 +134,7 @@ async def test_the_previous_summary_is_fed_in_and_user_words_stay_verbatim() -> 
     assert_valid(world.view())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "words_"),
     [
@@ -155,6 +158,7 @@ async def test_a_summary_call_that_fails_changes_nothing(script: object, words_:
     assert after.session.steps == usage.session.steps + len(result.steps)
 
 
+@pytest.mark.slow
 async def test_a_summary_that_is_longer_than_expected_is_taken_when_what_it_leaves_can_be_sent() -> None:
     world = chat_world(110, FakeModel([answer(long_sections(1_250))]))
     result = await world.compact()
@@ -203,6 +207,7 @@ class Stalled:
             self.closed = True
 
 
+@pytest.mark.slow
 async def test_cancelling_leaves_nothing_behind() -> None:
     world, stalled = chat_world(), Stalled()
     compactor = Compactor(calls_of(stalled, world.info), CharCounter())
@@ -222,6 +227,7 @@ async def test_cancelling_leaves_nothing_behind() -> None:
     assert not compactor.cancel()
 
 
+@pytest.mark.slow
 async def test_cancelling_the_caller_closes_the_call_and_is_raised() -> None:
     world, stalled = chat_world(), Stalled()
     begun: list[Step] = []
@@ -258,6 +264,7 @@ async def test_not_worth_it_and_nothing_make_no_call_and_say_so_in_other_words_t
     assert len(texts) == 3
 
 
+@pytest.mark.slow
 async def test_events_tell_when_something_is_done() -> None:
     events: list[Event] = []
     world = chat_world()
@@ -267,6 +274,7 @@ async def test_events_tell_when_something_is_done() -> None:
     assert result.event().records == result.records
 
 
+@pytest.mark.slow
 async def test_another_model_may_write_the_summary() -> None:
     world = chat_world()
     small = model_info(8_192, 2_048)

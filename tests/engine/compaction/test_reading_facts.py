@@ -127,6 +127,7 @@ def test_a_rule_is_found_however_long_the_line_is_that_it_stands_in(filler: str)
         assert any(part in rule for rule in rules for part in ("Never push", " never ", "不要"))
 
 
+@pytest.mark.slow
 @every("filler", ["casino ", "nothing ", "7.", "x" * 11])
 def test_what_is_searched_in_stretches_is_not_cut_into_rules(filler: str) -> None:
     for shift in range(len(filler)):

@@ -159,6 +159,7 @@ def changes() -> Iterator[tuple[str, Change]]:
     yield "nothing", lambda messages: None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", one_of(SPECS, 6), ids=IDS)
 def test_digests_are_the_same_exactly_as_far_as_the_bytes_are(spec: ModelSpec) -> None:
     first = conversation(spec)
@@ -183,6 +184,7 @@ def test_digests_are_the_same_exactly_as_far_as_the_bytes_are(spec: ModelSpec) -
     assert {"text", "arguments", "attached"} <= seen and "hidden" not in seen and "renamed" not in seen
 
 
+@pytest.mark.slow
 @every("spec", SPECS)
 def test_how_a_message_is_treated_is_in_its_digest(spec: ModelSpec) -> None:
     first = request(spec, conversation(spec))
