@@ -385,9 +385,11 @@ def _expected_read(last: Step | None, then: SentCosts | None, items: Items, cost
 
 
 def _is_new(each: MessageItems) -> bool:
-    """Returns whether a message has no cost yet, or was split for this request."""
+    """Returns whether a message has no cost yet, was split for this request, or is not counted yet: its count says what
+    of its cost its rows take."""
     return (
         each.split is not None
+        or each.estimate.approximate
         or each.spoken.content is not None
         or (each.thought is not None and each.thought.content is not None)
     )
