@@ -23,6 +23,7 @@ from agent_tui.models.messages import (
 )
 from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, SentMessage
 from agent_tui.providers.catalog import is_direct
+from agent_tui.providers.dialects.litellm import arguments
 from agent_tui.providers.direct import encode
 from agent_tui.providers.pieces import PieceMaker, Pieces
 from agent_tui.providers.reasoning import decide
@@ -88,8 +89,8 @@ def body(made: ModelRequest) -> dict[str, Any]:
     info = info_for(made.spec)
     call = build_call(made, info)
     if not is_direct(made.spec, info.target):
-        return dict(call.kwargs)
-    return encode(call, made.spec, info.target, "k").body
+        return arguments(call, made.spec)[1]
+    return encode(call, made.spec, "k").body
 
 
 def said(made: ModelRequest) -> str:

@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelSpec, ToolSchema
 from agent_tui.providers.catalog import resolve_target, wire_of
+from agent_tui.providers.dialects.litellm import arguments
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.direct import HttpCall, encode
-from agent_tui.providers.request import WireCall, build_call
+from agent_tui.providers.request import build_call
 from agent_tui.text.strict_json import write_json
 from tests.support import api_rules, hostile_histories, recorded, vendor_schemas, wire
 from tests.support.forms import examples, one_of
@@ -65,19 +67,19 @@ CASES = [
 ]
 
 
-def call_of(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> tuple[WireCall, HttpCall | None]:
+def call_of(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> tuple[OutgoingRequest, HttpCall | None]:
     target = resolve_target(case.spec)
     mine = [replace(m, origin=wire.origin(target)) if m.origin == OWN else m for m in history]
     request = recorded.request_for(case.spec, mine, tools=tools)
     info = replace(recorded.info_for(case.spec, reasoning=True), images=True)
     call = build_call(request, info)
-    return call, encode(call, case.spec, target, "k") if wire_of(target) is not None else None
+    return call, encode(call, case.spec, "k") if wire_of(target) is not None else None
 
 
 def refusals(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> list[str]:
     """Why the API would refuse the body of this history."""
     call, sent = call_of(case, history, tools)
-    content = sent.content if sent is not None else through_litellm(call)
+    content = sent.content if sent is not None else through_litellm(call, case.spec)
     found = api_rules.problems(case.rules, content, case.ids, "claude" in case.model)
     if case.schema is not None and vendor_schemas.missing() is None and not found:
         body = api_rules.read_strictly(content)
@@ -96,9 +98,10 @@ def _drop_thoughts(body: Any) -> None:
             message["content"] = [block for block in message["content"] if block["type"] != "thinking"] or ""
 
 
-def through_litellm(call: WireCall) -> bytes:
+def through_litellm(call: OutgoingRequest, spec: ModelSpec) -> bytes:
     """What LiteLLM makes a body of, as far as it is ours to say."""
-    return write_json({name: call.kwargs[name] for name in ("messages", "tools") if name in call.kwargs}).encode()
+    _, asked = arguments(call, spec)
+    return write_json({name: asked[name] for name in ("messages", "tools") if name in asked}).encode()
 
 
 @pytest.mark.forms(2)
