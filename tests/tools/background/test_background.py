@@ -227,6 +227,7 @@ async def held_up(context: ToolContext, command: str) -> asyncio.Task[ToolOutcom
     return call
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("later", range(6))
 async def test_an_interrupt_right_after_the_move_leaves_none_without_an_owner(context: ToolContext, later: int) -> None:
     before, kept = set(descendants(os.getpid())), list[str]()

@@ -206,6 +206,7 @@ async def test_much_comes_through_whole(world: World) -> None:
     assert state(world.project) == state(world.plain)
 
 
+@pytest.mark.slow
 async def test_the_users_configuration_counts_and_that_of_the_folder_does_not(world: World) -> None:
     home = world.base / "home"
     named = world.addresses["web"]

@@ -136,6 +136,7 @@ KILLERS = {
 KILLED = list(product(KILLERS, ["double fork", "setsid", "orphan", "deaf", "without environment", "many"]))
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("killer", "leaver"), one_of(KILLED, every=5))
 async def test_a_command_that_kills_who_stands_over_it_ends_all_of_itself(
     leaver: str, killer: str, number: str, tmp_path: Path
@@ -213,6 +214,7 @@ async def test_what_cannot_start_is_one_line(command: str, folder: str, tmp_path
     assert "\n" not in str(failed.value)
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(
     ("end", "leaver"), one_of(product(["input", "SIGTERM", "parent"], ["orphan", "double fork", "deaf"]), every=4)
 )
