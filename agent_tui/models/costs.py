@@ -51,6 +51,15 @@ class Split:
 
 
 @dataclass(slots=True)
+class Part:
+    """Items that one report settled together with others, and that come or go without those. ``weight`` as of a new
+    item."""
+
+    keys: list[str]
+    weight: float
+
+
+@dataclass(slots=True)
 class Settlement:
     """What was not known of a request when it was sent, and what its report made of that.
 
@@ -62,6 +71,7 @@ class Settlement:
 
     items: list[NewItem] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     content: Content = field(default_factory=Content)
     costs: dict[str, int] = field(default_factory=dict)
     again: dict[str, int] = field(default_factory=dict)
