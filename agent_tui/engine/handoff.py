@@ -119,9 +119,9 @@ class Handoff:
         price = f"{money(expected.usd)} expected" if expected.usd else f"{tokens(expected.input, True)} tokens"
         self._publish("info", f"The model writes a brief for the new session, {price}.")
         calls = TextCalls(lambda planned: open_call(runtime, planned, emit, "the summary call"))
-        call = SummaryCall(calls, plan, runtime.info, conversation.info.id, partial(warm_call, runtime))
+        call = SummaryCall(calls, plan, runtime.info, conversation.info.id, partial(warm_call, runtime), _accept)
         try:
-            answer = await call.ask(_accept)
+            answer = await call.ask()
         finally:
             conversation.save_if_possible()
         if answer.why is not None:

@@ -232,9 +232,6 @@ class Compactor:
     ) -> CompactionResult:
         if plan.summary is None or not plan.summary.needs_model:
             return await self._instead(plan, None)
-        return await self._summarised(plan, SummaryCall(self._calls, plan, model, session_id, warm))
-
-    async def _summarised(self, plan: CompactionPlan, call: SummaryCall) -> CompactionResult:
         said = "\n".join(message_text_for_count(message) for message in plan.now.path)
         tried: list[_Made] = []
 
@@ -242,7 +239,7 @@ class Compactor:
             tried.append(await self._made(plan, with_unknown_paths(sections, said)))
             return tried[-1].problem
 
-        answer = await call.ask(check)
+        answer = await SummaryCall(self._calls, plan, model, session_id, warm, check).ask()
         self._warm = answer.warm
         if answer.failure is not None:
             return await self._without_model(plan, answer.failure.message.rstrip("."), answer.failure)

@@ -122,17 +122,13 @@ class TextCalls:
         self.steps = []
         self._again, self._prepared = False, prepared
 
-    def take_second(self) -> bool:
-        """Returns whether a model may be asked once more, which it is then."""
-        first, self._again = not self._again, True
-        return first
-
     async def ask_twice(self, send: Send) -> SummaryAnswer | None:
         """The answer to what ``send`` asks; where something is wrong with it, and nothing was asked once more before,
         the answer to the same with what is wrong. None where no call was made."""
         answer = await send("")
-        if answer is None or answer.problem is None or not self.take_second():
+        if answer is None or answer.problem is None or self._again:
             return answer
+        self._again = True
         log.info("The summary is asked for once more: %s", answer.problem.text)
         second = await send(ASKED_AGAIN[answer.problem.code])
         return answer if second is None or second.failure is not None else second
@@ -174,21 +170,20 @@ class TextCalls:
 
 class SummaryCall:
     """Asks a model for the summary of a plan: as the next message of the conversation, where that is ``warm``, else
-    apart from it."""
+    apart from it. ``check`` has the last word on its sections."""
 
     def __init__(
-        self, calls: TextCalls, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None
-    ) -> None:
-        self._calls, self._plan, self._model = calls, plan, model
+        self, calls: TextCalls, plan: CompactionPlan, model: ModelInfo, session_id: str, warm: AskWarm | None,
+        check: CheckSections,
+    ) -> None:  # fmt: skip
+        self._calls, self._plan, self._model, self._check = calls, plan, model, check
         self._session_id, self._warm = session_id, warm
         self._summary = _summary_of(plan)
         self._replaced = _replaced_by(self._summary)
         self._words = _words_in(self._summary.tokens)
 
-    async def ask(self, check: CheckSections) -> SummaryAnswer:
-        """The answer, on whose sections ``check`` has the last word: as the next message of the conversation where that
-        can be, else apart from it."""
-        self._check = check
+    async def ask(self) -> SummaryAnswer:
+        """The answer: as the next message of the conversation where that can be, else apart from it."""
         within = await self._calls.ask_twice(self._within) if self._warm is not None else None
         refused = within is not None and within.failure is not None and within.failure.kind in TOO_MUCH
         return await self._ask_apart() if within is None or refused else within
