@@ -188,6 +188,25 @@ def test_a_server_that_counts_less_than_expected_adds_nothing() -> None:
     assert read_costs(conversation.steps, conversation.target).tokens["server"] >= 0
 
 
+def test_what_a_report_settled_together_is_told_apart_once_a_part_of_it_is_gone() -> None:
+    """A part of the prefix that leaves took more of its report than was thought; the rest of that took less."""
+    memory = fixed_part("memory", 400, "AGENTS.md", "project")
+    conversation = Conversation(fixed=[fixed_part(raw=1_000), memory])
+    conversation.say(raw=10)
+    conversation.answer(TokenUsage(1_800, 30))
+    before = dict(read_costs(conversation.steps, conversation.target).tokens)
+    conversation.fixed = conversation.fixed[:1]
+    conversation.say(raw=10)
+    expected = conversation.usage().total
+    conversation.answer(TokenUsage(expected - 100, 30))
+    after = read_costs(conversation.steps, conversation.target).tokens
+    part = next(key for key in before if key.startswith("memory"))
+    assert after[part] > before[part] + 80, "it took more than was thought"
+    assert sum(after[key] for key in before) == sum(before.values()), "the first report is as it was"
+    conversation.fixed = [*conversation.fixed, memory]
+    assert abs(conversation.usage().total - (expected - 100 + 30 + after[part])) <= 1
+
+
 def test_what_the_first_report_settled_is_shared_out_again_and_takes_as_much() -> None:
     """Prose took twice what was known of it, and the first report gave most of that to the tools."""
     conversation = Conversation(fixed=[fixed_part(raw=1_000), fixed_part("tools", 1_000, "read", "builtin")])
