@@ -17,8 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from agent_tui.context.anchor import common_prefix, differences, usage_problem
+from agent_tui.context.sent_lists import SentLists
 from agent_tui.models.calibration import Calibration, Content
-from agent_tui.models.costs import REASONING, NewItem, Part, SentKeys, Split, kept_keys
+from agent_tui.models.costs import REASONING, NewItem, Part, Split, kept_keys
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import FIXED_ROWS
 from agent_tui.models.steps import FixedPart, SentRun, Step
@@ -248,7 +249,7 @@ def read_costs(steps: Iterable[Step], target: Target) -> Costs:
 
 def costs_of(steps: Sequence[Step], target: Target) -> Costs:
     """The costs made again from nothing but what was sent, estimated and reported."""
-    costs, lists = Costs(target), SentLists()
+    costs, lists = Costs(target), SentItems()
     for step in in_order(steps):
         if step.settlement is not None and is_of(step, target):
             made = replace(step, settlement=replace(step.settlement, costs={}, settled=False))
@@ -269,7 +270,7 @@ def set_added(steps: Iterable[Step], like: Step, tokens: int) -> list[Step]:
     return found
 
 
-def settle_again(steps: Sequence[Step], again: Sequence[Step], lists: SentLists) -> list[Step]:
+def settle_again(steps: Sequence[Step], again: Sequence[Step], lists: SentItems) -> list[Step]:
     """Settles the first of these steps and all behind it: something else is believed of them. Returns those that
     changed."""
     order, changed = in_order(steps), list[Step]()
@@ -446,52 +447,12 @@ def _whole(cost: int, share: float) -> int:
     return cost if share == 1.0 else round(cost / share)
 
 
-class SentLists:
-    """The messages that steps sent, as lists of keys. The newest are kept, so that one costs what is new in it."""
-
-    MOST = 16
+class SentItems(SentLists):
+    """The same, with the items that the messages of a step were counted as."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[str]] = {}
+        super().__init__()
         self._last: tuple[list[str], list[SentRun], ItemShares] = ([], [], [])
-
-    def keys(self, step: Step, steps: Sequence[Step]) -> list[str] | None:
-        """The keys of a step of these; None where that is not known."""
-        way: list[Step] = []
-        at: Step | None = step
-        earlier = reversed(steps)
-        while at is not None and at.id not in self._known:
-            if (sent := at.sent_keys) is None:
-                return None
-            way.append(at)
-            # A base stands before what was sent after it, but for steps that came from another session.
-            at = next((each for each in earlier if each.id == sent.base), None) if sent.base else None
-            if at is None and sent.base:
-                earlier = reversed(steps)
-                at = next((each for each in earlier if each.id == sent.base), None)
-            if at is None and sent.base:
-                return None
-        keys = self._known[at.id] if at is not None else []
-        for each in reversed(way):
-            assert each.sent_keys is not None
-            keys = [*keys[: each.sent_keys.kept], *each.sent_keys.keys]
-        if way:
-            self._keep(step.id, keys)
-        return keys
-
-    def record(self, step: Step, keys: Sequence[str], steps: Sequence[Step]) -> None:
-        """Stores with a step what it sends."""
-        # A copy of the conversation has the steps of its answers, and no others.
-        sent = set(keys)
-        before_it = (each for each in reversed(steps) if each is not step and each.sent_keys is not None)
-        base = next((each for each in before_it if each.message_id in sent), None)
-        before = self.keys(base, steps) if base is not None else None
-        if base is None or before is None:
-            step.sent_keys = SentKeys(keys=list(keys))
-        else:
-            kept = kept_keys(before, keys)
-            step.sent_keys = SentKeys(base.id if kept else "", kept, list(keys[kept:]))
-        self._keep(step.id, list(keys))
 
     def sent(self, step: Step, steps: Sequence[Step]) -> SentCosts | None:
         """The items of a step, in the order in which they were sent."""
@@ -505,11 +466,6 @@ class SentLists:
         messages = items[: _count_items(runs, kept)] + _message_items(keys, runs, kept)
         self._last = keys, runs, messages
         return SentCosts(_part_items(step.fixed), messages)
-
-    def _keep(self, step_id: str, keys: list[str]) -> None:
-        self._known[step_id] = keys
-        while len(self._known) > self.MOST:
-            del self._known[next(iter(self._known))]
 
 
 def _part_items(fixed: Sequence[FixedPart]) -> ItemShares:

@@ -19,11 +19,13 @@ REASONING = "/reasoning"
 @dataclass(slots=True)
 class SentKeys:
     """The keys of the messages of a request, in their order, as the difference to an earlier step: the first ``kept``
-    are those of the step ``base``."""
+    are those of the step ``base``. ``digests``: what the others were on the wire, treatment included (cleared, clipped,
+    reasoning left out); none before it is sent."""
 
     base: str = ""
     kept: int = 0
     keys: list[str] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

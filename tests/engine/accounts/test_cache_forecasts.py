@@ -135,6 +135,7 @@ class Clock:
         return time.time() + self.moved
 
 
+@pytest.mark.slow
 async def test_that_it_has_expired_is_told_once_by_a_look_that_happens_anyway(tmp_path: Path) -> None:
     clock, kept = Clock(), Caching(minimum=0, life=300.0)
     with (
