@@ -239,14 +239,6 @@ def in_order(steps: Iterable[Step]) -> list[Step]:
     return sorted((step for step in steps if step.status != "running"), key=lambda step: step.finished or 0.0)
 
 
-def read_costs(steps: Iterable[Step], target: Target) -> Costs:
-    """The costs as they are stored with the steps."""
-    costs = Costs(target)
-    for step in in_order(steps):
-        costs.add(step)
-    return costs
-
-
 def costs_of(steps: Sequence[Step], target: Target) -> Costs:
     """The costs made again from nothing but what was sent, estimated and reported."""
     costs, lists = Costs(target), SentItems()
