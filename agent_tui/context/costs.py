@@ -4,9 +4,9 @@ A report is settled once, when it arrives (``settle``, the only writer): what wa
 known costs leave of it, and the answer costs what was reported of it. What is settled is stored with the step, so
 ``Costs`` only reads; ``costs_of`` makes all of it again from the reports.
 
-What a report and the known costs disagree by goes, in this order, to what was estimated of the request, each as unsure
-as it was; to the parts of the prefix, where nothing was new or it would leave nothing; to everything alike, where it is
-more than they have.
+What a report and the known costs disagree by goes, in this order, to what was estimated of the request, and to what
+came or went without the rest of what it was settled with, each as unsure as it was; to the parts of the prefix, where
+that is nothing or would be left with nothing; to everything alike, where it is more than they have.
 """
 
 from __future__ import annotations
