@@ -4,9 +4,9 @@ A report is settled once, when it arrives (``settle``, the only writer): what wa
 known costs leave of it, and the answer costs what was reported of it. What is settled is stored with the step, so
 ``Costs`` only reads; ``costs_of`` makes all of it again from the reports.
 
-What a report and the known costs disagree by goes, in this order, to what was estimated of the request, each as unsure
-as it was; to the parts of the prefix, where nothing was new or it would leave nothing; to everything alike, where it is
-more than they have.
+What a report and the known costs disagree by goes, in this order, to what was estimated of the request, and to what
+came or went without the rest of what it was settled with, each as unsure as it was; to the parts of the prefix, where
+that is nothing or would be left with nothing; to everything alike, where it is more than they have.
 """
 
 from __future__ import annotations
@@ -237,14 +237,6 @@ def can_settle(step: Step) -> bool:
 def in_order(steps: Iterable[Step]) -> list[Step]:
     """The steps that have ended, in the order in which their reports came."""
     return sorted((step for step in steps if step.status != "running"), key=lambda step: step.finished or 0.0)
-
-
-def read_costs(steps: Iterable[Step], target: Target) -> Costs:
-    """The costs as they are stored with the steps."""
-    costs = Costs(target)
-    for step in in_order(steps):
-        costs.add(step)
-    return costs
 
 
 def costs_of(steps: Sequence[Step], target: Target) -> Costs:

@@ -260,9 +260,9 @@ class ContextControl:
 
     def _forecast(self, usage: ContextUsage) -> CacheForecast | None:
         """Returns what the next request would find in the cache. Before the first one nothing is known, or loaded for
-        it."""
+        it; nor is anything of one that is compacted before it is sent."""
         runtime = self._state.runtime
-        if not runtime.conversation.steps:
+        if not runtime.conversation.steps or usage.would_compact:
             return None
         if self._forecaster is None:
             from agent_tui.engine.cache_forecast import CacheForecaster

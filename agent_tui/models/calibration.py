@@ -74,9 +74,6 @@ EXACT, INEXACT = 0.004, 0.012
 
 MESSAGES, SCHEMAS, ANSWERS, CALLS, RESULTS, FURTHER = (TERMS.index(term) for term in TERMS[len(KINDS) :])
 
-GRAIN = 0.02
-"""Steps of ``Calibration.coarse``."""
-
 SMALL = 60
 """Tokens that are added to those of a text for its own error: the shortest has one, too."""
 
@@ -245,22 +242,6 @@ class Calibration(Factors):
     def adding(self, tokens: float) -> Calibration:
         """With so many tokens that the server adds to each request, as its reports have shown."""
         return replace(self, added=float(tokens) if tokens >= ADDED_LEAST else 0.0)
-
-    def coarse(self, known: Calibration) -> Calibration:
-        """The same in steps that most reports do not change, for what is kept between calculations: what is ``known``
-        of the family, or of its rival where the reports showed that one, times one number, and another for the share by
-        which texts are off."""
-        if not self.reports:
-            return self
-        usual, bases = text_content(None, 1_000), (known, known.rival or known)
-        scaled = []
-        for base in bases:
-            times = GRAIN * round(self.tokens(usual) / base.tokens(usual) / GRAIN)
-            scaled.append(tuple(times * factor for factor in base.factors))
-        own = self.factors[: len(KINDS)]
-        nearest = min(scaled, key=lambda factors: math.dist(own, factors[: len(KINDS)]))
-        off = 2.0 ** math.ceil(math.log2(max(LEAST_NOISE, math.sqrt(self.variance(usual)) / (1_000 + SMALL))))
-        return Calibration(nearest, (), off, self.reports)
 
     def packed(self) -> str:
         """The same for what is stored with every step, in a third of the letters: exactly, where the numbers are those

@@ -13,8 +13,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from agent_tui.context.accounting.believed import Verdict
-from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.costs import SentItems, costs_of, is_of, read_costs
+from agent_tui.context.accounting.usage import Calculator, FollowedCosts
+from agent_tui.context.costs import SentItems, costs_of, is_of
 from agent_tui.context.view import ViewBuilder
 from agent_tui.models.calibration import SCHEMAS
 from agent_tui.models.codec import dumps, from_dict
@@ -126,7 +126,7 @@ def _copy(conversation: Conversation, random: Random) -> None:
     """A session that holds the conversation up to a message, with the steps that the store copies."""
     del conversation.path[random.randint(1, len(conversation.path) + 1) :]
     path = {message.id for message in conversation.path}
-    before = {target: read_costs(conversation.steps, target).tokens for target in (*TARGETS, BOUND)}
+    before = {target: FollowedCosts().follow(conversation.steps, target).tokens for target in (*TARGETS, BOUND)}
     own = {step.id for step in conversation.steps if step.message_id in path}
     copied = steps_measuring(conversation.steps, own)
     conversation.steps = [step for step in conversation.steps if step.id in copied]
@@ -134,7 +134,7 @@ def _copy(conversation: Conversation, random: Random) -> None:
     conversation.calculator = Calculator()
     for target, costs in before.items():
         sent = [key for step in conversation.steps if step.id in own and is_of(step, target) for key in _keys(step)]
-        known = read_costs(conversation.steps, target).tokens
+        known = FollowedCosts().follow(conversation.steps, target).tokens
         assert all(known.get(key) == costs.get(key) for key in sent), "a copy knows what the session knew"
 
 
@@ -144,7 +144,7 @@ def _keys(step: Step) -> list[str]:
 
 def _check(conversation: Conversation) -> None:
     for target in {conversation.target, *TARGETS, BOUND}:
-        made, stored = costs_of(conversation.steps, target), read_costs(conversation.steps, target)
+        made, stored = costs_of(conversation.steps, target), FollowedCosts().follow(conversation.steps, target)
         assert made.tokens == stored.tokens
         assert [step.id for step in made.settled] == [step.id for step in stored.settled]
     usage = conversation.usage()
@@ -154,11 +154,11 @@ def _check(conversation: Conversation) -> None:
         if (
             step.settlement is not None
             and step.settlement.settled
-            and step is read_costs(conversation.steps, step_target(step)).last
+            and step is FollowedCosts().follow(conversation.steps, step_target(step)).last
         ):
             sent = lists.sent(step, conversation.steps)
             assert sent is not None and step.counted is not None
-            assert read_costs(conversation.steps, step_target(step)).sum(sent.all()) == step.counted.input
+            assert FollowedCosts().follow(conversation.steps, step_target(step)).sum(sent.all()) == step.counted.input
 
 
 def step_target(step: Step) -> Target:
@@ -185,7 +185,26 @@ def test_a_server_that_counts_less_than_expected_adds_nothing() -> None:
     conversation.settle(step, verdict=Verdict(None, {conversation.steps[0].id: None}, always=-2_900))
     conversation.say(raw=10)
     assert_identities(conversation.usage())
-    assert read_costs(conversation.steps, conversation.target).tokens["server"] >= 0
+    assert FollowedCosts().follow(conversation.steps, conversation.target).tokens["server"] >= 0
+
+
+def test_what_a_report_settled_together_is_told_apart_once_a_part_of_it_is_gone() -> None:
+    """A part of the prefix that leaves took more of its report than was thought; the rest of that took less."""
+    memory = fixed_part("memory", 400, "AGENTS.md", "project")
+    conversation = Conversation(fixed=[fixed_part(raw=1_000), memory])
+    conversation.say(raw=10)
+    conversation.answer(TokenUsage(1_800, 30))
+    before = dict(FollowedCosts().follow(conversation.steps, conversation.target).tokens)
+    conversation.fixed = conversation.fixed[:1]
+    conversation.say(raw=10)
+    expected = conversation.usage().total
+    conversation.answer(TokenUsage(expected - 100, 30))
+    after = FollowedCosts().follow(conversation.steps, conversation.target).tokens
+    part = next(key for key in before if key.startswith("memory"))
+    assert after[part] > before[part] + 80, "it took more than was thought"
+    assert sum(after[key] for key in before) == sum(before.values()), "the first report is as it was"
+    conversation.fixed = [*conversation.fixed, memory]
+    assert abs(conversation.usage().total - (expected - 100 + 30 + after[part])) <= 1
 
 
 def test_what_the_first_report_settled_is_shared_out_again_and_takes_as_much() -> None:
@@ -201,7 +220,7 @@ def test_what_the_first_report_settled_is_shared_out_again_and_takes_as_much() -
     conversation.say(raw=10)
     step = conversation.answer(TokenUsage(5_060, 30), settles=False)
     conversation.settle(step, known)
-    costs = read_costs(conversation.steps, conversation.target).tokens
+    costs = FollowedCosts().follow(conversation.steps, conversation.target).tokens
     assert sum(costs[key] for key in guessed) == sum(guessed.values())
     tools = next(key for key in guessed if key.startswith("tools:tools"))
     assert costs[tools] < guessed[tools] - 200

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent_tui.context.accounting.reports import Errors, Followed, errors_of
+from agent_tui.context.accounting.reports import Errors, Followed
 from agent_tui.context.accounting.spending import Sums, session_totals
 from agent_tui.context.tokens import O200K
 from agent_tui.models.calibration import text_content
@@ -93,7 +93,7 @@ def test_the_kinds_add_up_to_the_whole_and_following_gives_what_counting_anew_gi
             steps.append(Step(f"stp{number}", dice.choice(kinds), "m", "openai", "chat", "m"))
         totals = session_totals(steps)
         assert followed.follow(steps).totals() == totals
-        accuracy = errors_of(steps, target).accuracy(O200K, O200K)
+        accuracy = Followed(Errors(target)).follow(steps).accuracy(O200K, O200K)
         assert errors.follow(steps).accuracy(O200K, O200K) == accuracy
         assert accuracy.calls == sum(step.kind == "turn" and bool(step.actual_input) for step in steps)
         assert_kinds_add_up(totals)

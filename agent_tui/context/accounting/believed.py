@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from agent_tui.models.requests import Target
@@ -113,47 +114,98 @@ class Verdict:
 TRUE = Verdict(None, {})
 
 
+class _Evidence(NamedTuple):
+    """What the readings ask about. ``grew``: the newest report is more than the one ``before`` by what was added;
+    ``named``: what the first way of counting says that explains it; ``known``: why the one before was not believed;
+    ``told``: the server was named for it."""
+
+    reports: Sequence[Report]
+    newest: Report
+    before: Report | None
+    grew: bool
+    named: Verdict | None
+    known: Doubt | None
+    told: bool
+
+
 def judge(reports: Sequence[Report]) -> Verdict:
-    """The verdict on the newest of the reports, which are in their order."""
+    """The verdict on the newest of the reports, which are in their order: that of the first reading which fits."""
     newest, before = reports[-1], reports[-2] if len(reports) > 1 else None
-    grew = before is not None and _grew(before, newest)
-    named, cut = _named(reports), _cut(reports)
-    known = before.doubt if before is not None else None
-    again = named is not None and known == named.doubt != "doubted"
-    unsure = known in (None, "doubted", "unsteady") and (named is None or named.doubt == "doubted")
-    if cut and (unsure or known == "truncated"):
-        return Verdict("truncated", {r.step_id: r.own for r in cut}, keeps=max(r.reported for r in reports))
-    if abs(newest.reported - newest.expected) <= newest.room:
-        return _goes_on(reports) or (_shifted(reports) if grew else TRUE)
-    if grew and not again and before is not None and before.sharp and (on := _goes_on(reports)) is not None:
-        return on
-    if grew and not newest.measured and not again:
-        return _shifted(reports)
-    sharp = newest.sharp or (before is not None and before.sharp)
+    grew, known = before is not None and _grew(before, newest), before.doubt if before is not None else None
     told = known not in (None, "doubted", "another model")
-    worse = told and named is not None and named.doubt == "doubted"
-    if named is not None and not worse and (again or not grew or (sharp and named.doubt != "doubted")):
-        return named
-    if told and not (grew and len(reports) > 2 and _grew(reports[-3], reports[-2])):
-        return Verdict(known, {newest.step_id: newest.own})
-    if grew:
-        return _shifted(reports)
-    if before is not None and newest.model and before.model and newest.model != before.model:
-        return Verdict("another model", {newest.step_id: newest.expected})
-    off = newest.reported - newest.expected
-    # A server may count less than we think for reasons of its own; only what it said before is held against it.
-    possible = before is None or newest.reported >= HALF * newest.expected
-    if abs(off) <= DOUBTED * newest.expected or (off < 0 and not newest.measured and possible):
-        return TRUE
-    unsteady = len(reports) > 2 and all(r.odd for r in reports[-3:])
-    return Verdict("unsteady" if unsteady else "doubted", {newest.step_id: newest.expected})
+    seen = _Evidence(reports, newest, before, grew, _named(reports), known, told)
+    return next(verdict for reading in READINGS if (verdict := reading(seen)) is not None)
+
+
+def _truncated(seen: _Evidence) -> Verdict | None:
+    cut = _cut(seen.reports)
+    doubted = seen.named is None or seen.named.doubt == "doubted"
+    if not cut or not (seen.known == "truncated" or (seen.known in (None, "doubted", "unsteady") and doubted)):
+        return None
+    return Verdict("truncated", {r.step_id: r.own for r in cut}, keeps=max(r.reported for r in seen.reports))
+
+
+def _as_expected(seen: _Evidence) -> Verdict | None:
+    if abs(seen.newest.reported - seen.newest.expected) > seen.newest.room:
+        return None
+    return _goes_on(seen.reports) or (_shifted(seen.reports) if seen.grew else TRUE)
+
+
+def _in_a_way(seen: _Evidence) -> Verdict | None:
+    """As a way of counting says: cached twice, cached left out, summed."""
+    if (named := seen.named) is None or (seen.told and named.doubt == "doubted"):
+        return None
+    sharp = seen.newest.sharp or (seen.before is not None and seen.before.sharp)
+    sure = named.doubt != "doubted" and (sharp or named.doubt == seen.known)
+    return named if sure or not seen.grew else None
+
+
+def _still_named(seen: _Evidence) -> Verdict | None:
+    """A server that was named is believed again once two reports in a row grew as the conversation did."""
+    if not seen.told or (seen.grew and len(seen.reports) > 2 and _grew(*seen.reports[-3:-1])):
+        return None
+    return Verdict(seen.known, {seen.newest.step_id: seen.newest.own})
+
+
+def _grown(seen: _Evidence) -> Verdict | None:
+    return _shifted(seen.reports) if seen.grew else None
+
+
+def _other_model(seen: _Evidence) -> Verdict | None:
+    newest, before = seen.newest, seen.before
+    other = before is not None and newest.model and before.model and newest.model != before.model
+    return Verdict("another model", {newest.step_id: newest.expected}) if other else None
+
+
+def _near(seen: _Evidence) -> Verdict | None:
+    """A server may count less than we think for reasons of its own; only what it said before is held against it."""
+    newest, off = seen.newest, seen.newest.reported - seen.newest.expected
+    possible = seen.before is None or newest.reported >= HALF * newest.expected
+    near = abs(off) <= DOUBTED * newest.expected or (off < 0 and not newest.measured and possible)
+    return TRUE if near else None
+
+
+def _doubted(seen: _Evidence) -> Verdict:
+    unsteady = len(seen.reports) > 2 and all(r.odd for r in seen.reports[-3:])
+    return Verdict("unsteady" if unsteady else "doubted", {seen.newest.step_id: seen.newest.expected})
+
+
+READINGS: tuple[Callable[[_Evidence], Verdict | None], ...] = (
+    _truncated,
+    _as_expected,
+    _in_a_way,
+    _still_named,
+    _grown,
+    _other_model,
+    _near,
+    _doubted,
+)
+"""What a report may say, in the order in which it is read: the first that fits holds."""
 
 
 def _named(reports: Sequence[Report]) -> Verdict | None:
     """The first way of counting that explains the newest reports, and they are not true; one alone is doubted."""
     for way in WAYS:
-        if not _explains_growth(reports, way):
-            continue
         run: dict[str, int | None] = {}
         for number in range(len(reports) - 1, -1, -1):
             truth = way.truth(reports[number], reports[number - 1] if number else None)
@@ -165,15 +217,6 @@ def _named(reports: Sequence[Report]) -> Verdict | None:
         if run:
             return Verdict(way.doubt if len(run) > 1 else "doubted", run, way.counted)
     return None
-
-
-def _explains_growth(reports: Sequence[Report], way: _Way) -> bool:
-    """False where the two newest reports grow by what was added, and would not if they were read in this way."""
-    if len(reports) < 2:
-        return True
-    before, newest = reports[-2:]
-    read = way.guesses(reports) if _grew(before, newest) else []
-    return not read or min(_missed(before, newest, inputs) for inputs in read) <= _tolerance(before, newest)
 
 
 def _growing(reports: Sequence[Report], way: _Way) -> dict[str, int | None]:
@@ -208,7 +251,7 @@ def _goes_on(reports: Sequence[Report]) -> Verdict | None:
     for way in WAYS:
         named = known == way.doubt
         truth = way.truth(before, reports[-3] if len(reports) > 2 else None)
-        if truth is None or not (named or (known == "doubted" and before.odd and _explains_growth(reports, way))):
+        if truth is None or not (named or (known == "doubted" and before.odd)):
             continue
         for first, second in way.guesses(reports):
             told = abs(newest.reported - second) > LEAST_OFF and _possible(newest, second)
@@ -220,14 +263,9 @@ def _goes_on(reports: Sequence[Report]) -> Verdict | None:
 Guesses = Callable[[Sequence[Report]], list[tuple[int, int]]]
 
 
-def _once(reports: Sequence[Report]) -> list[tuple[int, int]]:
+def _with_cached(sign: int, reports: Sequence[Report]) -> list[tuple[int, int]]:
     before, newest = reports[-2:]
-    return [(before.reported - before.cached, newest.reported - newest.cached)]
-
-
-def _with_cached(reports: Sequence[Report]) -> list[tuple[int, int]]:
-    before, newest = reports[-2:]
-    return [(before.reported + before.cached, newest.reported + newest.cached)]
+    return [(before.reported + sign * before.cached, newest.reported + sign * newest.cached)]
 
 
 def _of_sums(reports: Sequence[Report]) -> list[tuple[int, int]]:
@@ -245,13 +283,8 @@ def _none(reports: Sequence[Report]) -> list[tuple[int, int]]:
     return []
 
 
-def _cached_twice(report: Report, before: Report | None) -> int | None:
-    truth = report.reported - report.cached
-    return truth if report.cached > report.room and report.like(truth) else None
-
-
-def _cached_left_out(report: Report, before: Report | None) -> int | None:
-    truth = report.reported + report.cached
+def _cached(sign: int, report: Report, before: Report | None) -> int | None:
+    truth = report.reported + sign * report.cached
     return truth if report.cached > report.room and report.like(truth) else None
 
 
@@ -280,8 +313,8 @@ class _Way(NamedTuple):
 
 
 WAYS = (
-    _Way("cached twice", _cached_twice, _once, counted=True),
-    _Way("cached left out", _cached_left_out, _with_cached, counted=True),
+    _Way("cached twice", partial(_cached, -1), partial(_with_cached, -1), counted=True),
+    _Way("cached left out", partial(_cached, 1), partial(_with_cached, 1), counted=True),
     _Way("cached left out", _only_new),
     _Way("summed", _several, _of_sums),
 )

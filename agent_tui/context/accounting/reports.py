@@ -8,7 +8,7 @@ import itertools
 import math
 import statistics
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -149,14 +149,6 @@ class Errors:
             recent = sorted(self._anchored)
             result.p95_error_tokens = recent[math.ceil(0.95 * len(recent)) - 1]
         return result
-
-
-def errors_of(steps: Iterable[Step], target: Target) -> Errors:
-    """The errors of these steps."""
-    errors = Errors(target)
-    for step in steps:
-        errors.add(step)
-    return errors
 
 
 def step_error(step: Step, target: Target) -> tuple[int, float] | None:

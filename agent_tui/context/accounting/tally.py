@@ -102,19 +102,13 @@ class _OfKind:
 
 @dataclass(slots=True)
 class Tally:
-    """The rows of the messages ``[start, end)`` of a view by kind, and their sums."""
+    """The rows of the messages before ``end`` of a view by kind, and their sums."""
 
-    start: int = 0
     end: int = 0
     kinds: defaultdict[MessageRowId, _OfKind] = field(default_factory=lambda: defaultdict(_OfKind))
     total: int = 0
     calls: Mapping[str, ToolCallPart] = field(default_factory=dict)
     """The calls of the answer that the newest result belongs to: looked for once for all of its results."""
-
-    @property
-    def approximate(self) -> bool:
-        """True when a message is not counted yet."""
-        return any(of.approximate for of in self.kinds.values())
 
     def copy(self) -> Tally:
         kinds = defaultdict(_OfKind, {kind: replace(of, rows=list(of.rows)) for kind, of in self.kinds.items()})
@@ -123,13 +117,6 @@ class Tally:
     def add(self, kind: MessageRowId, row: ContextRow, estimated: int) -> None:
         self.kinds[kind].add(_OfKind([row], row.tokens, estimated, row.cached_tokens, row.approximate))
         self.total += row.tokens
-
-    def join(self, other: Tally) -> None:
-        """Take over the rows of messages further on."""
-        for kind, of in other.kinds.items():
-            self.kinds[kind].add(of)
-        self.total += other.total
-        self.end = other.end
 
     def kind_rows(self) -> list[ContextRow]:
         """The children of ``messages``: one row a kind, its messages below it in their order."""

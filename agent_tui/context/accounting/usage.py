@@ -34,7 +34,7 @@ from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.sums import NextInput, next_input
 from agent_tui.context.accounting.tally import Tally, covered, total_read
 from agent_tui.context.anchor import common_prefix
-from agent_tui.context.costs import Costs, SentCosts, SentItems, set_added, settle, settle_again, shared_again
+from agent_tui.context.costs import Costs, SentCosts, SentItems, in_order, set_added, settle, settle_again, shared_again
 from agent_tui.context.sent_lists import SentMessages
 from agent_tui.context.tokens import Family, family_seen
 from agent_tui.context.view import active_prune_ids
@@ -85,7 +85,7 @@ class FollowedCosts:
         ):
             costs = self._costs = Costs(target)
             self._seen, self._ids = [], set()
-            for step in sorted((s for s in steps if s.status != "running"), key=lambda s: s.finished or 0.0):
+            for step in in_order(steps):
                 self._take(costs, step)
         for step in steps[len(self._seen) :]:
             if step.status != "running" and step.id not in self._ids:

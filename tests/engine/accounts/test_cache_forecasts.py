@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 
+from agent_tui.config import ContextConfig, Settings
 from agent_tui.context.cache_misses import LEAST_SHARE, LEAST_TOKENS
 from agent_tui.engine import cache_forecast as foresight
 from agent_tui.engine import model_call as requests
@@ -40,7 +41,7 @@ class ForeseenRun(CachedRun):
     def about_to_send(self, agent: Agent) -> None:
         usage = agent.context.usage()
         self.said[self.turn] = usage.forecast
-        self.done[self.turn] = (*self._done, *(["compacted"] if usage.would_compact else []))
+        self.done[self.turn] = tuple(self._done)
 
     async def go(self, turns: int) -> Outcome:
         with mock.patch.object(foresight, "time", self.clock):
@@ -133,6 +134,19 @@ class Clock:
 
     def time(self) -> float:
         return time.time() + self.moved
+
+
+async def test_of_what_is_compacted_first_nothing_is_foreseen(tmp_path: Path) -> None:
+    settings = Settings(context=ContextConfig(compact_at=9_000))
+    with mock.patch.object(sent_log, "caching_of", lambda *_: Caching(minimum=0, life=300.0)):
+        async with running(parts_for(tmp_path / "home", tmp_path / "p", settings=settings)) as (agent, _):
+            foreseen: list[tuple[bool, bool]] = []
+            for text in ("hello", "We speak of many things at length here. " * 900):
+                agent.turns.submit(text)
+                await agent.turns.join()
+                usage = agent.context.usage()
+                foreseen.append((usage.would_compact, usage.forecast is None))
+            assert foreseen == [(False, False), (True, True)]
 
 
 @pytest.mark.slow

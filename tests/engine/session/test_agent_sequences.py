@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agent_tui.config import PermissionsConfig, Settings
-from agent_tui.context.accounting.usage import calculate_context_usage
-from agent_tui.context.costs import costs_of, read_costs
+from agent_tui.context.accounting.usage import FollowedCosts, calculate_context_usage
+from agent_tui.context.costs import costs_of
 from agent_tui.engine.agent import Agent
 from agent_tui.engine.edits import Dropped
 from agent_tui.errors import AgentError
@@ -213,7 +213,9 @@ class User:
         fresh = calculate_context_usage(runtime.inputs())
         assert (fresh.total, fresh.rows, fresh.calculation) == (usage.total, usage.rows, usage.calculation)
         steps, target = agent.conversation.steps, runtime.info.target
-        assert read_costs(steps, target).tokens == costs_of(steps, target).tokens, "costs are those of the reports"
+        assert FollowedCosts().follow(steps, target).tokens == costs_of(steps, target).tokens, (
+            "costs are those of the reports"
+        )
         assert all(s.status != "running" for s in agent.conversation.steps)
         self.check_nothing_lost()
 
