@@ -240,6 +240,26 @@ async def test_what_is_too_much_is_said_once_and_left_out(
     assert "there is no whole copy" in await third.run("true") and "whole" not in await third.run("true")
 
 
+async def test_a_repository_that_was_buried_is_no_trap(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("refs", "objects"):
+        folder = os.open(project.root / ".git" / name, os.O_RDONLY)
+        for _ in range(1_500):
+            os.mkdir("a", dir_fd=folder)
+            above, folder = folder, os.open("a", os.O_RDONLY, dir_fd=folder)
+            os.close(above)
+        os.close(folder)
+    (project.root / ".git/x").symlink_to("/")
+    assert await project.run("true") == "[no output]"
+    shell(f"git --git-dir {copy_of(project)} fsck")
+    assert not (copy_of(project) / "x").exists()
+    assert "is gone" in await project.run("rm -rf .git/packed-refs .git/refs; ln -s / .git/refs")
+    shell(f"cd {project.root}/.git && rm refs && rm -rf objects")
+    monkeypatch.setattr(repository_copy, "ENTRIES", 20)
+    many = make_project(project.root.parent / "many" / "project")
+    shell(f"cd {many.root}; git init -q; mkdir .git/refs/{{1..30}}")
+    assert "more than 20 folders" in await many.run("true")
+
+
 async def test_an_interrupted_command_is_undone_too(project: Project) -> None:
     context = replace(project.context, config=replace(project.context.config, bash_timeout=0.5))
     project.snapshots.message_id = "m1"
