@@ -30,6 +30,7 @@ SECONDS = 3.0
 entries, in so much time at once."""
 
 _LEFT_OUT = frozenset({"modules", "lfs", "annex"})
+_DEPTH = 40
 
 
 class RepositoryCopy:
@@ -80,7 +81,9 @@ class RepositoryCopy:
             return True
         head = read_small(self._git / "HEAD", self._git).strip()
         names = head.startswith("ref: ") or len(head) in (40, 64)
-        return not names or (self._has_references(self._folder) and not self._has_references(self._git))
+        if not names or self._names_something():
+            return not names
+        return any(path.startswith("refs/") or path == "packed-refs" for path, _ in _files(self._folder))
 
     def way_back(self) -> str:
         """The line of shell that brings the copy back; empty where there is none."""
@@ -89,16 +92,23 @@ class RepositoryCopy:
         git = shlex.quote(str(self._git))
         return f"rm -rf {git} && cp -a {shlex.quote(str(self._folder))} {git}"
 
-    @staticmethod
-    def _has_references(git: Path) -> bool:
-        return os.path.lexists(git / "packed-refs") or any(True for _ in _files(git / "refs"))
+    def _names_something(self) -> bool:
+        try:
+            return os.path.lexists(self._git / "packed-refs") or next(self._walk("refs"), None) is not None
+        except ProjectTooLargeError:
+            return True
+        except OSError:
+            return False
 
-    def _walk(self) -> Iterator[tuple[int, str, str, os.stat_result]]:
-        """Yields the files of the repository: the folder that one is in, held open, its name and its path."""
-        with entered(self._git) as top:
-            for base, folders, names, folder in os.fwalk(".", dir_fd=top):
+    def _walk(self, below: str = "") -> Iterator[tuple[int, str, str, os.stat_result]]:
+        """Yields the files of the repository: the folder that one is in, held open, its name and its path. Raises
+        OSError, and ProjectTooLargeError where commands have buried it."""
+        with entered(self._git / below) as top:
+            for count, (base, folders, names, folder) in enumerate(os.fwalk(".", dir_fd=top)):
+                if count > ENTRIES:
+                    raise ProjectTooLargeError(f"it has more than {ENTRIES:,} folders")
                 prefix = "" if base == "." else base.removeprefix("./") + "/"
-                folders[:] = [name for name in folders if prefix + name not in _LEFT_OUT]
+                folders[:] = [name for name in folders if prefix + name not in _LEFT_OUT and prefix.count("/") < _DEPTH]
                 for name in names:
                     if name.endswith(".lock") or name.startswith("tmp_"):
                         continue

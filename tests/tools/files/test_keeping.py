@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -238,6 +238,33 @@ async def test_what_is_too_much_is_said_once_and_left_out(
     third = make_project(tmp_path / "third" / "project")
     shutil.copytree(project.root, third.root, dirs_exist_ok=True)
     assert "there is no whole copy" in await third.run("true") and "whole" not in await third.run("true")
+
+
+@pytest.fixture
+def buried(project: Project) -> Iterator[Project]:
+    for name in ("refs", "objects"):
+        folder = os.open(project.root / ".git" / name, os.O_RDONLY)
+        for _ in range(1_500):
+            os.mkdir("a", dir_fd=folder)
+            above, folder = folder, os.open("a", os.O_RDONLY, dir_fd=folder)
+            os.close(above)
+        os.close(folder)
+    (project.root / ".git/x").symlink_to("/")
+    yield project
+    shell(f"rm -rf {project.root}/.git")
+
+
+async def test_a_repository_that_was_buried_is_no_trap(buried: Project) -> None:
+    assert await buried.run("true") == "[no output]"
+    shell(f"git --git-dir {copy_of(buried)} fsck")
+    assert not (copy_of(buried) / "x").exists()
+    assert "is gone" in await buried.run("rm -rf .git/packed-refs .git/refs; ln -s / .git/refs")
+
+
+async def test_more_folders_than_are_looked_at_are_said(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repository_copy, "ENTRIES", 20)
+    shell(f"mkdir {project.root}/.git/refs/{{1..30}}")
+    assert "more than 20 f" in await project.run("true")
 
 
 async def test_an_interrupted_command_is_undone_too(project: Project) -> None:
