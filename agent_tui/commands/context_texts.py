@@ -23,7 +23,7 @@ from agent_tui.models.rows import ROW_KINDS, STACKED
 from agent_tui.models.search import search_text
 from agent_tui.models.steps import CompactionRecord
 from agent_tui.text.clean import one_line
-from agent_tui.text.numbers import age, duration, largest_remainder, money, plural, tokens
+from agent_tui.text.numbers import age, duration, largest_remainder, money, plural, tokens, whole_percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,6 +58,8 @@ def compaction_text(record: CompactionRecord, now: float) -> str:
         parts.append(duration(record.seconds))
     if record.cost is not None:
         parts.append(money(record.cost))
+    if record.input_tokens and record.cache_read:
+        parts.append(f"read {whole_percent(record.cache_read, record.input_tokens)} from the cache")
     if record.created:
         parts.append(f"{age(record.created, now)} ago" if now - record.created >= 60 else "just now")
     if not record.active:

@@ -241,7 +241,6 @@ async def test_a_compaction_opens_to_its_facts_from_the_transcript_and_by_its_co
         pages = []
         for by_command in (False, True):
             await chat.shows("Compacted")
-            chat.app.transcript.focus()
             await (chat.say("/compact show") if by_command else chat.press("enter"))
             await chat.until(lambda: isinstance(chat.app.screen, TextScreen))
             await chat.shows("Your rules · kept 1 of 1 fact", "kept    Never touch [bold]legacy[/bold].")

@@ -31,7 +31,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import SentMessage
 from agent_tui.models.steps import CompactionRecord, Step
 from agent_tui.records import dataclass
-from agent_tui.text.numbers import plural
+from agent_tui.text.numbers import interval, plural
 
 if TYPE_CHECKING:
     from agent_tui.context.compaction.facts import Fact
@@ -155,9 +155,6 @@ def pruned_just_now(records: Sequence[CompactionRecord], steps: Sequence[Step]) 
 
 CompactionReason: TypeAlias = Literal["auto", "manual", "overflow", "switch", "edit"]
 Action: TypeAlias = Literal["prune", "summary", "not_worth_it", "nothing"]
-
-UNDO = "/compact undo"
-UNDO_EDIT = "/context undo"
 
 
 @dataclass(slots=True, frozen=True)
@@ -310,9 +307,15 @@ class CompactionPlan:
     needed: bool = False
     stuck: bool = False
     before_estimated: bool = True
+    before_spread: int = 0
     read: ReadFacts = facts_of
     folded_tokens: int | None = None
     """Of a fold: what its messages take now."""
+
+    @property
+    def before_text(self) -> str:
+        """The size of what is compacted, in words."""
+        return interval(self.before, self.before_spread, self.before_estimated)
 
     def view_after(self, records: Sequence[CompactionRecord], summary: Message | None) -> Sequence[SentMessage]:
         """Returns the messages that would be sent with these further records."""

@@ -211,6 +211,7 @@ class _Planner:
             self.focus,
             needed=s.needed,
             before_estimated=s.usage.approximate,
+            before_spread=s.usage.spread,
         )
         if action in ("nothing", "not_worth_it"):
             return plan

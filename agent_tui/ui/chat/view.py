@@ -211,22 +211,25 @@ class MainView:
         """A line in the transcript that is not part of the conversation."""
         self.transcript.add_notice(level, without_keys(text, fields=False) if level in ("error", "warning") else text)
 
-    def phase(self, phase: str, *, waits: bool = False, command: bool = False) -> None:
+    def phase(self, phase: str, *, waits: bool = False, command: bool = False, timed: bool = False) -> None:
         """Sets what the line above the prompt says while the agent works, or ``waits`` for the user: that stays until
-        ``answered``. ``command``: a command runs, which may be moved into the background."""
+        ``answered``. ``command``: a command runs, which may be moved into the background; ``timed``: with a clock of
+        its own."""
         if phase != self.activity.phase and (waits or not self.activity.waits):
-            self._begin(phase, waits, command)
+            self._begin(phase, waits, command, timed)
 
     def answered(self) -> None:
         """The user is not waited for any more."""
         if self.activity.waits:
             self._begin("Working", False)
 
-    def _begin(self, phase: str, waits: bool, command: bool = False) -> None:
+    def _begin(self, phase: str, waits: bool, command: bool = False, timed: bool = False) -> None:
         # While a question is open, Enter answers it.
         queues = self.app.size.width > 70 and not waits
         moves = " · Ctrl+B to background" if command else ""
-        self.activity.begin(phase, f"Esc to interrupt{moves}{' · Enter queues' if queues else ''}", waits=waits)
+        self.activity.begin(
+            phase, f"Esc to interrupt{moves}{' · Enter queues' if queues else ''}", waits=waits, timed=timed
+        )
 
     def begin(
         self, work: Callable[[], Coroutine[Any, Any, None]], *, group: str = "default", exclusive: bool = False

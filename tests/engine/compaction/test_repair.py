@@ -104,7 +104,7 @@ async def test_what_cannot_be_added_is_asked_for_once_with_nothing_else() -> Non
     assert all(fact in view for fact in facts) and RULE in view
     assert lost(result) <= before - len(facts)
     kept = sum(counts[0] for counts in result.records[-1].facts.values())
-    assert expected is not None and kept >= int(expected[1]) and f"{kept} of" in result.text
+    assert expected is not None and kept >= int(expected[1])
     assert len(result.steps) == 2 and result.records[0].cost == Cost(sum(s.cost_usd or 0 for s in result.steps))
     assert result.after == world.usage().total < result.before
 
