@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from agent_tui.commands.tool_words import (
@@ -64,7 +63,6 @@ from agent_tui.models.messages import (
     own_output,
 )
 from agent_tui.models.search import search_calls
-from agent_tui.plain.forms import ServerQuestion
 from agent_tui.plain.line_writer import LEVELS, ProgressTicker, spoken
 from agent_tui.records import dataclass
 from agent_tui.text.clean import drawable_output, one_line, program_output, spelled
@@ -278,20 +276,13 @@ class EventPrinter:
                     writer.quote(program_output(text), indent="  ")
             case PermissionAsked():
                 self._asked.add(event.call_id)
-                self._asking.permission(agent, event)
+                self._asking.ask(agent, event)
             case PermissionAnswered(request_id, _) | QuestionClosed(request_id):
                 self._asking.closed(request_id)
             case PlanPresented("", plan):
                 writer.quote(f"the plan (nobody can approve it here):\n{spelled(plan)}", "Note")
-            case PlanPresented():
-                self._asking.plan(agent, event)
-            case QuestionAsked():
-                self._asking.question(agent, event)
-            case ServerAsked():
-                answer = partial(agent.servers.answer, event.request_id)
-                self._asking.put_back(ServerQuestion(event, writer, answer))
-            case StopAsked():
-                self._asking.stop(event)
+            case PlanPresented() | QuestionAsked() | ServerAsked() | StopAsked():
+                self._asking.ask(agent, event)
             case ContextChanged(usage, in_flight):
                 if not in_flight:
                     self._foretell(usage)

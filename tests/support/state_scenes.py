@@ -129,8 +129,8 @@ async def compacted(app: AgentApp, pilot: Pilot[Any], agent: FakeAgent) -> None:
     """The lines of compactions: a summary, one without a model, one undone, one that was not worth it, a prune, a
     failure."""
     agent.store.kept["sum_2"] = replace(agent.store.kept["sum_1"], id="sum_2")
-    sizes = {"before_tokens": 171_200, "after_tokens": 24_100, "before_spread": 400, "after_spread": 900}
-    record = CompactionRecord("cmp_2", "op_2", "summary", ["a", "b"], summary_id="sum_2", **sizes)
+    record = CompactionRecord("cmp_2", "op_2", "summary", ["a", "b"], summary_id="sum_2")
+    record.before_tokens, record.after_tokens, record.before_spread, record.after_spread = 171_200, 24_100, 400, 900
     agent.publish(CompactionEnded("done", done_text(record), [record]))
     agent.publish(CompactionEnded("undone", "Compaction undone 24.1k ± 0.9k → 84.2k", [replace(record, active=False)]))
     agent.publish(CompactionEnded("not_worth_it", "Compaction not worth it: it would free ~1.2k. Nothing changed."))

@@ -34,7 +34,7 @@ def question(several: bool = False, choices: tuple[str, ...] = ("red", "green", 
     return QuestionAsked("q1", "Which colour?", choices, several)
 
 
-def panel(run: Running) -> QuestionPanel[Any]:
+def panel(run: Running) -> QuestionPanel:
     found = run.app.chat.questions.panel
     assert found is not None
     return found
@@ -185,7 +185,7 @@ async def test_foreign_text_is_only_drawn(tmp_path: Path) -> None:
         await run.until(lambda: run.agent.called("answer_plan"))
         assert run.agent.called("answer_plan") == [("p1", "ask", HOSTILE, "")]
         run.agent.publish(QuestionAsked("q1", HOSTILE, (HOSTILE, "b")))
-        await run.until(lambda: run.app.view.screen.query("AskPanel"))
+        await run.until(lambda: run.app.view.screen.query("QuestionPanel"))
         await run.until(lambda: "[bold]x[/bold]" in run.shown() and "The model asks" in run.shown())
         for control in ("\x1b", "\x07", "\x9b", "\u202e"):
             assert control not in run.shown()
@@ -197,9 +197,9 @@ async def test_a_plan_goes_away_when_it_is_closed_and_not_with_any_turn(tmp_path
         run.agent.turns.busy = False
         run.agent.publish(TurnEnded("interrupted"))
         await run.pilot.pause()
-        assert run.app.view.screen.query("PlanPanel")
+        assert run.app.view.screen.query("QuestionPanel")
         run.agent.publish(QuestionClosed("p1"))
-        await run.until(lambda: not run.app.view.screen.query("PlanPanel"))
+        await run.until(lambda: not run.app.view.screen.query("QuestionPanel"))
         assert not run.agent.called("answer_plan") and run.app.prompt.has_focus
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -193,7 +193,7 @@ def test_a_total_has_one_form_everywhere(total: int, spread: int, guess: bool) -
     usage = replace(sample_usage(), total=total, spread=spread, basis="estimated" if guess else "derived", held="")
     form = total_text(usage)
     assert ("~" in form) == (guess and not spread) and ("±" in form) == (spread >= 50)
-    status = "".join(text for text, _ in context_pieces(usage, 0, None, 0, lambda *a, **b: Style()))
+    status = "".join(text for text, _ in context_pieces(usage, 0, None, 0, cast(Any, lambda *a, **b: Style())))
     faces = {
         "status": status,
         "head": headline(ContextReport(usage))[0].text,

@@ -10,7 +10,8 @@ import pytest
 from agent_tui.commands import desktop
 from agent_tui.models.events import Event, QuestionClosed, ServerAsked
 from agent_tui.models.forms import Choice, FormField
-from agent_tui.ui.widgets.question import QuestionPanel, WholeInput
+from agent_tui.ui.widgets.answers import WholeInput
+from agent_tui.ui.widgets.question import QuestionPanel
 from tests.support.app import Running, running
 from tests.support.showcase import form
 
@@ -19,7 +20,7 @@ GIVEN = {"days": 3, "train": False, "seat": "window"}
 PAGE = ServerAsked("srv_1", "trips", "url", "Pay there.", url="https://pay.example.com/1", about="pay.example.com")
 
 
-def panel(run: Running) -> QuestionPanel[Any]:
+def panel(run: Running) -> QuestionPanel:
     found = run.app.chat.questions.panel
     assert found is not None
     return found
@@ -141,7 +142,7 @@ async def test_a_question_that_waits_no_more_goes_away(tmp_path: Path) -> None:
         await shown(run, form())
         run.agent.turns.busy = False
         run.agent.publish(QuestionClosed("srv_1"))
-        await run.until(lambda: not run.app.view.screen.query("ServerPanel"))
+        await run.until(lambda: not run.app.view.screen.query("QuestionPanel"))
         assert not run.agent.called("answer_server") and run.app.prompt.has_focus
 
 

@@ -9,12 +9,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_tui.errors import AgentError
 from agent_tui.text.secrets import without_keys
-from agent_tui.ui.first_frame import NAME, ROOMY, WORDMARK, is_small
+from agent_tui.ui.first_frame import NAME, PLACEHOLDER, ROOMY, WORDMARK, is_small
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.driver import Window
 from agent_tui.ui.textual_private.drawing import DrawsFrames
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     """Screens that are opened by name: those of commands, and those of keys alone."""
 
 ASKS = "-asks"
-"""The screen's class while a question stands above the prompt: its frame is distance enough."""
+"""The screen's class while a question stands above the prompt: its frame is distance enough, and the prompt is off."""
+ASKED_ABOVE = "The question above comes first · Tab to write here"
 
 
 class ChatApp(DrawsFrames):
@@ -198,10 +200,12 @@ class MainView:
 
     def show_question(self, panel: Widget) -> None:
         self.screen.add_class(ASKS)
+        self.prompt.placeholder = Content(ASKED_ABOVE)
         self.screen.mount(panel, before=self.activity)
 
     def question_closed(self) -> None:
         self.screen.remove_class(ASKS)
+        self.prompt.placeholder = Content(PLACEHOLDER)
 
     def hint(self, text: str, seconds: float | None = None) -> None:
         """A short line above the prompt, gone with the next key, after ``seconds`` or once it can have been read."""
@@ -225,11 +229,10 @@ class MainView:
 
     def _begin(self, phase: str, waits: bool, command: bool = False, timed: bool = False) -> None:
         # While a question is open, Enter answers it.
+        ends = "Esc declines" if waits else "Esc to interrupt"
         queues = self.app.size.width > 70 and not waits
         moves = " · Ctrl+B to background" if command else ""
-        self.activity.begin(
-            phase, f"Esc to interrupt{moves}{' · Enter queues' if queues else ''}", waits=waits, timed=timed
-        )
+        self.activity.begin(phase, f"{ends}{moves}{' · Enter queues' if queues else ''}", waits=waits, timed=timed)
 
     def begin(
         self, work: Callable[[], Coroutine[Any, Any, None]], *, group: str = "default", exclusive: bool = False
