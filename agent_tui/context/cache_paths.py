@@ -1,10 +1,9 @@
-"""Holds what all steps of a session sent, as one tree of messages, and finds where two requests begin to differ."""
+"""What the steps of a session sent, as lists of digests, and where two requests begin to differ."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Literal
 
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.cuts import CLEARED_SUFFIX, CLIP_SUFFIX
@@ -14,154 +13,96 @@ from agent_tui.models.steps import FixedPart, Sent, Step
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 
-ROOT = 0
-
 
 @dataclass(slots=True, frozen=True)
 class SentMessages:
-    """The messages of a request as its body has them: keys and digests, see ``models.steps.Sent``. The
-    first ``same`` of them are those of the request that was given before to whoever made this."""
+    """The messages of a request as its body has them: keys and digests, see ``models.steps.Sent``."""
 
-    keys: Sequence[str]
-    digests: Sequence[str]
-    same: int = 0
+    keys: list[str]
+    digests: list[str]
 
-
-class _Node(NamedTuple):
-    """A message as it was sent; ``depth`` counts from the root, itself included."""
-
-    parent: int
-    depth: int
-    key: str
-    digest: str
-    made_by: str
+    def shared(self, other: SentMessages) -> int:
+        """Returns how many messages two requests begin with in common."""
+        return common_prefix(self.digests, other.digests)
 
 
-class SentPaths:
-    """A tree whose nodes are messages as they were sent; a step is the node at which it ends.
+class SentHistory:
+    """The messages of each step of a session. The newest lists are kept, so that one costs what is new in it."""
 
-    Nodes are numbers, ``ROOT`` stands for no message. Adding a step costs what is new in it.
-    """
+    MOST = 32
 
     def __init__(self) -> None:
-        self._nodes = [_Node(ROOT, 0, "", "", "")]
-        self._next: dict[tuple[int, str], int] = {}
-        self._ends: dict[str, int] = {}
-        self._first: dict[str, str] = {}
-        self._lost: set[str] = set()
-        self._last = ROOT
+        self._steps: dict[str, Step] = {}
+        self._lists: dict[str, SentMessages] = {}
+        self._expected: tuple[str, SentMessages | None] = "", None
 
     def take(self, steps: Sequence[Step]) -> None:
         """Adds the steps that are not here yet; they are looked for at the end."""
-        new: list[Step] = []
+        new = []
         for step in reversed(steps):
-            if step.id in self._ends or step.id in self._lost:
+            if step.id in self._steps:
                 break
             new.append(step)
-        for step in reversed(new):
-            if step.sent is not None:
-                self._add(step.id, step.sent)
-            else:
-                self._lost.add(step.id)
+        self._steps.update((step.id, step) for step in reversed(new))
 
-    def _add(self, step_id: str, sent: Sent) -> None:
-        """A step as it is stored. Where what it is a difference to is not here, as in a copy of a part of the session,
-        nothing is known of it."""
-        start = ROOT
-        if sent.base:
-            base = self._ends.get(sent.base)
-            if base is None or self.depth(base) < sent.kept:
-                self._lost.add(step_id)
-                return
-            start = self.ancestor(base, sent.kept)
-        self._ends[step_id] = self._grow(start, sent.keys, sent.digests, step_id)
+    def of(self, step: Step) -> SentMessages | None:
+        """What a step sent; None where that is not known, as of what begins as a step that a copy of a part of the
+        session does not have."""
+        if step.id == self._expected[0]:
+            return self._expected[1]
+        way: list[Step] = []
+        at: Step | None = step
+        while at is not None and at.id not in self._lists:
+            if at.sent is None:
+                return None
+            way.append(at)
+            if not at.sent.base:
+                break
+            at = self._steps.get(at.sent.base)
+        if at is None:
+            return None
+        known = self._lists.get(at.id)
+        if known is not None and not way:
+            return known
+        keys, digests = (list(known.keys), list(known.digests)) if known is not None else ([], [])
+        for each in reversed(way):
+            assert each.sent is not None
+            if len(keys) < each.sent.kept:
+                return None
+            keys[each.sent.kept :], digests[each.sent.kept :] = each.sent.keys, each.sent.digests
+        return self._keep(step.id, SentMessages(keys, digests))
 
-    def record(self, step_id: str, messages: SentMessages, settings: dict[str, str], marks: list[int]) -> Sent:
-        """Adds what a step sends, and returns how it is stored with it."""
-        self._lost.discard(step_id)
-        depth = min(messages.same, self.depth(self._last))
-        node = self.ancestor(self._last, depth)
-        while depth < len(messages.digests) and (found := self._next.get((node, messages.digests[depth]))) is not None:
-            node, depth = found, depth + 1
-        while self._nodes[node].made_by == step_id:
-            # Sent once more, changed: it is no difference to itself.
-            node, depth = self._nodes[node].parent, depth - 1
-        keys, digests = list(messages.keys[depth:]), list(messages.digests[depth:])
-        self._ends.pop(step_id, None)
-        self._last = self._ends[step_id] = self._grow(node, keys, digests, step_id)
-        return Sent(settings, self._nodes[node].made_by, depth, keys, digests, marks)
+    def record(self, step: Step, messages: SentMessages, settings: dict[str, str], marks: list[int]) -> None:
+        """Stores with a step what it sends, as the difference to the newest one before it."""
+        for known in (self._steps, self._lists):
+            known.pop(step.id, None)
+        newest = next((s for s in reversed(self._steps.values()) if self.of(s) is not None), None)
+        before = self.of(newest) if newest is not None else None
+        kept = messages.shared(before) if before is not None else 0
+        base = newest.id if newest is not None and kept else ""
+        step.sent = Sent(settings, base, kept, messages.keys[kept:], messages.digests[kept:], marks)
+        self._steps[step.id] = step
+        self._keep(step.id, messages)
 
-    @contextmanager
-    def ahead(self, step_id: str, messages: SentMessages) -> Iterator[None]:
-        """Adds what a step would send and has not sent yet: it is here inside the ``with`` block only."""
-        length, depth = len(self._nodes), min(messages.same, self.depth(self._last))
-        start = self.ancestor(self._last, depth)
-        self._ends[step_id] = self._grow(start, messages.keys[depth:], messages.digests[depth:], step_id)
-        try:
-            yield
-        finally:
-            del self._ends[step_id]
-            for node in self._nodes[length:]:
-                del self._next[node.parent, node.digest]
-                if self._first.get(_message_id(node.key)) == step_id:
-                    del self._first[_message_id(node.key)]
-            del self._nodes[length:]
+    def expect(self, step: Step, messages: SentMessages) -> None:
+        """What a step would send that is not sent yet: nothing is stored of it."""
+        self._expected = step.id, messages
 
-    def _grow(self, node: int, keys: Sequence[str], digests: Sequence[str], by: str) -> int:
-        for key, digest in zip(keys, digests, strict=True):
-            found = self._next.get((node, digest))
-            if found is None:
-                found = self._next[node, digest] = len(self._nodes)
-                self._nodes.append(_Node(node, self._nodes[node].depth + 1, key, digest, by))
-                self._first.setdefault(_message_id(key), by)
-            node = found
-        return node
+    def newest(self, steps: Sequence[Step]) -> tuple[Step, SentMessages] | None:
+        """The newest of these steps of which it is known what it sent."""
+        found = ((step, self.of(step)) for step in reversed(steps))
+        return next(((step, messages) for step, messages in found if messages is not None), None)
 
-    def end(self, step: Step) -> int | None:
-        """Returns the node at which a step ends; None where what it sent is not known."""
-        return self._ends.get(step.id)
+    def was_sent(self, message_id: str, step: Step) -> bool:
+        """Returns whether another step sent a message, wherever and in whichever form."""
+        others = (other.sent for other in self._steps.values() if other.id != step.id and other.sent is not None)
+        return any(_message_id(key) == message_id for sent in others for key in sent.keys)
 
-    def depth(self, node: int) -> int:
-        """Returns how many messages lead to a node, itself included."""
-        return self._nodes[node].depth
-
-    def ancestor(self, node: int, depth: int) -> int:
-        """The node at a depth on the way to another."""
-        while self._nodes[node].depth > depth:
-            node = self._nodes[node].parent
-        return node
-
-    def shared(self, one: int, other: int) -> int:
-        """Returns how many messages the ways to two nodes begin with in common."""
-        depth = min(self.depth(one), self.depth(other))
-        one, other = self.ancestor(one, depth), self.ancestor(other, depth)
-        while one != other:
-            one, other = self._nodes[one].parent, self._nodes[other].parent
-        return self.depth(one)
-
-    def messages(self, node: int) -> SentMessages:
-        """All messages on the way to a node."""
-        nodes = self._way(node)
-        return SentMessages([n.key for n in nodes], [n.digest for n in nodes])
-
-    def key(self, node: int) -> str:
-        """The key of the message at a node."""
-        return self._nodes[node].key
-
-    def first_sent_by(self, node: int) -> str:
-        """The id of the step that was the first to send the message at a node, wherever and in whichever form."""
-        return self._first[_message_id(self._nodes[node].key)]
-
-    def digests(self, node: int, start: int = 0) -> list[str]:
-        """The digests of the messages on the way to a node, from the ``start``-th on."""
-        return [each.digest for each in self._way(node, start)]
-
-    def _way(self, node: int, start: int = 0) -> list[_Node]:
-        found: list[_Node] = []
-        while self.depth(node) > start:
-            found.append(self._nodes[node])
-            node = self._nodes[node].parent
-        return found[::-1]
+    def _keep(self, step_id: str, messages: SentMessages) -> SentMessages:
+        self._lists[step_id] = messages
+        while len(self._lists) > self.MOST:
+            del self._lists[next(iter(self._lists))]
+        return messages
 
 
 def _message_id(key: str) -> str:
@@ -265,26 +206,26 @@ def setting_difference(name: str, before: Step, after: Step) -> Difference:
 
 
 def message_difference(
-    paths: SentPaths, before: int, after: int, step_id: str, summaries: Collection[str] = ()
+    history: SentHistory, before: SentMessages, after: SentMessages, step: Step, summaries: Collection[str] = ()
 ) -> Difference | None:
-    """The first message in which two ways differ, of which the step goes the later one; None where that goes on from
-    the earlier one. A mere beginning of that one differs by what comes in the place of the rest. ``summaries`` are the
-    ids of messages that stand for compacted ones."""
-    index = paths.shared(before, after)
-    if index == paths.depth(before):
+    """The first message in which what a ``step`` sent differs from what was sent before; None where it goes on from
+    that. A mere beginning of it differs by what comes in the place of the rest. ``summaries`` are the ids of messages
+    that stand for compacted ones."""
+    index = before.shared(after)
+    if index == len(before.keys):
         return None
-    old = paths.key(paths.ancestor(before, index + 1))
-    if index == paths.depth(after):
+    old = before.keys[index]
+    if index == len(after.keys):
         return Difference("message", old, index, REWOUND)
-    place, last = paths.ancestor(after, index + 1), paths.key(before)
-    words = _message_words(old, paths.key(place), last, summaries)
-    if words == UNDONE and _message_id(last) not in map(_message_id, paths.messages(after).keys):
+    new, last = after.keys[index], before.keys[-1]
+    words = _message_words(old, new, last, summaries)
+    if words == UNDONE and _message_id(last) not in map(_message_id, after.keys):
         # An undo takes no message away: this went back past the compaction, or to where it holds.
-        words = BRANCH if paths.key(place) in summaries else REWOUND
-    elif words == REWOUND and paths.first_sent_by(place) != step_id:
+        words = BRANCH if new in summaries else REWOUND
+    elif words == REWOUND and history.was_sent(_message_id(new), step):
         # It has been there before.
         words = BRANCH
-    return Difference("message", paths.key(place), index, words)
+    return Difference("message", new, index, words)
 
 
 REWOUND, BRANCH, UNDONE, COMPACTED = "rewound", "branch switched", "compaction undone", "compacted"

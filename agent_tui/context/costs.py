@@ -435,12 +435,21 @@ class SentLists:
             if at is None and sent.base:
                 return None
         keys = self._known[at.id] if at is not None else []
-        for each in reversed(way):
-            assert each.sent_keys is not None
-            keys = [*keys[: each.sent_keys.kept], *each.sent_keys.keys]
         if way:
+            keys = list(keys)
+            for each in reversed(way):
+                assert each.sent_keys is not None
+                keys[each.sent_keys.kept :] = each.sent_keys.keys
             self._keep(step.id, keys)
         return keys
+
+    def begins(self, step: Step, steps: Sequence[Step], now: Sequence[str]) -> bool:
+        """Returns whether messages with these keys begin with those that a step sent, each in whichever form."""
+        count, sent = step.sent_count, step.sent_keys
+        if sent is None or count > len(now) or (sent.keys and not _is_same_message(sent.keys[-1], now[count - 1])):
+            return False
+        keys, begin = self.keys(step, steps), list(now[:count])
+        return keys is not None and (keys == begin or all(map(_is_same_message, keys, begin)))
 
     def record(self, step: Step, keys: Sequence[str], steps: Sequence[Step]) -> None:
         """Stores with a step what it sends."""
@@ -473,6 +482,10 @@ class SentLists:
         self._known[step_id] = keys
         while len(self._known) > self.MOST:
             del self._known[next(iter(self._known))]
+
+
+def _is_same_message(one: str, other: str) -> bool:
+    return one == other or one.partition("#")[0] == other.partition("#")[0]
 
 
 def _part_items(fixed: Sequence[FixedPart]) -> ItemShares:

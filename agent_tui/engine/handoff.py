@@ -13,7 +13,7 @@ from agent_tui.context.accounting.next_input import output_room
 from agent_tui.context.compaction.answers import with_unknown_paths
 from agent_tui.context.compaction.facts import Fact, FactReader
 from agent_tui.context.compaction.judge import AnswerForm, Replaced
-from agent_tui.context.compaction.ledger import RULES, appended, standing
+from agent_tui.context.compaction.keep import RULES, added_lines, missing_facts
 from agent_tui.context.compaction.summary import SummaryInput, render_messages, rough_tokens
 from agent_tui.context.compaction.summary_parts import collect_files, file_lines, within
 from agent_tui.context.tokens import message_text_for_count
@@ -224,7 +224,7 @@ class Handoff:
         notes = [pinned_words(m) for m in path if m.role == "tool" and m.id in conversation.info.state.pinned_messages]
         own = user_message("\n\n".join([goal, *pinned, *notes]))
         facts = [fact for fact in facts if fact.kind != "path"]  # The files say more.
-        lines = appended(standing(facts, body, [own]), most[0])
+        lines = added_lines(missing_facts(facts, body, [own]), most[0])
         files, root = file_lines(within(collect_files(path), most[1])), self._state.parts.cwd
         name = one_line(conversation.info.title or conversation.info.preview, SHOWN)
         blocks = [

@@ -26,12 +26,13 @@ from agent_tui.models.requests import (
 )
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import Called, Key, missing_key_line, own_limit, resolve_key
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.direct import Connections, HttpCall, NetworkSettingsError, NoAddressError, encode, exchange
 from agent_tui.providers.errors import NotAnAnswerError, StreamError, bad_end_failure, classify
 from agent_tui.providers.failure_lines import bound_failure, failure
 from agent_tui.providers.litellm import said_why
 from agent_tui.providers.net import BODY_LIMIT, BoundError
-from agent_tui.providers.request import WireCall, build_call
+from agent_tui.providers.request import build_call
 from agent_tui.text.strict_json import strict
 
 log = logging.getLogger(__name__)
@@ -203,12 +204,12 @@ class StreamedAnswer:
         """Sends the call, emits what comes, and how it ends. Only cancellation is raised."""
         try:
             # A long conversation takes a while, in which others on the loop have their turn.
-            wire = await asyncio.to_thread(self._build)
-            self._names = wire.names
-            self._emit(Started(self._info.target, wire.notes))
+            made = await asyncio.to_thread(self._build)
+            self._names = made.renamed
+            self._emit(Started(self._info.target, made.notes))
             self._silence.broken()
             async with asyncio.timeout(self._silence.patience()) as self._clock:
-                await self._send(wire)
+                await self._send(made)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -220,10 +221,10 @@ class StreamedAnswer:
             await self._close()
         self._end()
 
-    def _build(self) -> WireCall:
+    def _build(self) -> OutgoingRequest:
         return build_call(self._request, self._info)
 
-    async def _send(self, wire: WireCall) -> None:
+    async def _send(self, made: OutgoingRequest) -> None:
         raise NotImplementedError
 
     async def _close(self) -> None:
@@ -365,12 +366,12 @@ class DirectAnswer(StreamedAnswer):
         self._call: HttpCall | None = None
         self._content = b""
 
-    def _build(self) -> WireCall:
-        wire = super()._build()
-        self._call = encode(wire, self._request.spec, self._info.target, self._key.value)
+    def _build(self) -> OutgoingRequest:
+        made = super()._build()
+        self._call = encode(made, self._request.spec, self._key.value)
         self._content = self._call.content
-        return wire
+        return made
 
-    async def _send(self, wire: WireCall) -> None:
+    async def _send(self, made: OutgoingRequest) -> None:
         assert self._call is not None, "it is built before it is sent"
         await exchange(self._connections, self._call, self._content, self.accumulator.tap)

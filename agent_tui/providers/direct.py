@@ -19,10 +19,11 @@ from agent_tui.models.requests import Counting, ModelInfo, ModelRequest, ModelSp
 from agent_tui.providers import net
 from agent_tui.providers.catalog import dialect_of, near_url, resolve_key, variable_base, wire_of
 from agent_tui.providers.dialects.chat import WIRE as CHAT
+from agent_tui.providers.dialects.outgoing import OutgoingRequest, extra_headers
 from agent_tui.providers.dialects.record import Dialect, ExactCount
 from agent_tui.providers.failure_lines import words_of
 from agent_tui.providers.net import BoundError, Tap, Unpacker, is_of_httpx
-from agent_tui.providers.request import WireCall, build_call, fields_of
+from agent_tui.providers.request import build_call
 from agent_tui.providers.secrets import redact
 from agent_tui.records import dataclass
 from agent_tui.text.strict_json import write_json
@@ -207,13 +208,11 @@ class HttpCall:
         return write_json(self.body).encode()
 
 
-def encode(call: WireCall, spec: ModelSpec, target: Target, key: str | None) -> HttpCall:
-    """Returns the request of a call. Raises NoAddressError."""
-    url, wire = url_of(spec, target), wire_of(target)
+def encode(made: OutgoingRequest, spec: ModelSpec, key: str | None) -> HttpCall:
+    """Returns the HTTP request of a call. Raises NoAddressError."""
+    url, wire = url_of(spec, made.target), wire_of(made.target)
     assert wire is not None, "it has an address"
-    fields = fields_of(call.kwargs)
-    headers = headers_of(target, key, fields.extra_headers)
-    return HttpCall(url, headers, wire.body(fields, target, dialect_of(target.provider)))
+    return HttpCall(url, headers_of(made.target, key, extra_headers(made.arguments)), wire.body(made))
 
 
 def headers_of(target: Target, key: str | None, extra: Mapping[str, str]) -> dict[str, str]:
@@ -252,7 +251,7 @@ async def count(request: ModelRequest, info: ModelInfo, connections: Connections
         return None
     secrets = [key.value] if key.value else []
     try:
-        call = await asyncio.to_thread(lambda: encode(build_call(request, info), request.spec, target, key.value))
+        call = await asyncio.to_thread(lambda: encode(build_call(request, info), request.spec, key.value))
         async with asyncio.timeout(TIMEOUT):
             if wire.count is not None:
                 answer = await _asked(_question(call, target, wire.count), connections)

@@ -8,10 +8,10 @@ from typing import Literal
 
 from agent_tui.models.requests import ModelSpec
 from agent_tui.providers.catalog import Called, is_direct, resolve_target
+from agent_tui.providers.dialects.outgoing import extra_headers
 from agent_tui.providers.direct import Connections, NetworkSettingsError, headers_of
 from agent_tui.providers.errors import classify
 from agent_tui.providers.net import BoundError, is_of_httpx
-from agent_tui.providers.request import fields_of
 from agent_tui.providers.server_facts import api_root
 from agent_tui.records import dataclass
 from agent_tui.text.secrets import MASK
@@ -37,7 +37,7 @@ async def check_key(spec: ModelSpec, key: str) -> KeyCheck:
     root = api_root(spec, target) if is_direct(spec, target) else ""
     if not root:
         return KeyCheck("unknown", f"The key was not checked: {called.name} has no list of models to ask for.")
-    extra, connections = fields_of(dict(spec.extra)).extra_headers, Connections()
+    extra, connections = extra_headers(spec.extra), Connections()
     headers = headers_of(target, key, extra)
     try:
         async with asyncio.timeout(PATIENCE):

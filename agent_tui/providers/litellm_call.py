@@ -12,10 +12,10 @@ from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, Target
 from agent_tui.providers.calling import Emit, StreamedAnswer
 from agent_tui.providers.catalog import Key, dialect_of, resolve_key
 from agent_tui.providers.counting import encoding
-from agent_tui.providers.dialects.chat import WIRE as CHAT
+from agent_tui.providers.dialects.litellm import arguments, path_for_litellm
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.direct import NoAddressError
 from agent_tui.providers.litellm import import_quietly, lean_arguments, listen
-from agent_tui.providers.request import WireCall
 from agent_tui.text.strict_json import DEEPEST_WHOLE, strict
 from agent_tui.urls import AddressError, parse_url
 
@@ -48,8 +48,7 @@ def api_base(spec: ModelSpec, target: Target) -> str | None:
         base = parse_url(spec.api_base.strip().rstrip("/"), login=True)
     except AddressError as error:
         raise NoAddressError(f"api_base of the model is not the address of an API. {error}") from None
-    dialect = dialect_of(target.provider)
-    return replace(base, path=(dialect.wire or CHAT).litellm_path(base.path, target, dialect)).text
+    return replace(base, path=path_for_litellm(base.path, target, dialect_of(target.provider))).text
 
 
 def load_litellm() -> Any:
@@ -68,14 +67,15 @@ class LiteLLMAnswer(StreamedAnswer):
         super().__init__(request, info, emit, resolve_key(request.spec, info.target.provider))
         self._litellm = litellm
 
-    async def _send(self, wire: WireCall) -> None:
+    async def _send(self, made: OutgoingRequest) -> None:
         litellm = self._litellm
-        arguments = {**strict(wire.kwargs, DEEPEST_WHOLE), **connection(self._request, self._info.target, self._key)}
-        if wire.method == "acompletion":
-            arguments |= lean_arguments(litellm)
+        method, asked = arguments(made, self._request.spec)
+        asked = {**strict(asked, DEEPEST_WHOLE), **connection(self._request, self._info.target, self._key)}
+        if method == "acompletion":
+            asked |= lean_arguments(litellm)
         loop = asyncio.get_running_loop()
         with listen(self.accumulator.tap):
-            self._source = await getattr(litellm, wire.method)(**arguments)
+            self._source = await getattr(litellm, method)(**asked)
             turn = loop.time()
             async for chunk in self._source:
                 now = loop.time()

@@ -27,11 +27,12 @@ from agent_tui.providers.catalog import (
     variable_base,
 )
 from agent_tui.providers.dialects.claude import marked_places
-from agent_tui.providers.dialects.conversation import ToolNames, is_summary
+from agent_tui.providers.dialects.conversation import is_summary
+from agent_tui.providers.dialects.litellm import messages_for_litellm
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.dialects.record import Wire
-from agent_tui.providers.dialects.responses import response_input
 from agent_tui.providers.dialects.shared import ReplayPlan, Thinking
-from agent_tui.providers.request import ChatForm, call_arguments, chat_messages, fields_of, shown, tool_names
+from agent_tui.providers.request import outgoing, shown
 from agent_tui.records import dataclass
 
 OWN_SERVER = "own "
@@ -70,12 +71,10 @@ Treatment = tuple[bool, tuple[int, ...]]
 
 @dataclass(slots=True, frozen=True)
 class Pieces:
-    """The messages of one request. The first ``same`` are as in the request before; ``marks`` see
-    ``models.steps.Sent``."""
+    """The messages of one request; ``marks`` see ``models.steps.Sent``."""
 
     keys: list[str]
     digests: list[str]
-    same: int
     marks: list[int]
     settings: dict[str, str]
 
@@ -101,27 +100,27 @@ class PieceMaker:
         """Those of a request that is sent with this plan and thinking. ``known`` is asked, for the first request, what
         was sent with the same settings before this was made."""
         items = shown(request, info)
-        names = tool_names(request, info.target)
-        _, kwargs = call_arguments(replace(request, messages=[]), info, plan, thinking, names)
-        settings = _settings(request, info, kwargs)
+        wire = direct_wire(request.spec, info.target)
+        empty = outgoing(replace(request, messages=[]), info, plan, thinking)
+        empty.whole = False
+        settings = _settings(request, empty, wire)
         if "images" in caching_of(info.target).loses and (
             images := sum(len(images_in(item.message.parts)) for item in items)
         ):
             settings["images"] = str(images)
-        wire = direct_wire(request.spec, info.target)
         form = (info.target, sees(info), wire is None, settings.get("thinking"))
         if form != self._form:
             self._form, self._items = form, []
         treatments = [plan.treatment(i.message.id) if i.message.role == "assistant" else None for i in items]
         same = self._same(items, treatments)
-        encode = _Encoder(info, plan, kwargs, wire, names)
         earlier = known(settings) if not self._items else {}
-        made = [encode.piece(item, earlier) for item in items[same:]]
+        alone = replace(empty, arguments=_as_pieces(empty.arguments), system=())
+        made = [_piece(item, alone, wire, earlier) for item in items[same:]]
         self._items, self._treatments = list(items), treatments
         self._keys = [*self._keys[:same], *(item.key for item in items[same:])]
         self._digests = [*self._digests[:same], *made]
-        marks = self._marks(request, info.target) if ChatForm.of(info.target).lists else []
-        return Pieces(self._keys, self._digests, same, marks, settings)
+        marks = self._marks(request, info.target) if empty.marked else []
+        return Pieces(self._keys, self._digests, marks, settings)
 
     def _same(self, items: Sequence[SentMessage], treatments: Sequence[Treatment | None]) -> int:
         """Returns how many messages are the objects that were sent before, treated as before: a stored message does not
@@ -136,7 +135,7 @@ class PieceMaker:
         return next(filter(changed, range(end)), end)
 
     def _marks(self, request: ModelRequest, target: Target) -> list[int]:
-        """Returns where ``add_breakpoints`` puts its markers, as numbers of messages."""
+        """Returns where the markers of a cached prefix stand, as numbers of messages."""
         # An answer of which nothing is sent is none on the wire.
         pairs = zip(self._items, self._digests, strict=True)
         roles = ["" if digest == _NOTHING else item.message.role for item, digest in pairs]
@@ -154,36 +153,25 @@ def _alike(before: SentMessage, now: SentMessage) -> bool:
     return before.stored is now.stored and (now.stored is not None or before.message == now.message)
 
 
-class _Encoder:
-    def __init__(
-        self, info: ModelInfo, plan: ReplayPlan, kwargs: Metadata, wire: Wire | None, names: ToolNames
-    ) -> None:
-        self._info, self._plan, self._wire, self._names = info, plan, wire, names
-        self._dialect = dialect_of(info.target.provider)
-        self._form = ChatForm.of(info.target, sees(info))
-        self._fields = fields_of({name: value for name, value in kwargs.items() if name not in _ELSEWHERE})
+def _as_pieces(arguments: Metadata) -> Metadata:
+    """The arguments that say how messages are sent."""
+    return {name: value for name, value in arguments.items() if name not in _ELSEWHERE}
 
-    def piece(self, item: SentMessage, earlier: Known) -> str:
-        """Digest of a message. ``earlier`` ones hold where it can only be sent in one way: a stored
-        message does not change, but its reasoning and images may be left out."""
-        fixed = not any(part.type in ("reasoning", "attachment", "search") for part in item.message.parts)
-        if fixed and (known := earlier.get(item.key)) is not None:
-            return known
-        carried = item.message.role == "tool"
-        wire = self._body([_carrier(item), item] if carried else [item], int(carried))
-        return _digest(_JSON(wire))
 
-    def _body(self, items: Sequence[SentMessage], carriers: int) -> list[Metadata]:
-        """Returns a body's part for the messages behind the first ``carriers``."""
-        if self._info.target.api == "responses":
-            return response_input(items, self._plan, sees(self._info), self._names)[carriers:]
-        messages = chat_messages(items, self._plan, self._form, self._names)[carriers:]
-        if self._wire is None:
-            return messages
-        fields = replace(self._fields, messages=messages)
-        body = self._wire.body(fields, self._info.target, self._dialect)
-        found: list[Metadata] = next(body[name] for name in _CONVERSATION if name in body)
-        return found
+def _piece(item: SentMessage, alone: OutgoingRequest, wire: Wire | None, earlier: Known) -> str:
+    """Digest of a message. ``earlier`` ones hold where it can only be sent in one way: a stored message does not
+    change, but its reasoning and images may be left out."""
+    fixed = not any(part.type in ("reasoning", "attachment", "search") for part in item.message.parts)
+    if fixed and (known := earlier.get(item.key)) is not None:
+        return known
+    carried = item.message.role == "tool"
+    alone = replace(alone, items=[_carrier(item), item] if carried else [item])
+    if wire is None:
+        sent = messages_for_litellm(alone, [])
+    else:
+        body = wire.body(alone)
+        sent = next(body[name] for name in _CONVERSATION if name in body)
+    return _digest(_JSON(sent[int(carried) :]))
 
 
 def _carrier(item: SentMessage) -> SentMessage:
@@ -193,18 +181,16 @@ def _carrier(item: SentMessage) -> SentMessage:
     return SentMessage(Message(_CARRIER, "assistant", [call]), _CARRIER)
 
 
-def _settings(request: ModelRequest, info: ModelInfo, kwargs: Metadata) -> dict[str, str]:
+def _settings(request: ModelRequest, made: OutgoingRequest, wire: Wire | None) -> dict[str, str]:
     """Returns the settings of a request, by name: what else of it a cache may depend on."""
-    target = info.target
+    target = made.target
     settings = {"model": f"{target.provider}/{target.api}/{target.model}", PROGRAM: __version__}
     dialect = dialect_of(target.provider)
     address = request.spec.api_base or variable_base(dialect)
     if address:
         own = Called(target.provider, address).own
         settings["server"] = f"{OWN_SERVER if own else ''}{_digest(address)}"
-    body = kwargs
-    if (wire := direct_wire(request.spec, target)) is not None:
-        body = wire.body(fields_of(kwargs), target, dialect)
+    body = made.arguments if wire is None else wire.body(made)
     if request.spec.cache_ttl is not None:
         settings["cache ttl"] = request.spec.cache_ttl
     grouped: dict[str, dict[str, Any]] = {}

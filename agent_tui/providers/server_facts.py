@@ -19,12 +19,12 @@ from agent_tui.models.usage import Limits
 from agent_tui.providers import net
 from agent_tui.providers.catalog import dialect_of, is_direct, resolve_key, resolve_target, variable_base
 from agent_tui.providers.dialects import ollama
+from agent_tui.providers.dialects.outgoing import extra_headers
 from agent_tui.providers.dialects.shared import mapping
 from agent_tui.providers.direct import Connections, HttpError, NetworkSettingsError, NoAddressError, headers_of, url_of
 from agent_tui.providers.limits import ServerFacts, table_limits
 from agent_tui.providers.local_servers import MOST_BYTES, TIMEOUT, entries
 from agent_tui.providers.net import BoundError, is_nearby, is_of_httpx, origin
-from agent_tui.providers.request import fields_of
 from agent_tui.urls import read_address
 
 log = logging.getLogger(__name__)
@@ -91,9 +91,7 @@ class Server:
 
     def __init__(self, spec: ModelSpec, target: Target, connections: Connections) -> None:
         self._connections = connections
-        self._headers = headers_of(
-            target, resolve_key(spec, target.provider).value, fields_of(dict(spec.extra)).extra_headers
-        )
+        self._headers = headers_of(target, resolve_key(spec, target.provider).value, extra_headers(spec.extra))
         self.base = api_root(spec, target)
         """What the paths of the API come behind."""
         self.root = self.base.removesuffix("/v1")

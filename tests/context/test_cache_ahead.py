@@ -1,39 +1,35 @@
-"""Looking ahead at what would be sent leaves no trace in what is known of what was."""
+"""What steps sent is made again of what is stored with them; looking ahead at what would be sent leaves no trace."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_tui.context.cache_paths import SentMessages, SentPaths
-from agent_tui.models.steps import Sent, Step
+from agent_tui.context.cache_paths import SentHistory, SentMessages
+from agent_tui.models.steps import Step
 
-WAYS = st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=8)
-
-
-def messages(way: list[str], same: int = 0) -> SentMessages:
-    return SentMessages([f"key {one}" for one in way], way, same)
+WAYS = st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=40)
 
 
-def shared(one: list[str], other: list[str]) -> int:
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-@given(WAYS, WAYS)
-def test_what_is_stored_is_the_same_with_and_without_looking(sent: list[list[str]], ahead: list[list[str]]) -> None:
-    plain, looking = SentPaths(), SentPaths()
-    before: list[str] = []
-    for number, way in enumerate(sent):
-        same = shared(before, way)
-        for way_ahead in ahead:
-            with looking.ahead("next", messages(way_ahead, shared(before, way_ahead))):
-                end = looking.end(step("next"))
-                assert end is not None and list(looking.messages(end).digests) == way_ahead
-            assert looking.end(step("next")) is None
-        stored = [paths.record(f"step {number}", messages(way, same), {}, []) for paths in (plain, looking)]
-        assert stored[0] == stored[1] and isinstance(stored[0], Sent)
-        before = way
+def messages(way: list[str]) -> SentMessages:
+    return SentMessages([f"key {one}" for one in way], list(way))
 
 
 def step(name: str) -> Step:
     return Step(name, "turn", "m", "p", "a", "m")
+
+
+@given(WAYS, st.booleans())
+def test_what_was_sent_is_made_again_of_what_is_stored(ways: list[list[str]], again: bool) -> None:
+    sent, steps = SentHistory(), [step(f"step {number}") for number in range(len(ways))]
+    for one, way in zip(steps, ways, strict=True):
+        sent.expect(step("next"), messages(["z", *way]))
+        if again:
+            sent.record(one, messages([*way, "changed"]), {}, [])
+        sent.record(one, messages(way), {}, [])
+        assert sent.of(one) == messages(way)
+    read = SentHistory()
+    read.take(steps)
+    for one, way in zip(steps, ways, strict=True):
+        assert sent.of(one) == read.of(one) == messages(way)
+        assert not sent.was_sent("key z", one)

@@ -10,7 +10,7 @@ import pytest
 
 from agent_tui.context.cache_forecast import forecast, forecast_basis, miss_sums
 from agent_tui.context.cache_misses import Judged, PrefixSizes, judge, reaches
-from agent_tui.context.cache_paths import SentMessages, SentPaths
+from agent_tui.context.cache_paths import SentHistory, SentMessages
 from agent_tui.models.requests import Target
 from agent_tui.models.rows import RowId
 from agent_tui.models.steps import FixedPart, Sent, Step
@@ -45,7 +45,7 @@ class Session:
 
     target: Target = CLAUDE
     steps: list[Step] = field(default_factory=list)
-    paths: SentPaths = field(default_factory=SentPaths)
+    history: SentHistory = field(default_factory=SentHistory)
     now: float = 1_000_000.0
 
     def step(
@@ -71,14 +71,14 @@ class Session:
             f"s{len(self.steps)}", "turn", target.model, target.provider, target.api, target.model,
             status="complete", created=self.now, fixed=tuple(fixed),
         )  # fmt: skip
-        self.paths.take(self.steps)
+        self.history.take(self.steps)
         marks = marks or [0, max(0, count - 1), count]
         found = {"model": target.model, **(settings or {})}
-        step.sent = self.paths.record(step.id, SentMessages(keys or list(messages), list(messages)), found, marks)
+        self.history.record(step, SentMessages(keys or list(messages), list(messages)), found, marks)
         write = None if read is None or self.caching(target).keeping == "automatic" else total - read
         step.usage = TokenUsage(total, 10, cache_read=read, cache_write=write)
         sizes = PrefixSizes(lambda n: min(FIXED, n * FIXED // len(fixed)), lambda n: FIXED + n * EACH)
-        judged = judge(step, self.steps, self.paths, self.caching(target), sizes, PRICES, summaries)
+        judged = judge(step, self.steps, self.history, self.caching(target), sizes, PRICES, summaries)
         step.expected_read, step.miss = judged.expected, judged.miss
         self.steps.append(step)
         return judged
@@ -240,27 +240,24 @@ def test_steps_share_what_they_begin_with() -> None:
     session.step("abX", FIXED + 2 * EACH)
     stored = [step.sent for step in session.steps]
     assert [(s.kept, len(s.keys)) for s in stored if s is not None] == [(0, 8), (8, 2), (10, 2), (2, 1)]
-    again = SentPaths()
+    again = SentHistory()
     again.take(session.steps)
-    for step in session.steps:
-        mine, theirs = session.paths.end(step), again.end(step)
-        assert mine is not None and theirs is not None
-        assert session.paths.digests(mine) == again.digests(theirs)
+    assert all(session.history.of(step) == again.of(step) for step in session.steps)
 
 
 def test_a_copy_without_its_base_is_unknown_and_harms_nothing() -> None:
     session = warm()
     session.step("abcdefghijkl", 15_000)
-    paths = SentPaths()
-    paths.take(session.steps[1:])
-    assert [paths.end(step) for step in session.steps[1:]] == [None, None]
+    history = SentHistory()
+    history.take(session.steps[1:])
+    assert [history.of(step) for step in session.steps[1:]] == [None, None]
 
 
 def test_old_steps_without_what_they_sent_are_left_alone() -> None:
     session = warm()
     for step in session.steps:
         step.sent = None
-    session.paths = SentPaths()
+    session.history = SentHistory()
     assert session.step("abcdefghijkl", 0) == Judged()
 
 
@@ -273,7 +270,7 @@ def test_reasoning_that_the_provider_leaves_out_itself_is_no_miss() -> None:
     again = judge(
         session.steps[-1],
         session.steps[:-1],
-        session.paths,
+        session.history,
         caching_of(CLAUDE),
         PrefixSizes(lambda n: FIXED, lambda n: FIXED + n * EACH),
         PRICES,
@@ -291,9 +288,9 @@ def test_what_a_rewind_will_cost_is_foreseen_before_the_next_message_is_written(
     step = replace(session.steps[-1], id="next", usage=TokenUsage(FIXED + len(left) * EACH, 0))
     step.sent = Sent({"model": CLAUDE.model}, marks=[0, len(left) - 1, len(left)])
     sizes = PrefixSizes(lambda n: min(FIXED, n * FIXED // len(PARTS)), lambda n: FIXED + n * EACH)
-    session.paths.take(session.steps)
-    with session.paths.ahead(step.id, SentMessages(list(left), list(left))):
-        known = forecast_basis(step, session.steps, session.paths, session.caching(CLAUDE), sizes, PRICES)
+    session.history.take(session.steps)
+    session.history.expect(step, SentMessages(list(left), list(left)))
+    known = forecast_basis(step, session.steps, session.history, session.caching(CLAUDE), sizes, PRICES)
     assert known is not None
     found = forecast(known, session.now + 1)
     said = None if found.cold is None else (found.cold.cause, found.cold.what, found.cold.tokens)
@@ -309,7 +306,7 @@ def test_what_begins_a_long_turn_is_known_to_the_token_as_long_as_it_is_marked()
     session.step("abce", FIXED, after=1.0, marks=[0, 3, 4])
     wrong = PrefixSizes(lambda n: FIXED, lambda n: FIXED + n * EACH - 500)
     last = session.steps[-1]
-    found = reaches(last, session.steps[:-1], session.paths, caching_of(CLAUDE), wrong)
+    found = reaches(last, session.steps[:-1], session.history, caching_of(CLAUDE), wrong)
     assert max(reach.tokens for reach in found) == FIXED + 3 * EACH
     assert max(reach.tokens for reach in found if reach.alive(last.created, None)) == FIXED + 3 * EACH
 

@@ -81,6 +81,7 @@ FEW = {0.85: ((8, 83, 95), (36, 443, 87)), 1.3: ((18, 371, 95), (41, 318, 100))}
 """The same figures of that calculator for the sessions below: plain steps, and those that follow on something."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", FEW)
 def test_a_few_sessions_are_as_near(times: float) -> None:
     found = many_sessions(TARGETS[::2], [times], times < 1, 20, 8)

@@ -10,7 +10,7 @@ from typing import Any
 from agent_tui.models.requests import ModelInfo, ModelRequest, ModelSpec, SentMessage, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.request import build_call
+from tests.support import wire
 from tests.support.compaction_world import assert_valid
 
 SPECS = [
@@ -31,7 +31,8 @@ def body(spec: ModelSpec, view: Sequence[SentMessage]) -> Any:
     info = ModelInfo(spec, resolve_target(spec), Limits(200_000, None, 64_000), Prices(), True, True)
     tools = [ToolSchema("read", "Reads.", {"type": "object", "properties": {}})]
     system = [SystemBlock("system", "Be brief.")]
-    return build_call(ModelRequest("req", spec, "ses", system, list(view), tools, 9_000, "medium"), info).kwargs
+    request = ModelRequest("req", spec, "ses", system, list(view), tools, 9_000, "medium")
+    return wire.for_litellm(request, info)
 
 
 def check_bodies(view: Sequence[SentMessage]) -> list[str]:

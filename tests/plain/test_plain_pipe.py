@@ -236,6 +236,7 @@ def test_a_file_takes_the_talk_and_what_is_kept_is_the_whole(cli: Cli, tmp_path:
     assert "You: hi\nAgent: Hello.\nDone: " in (tmp_path / "out").read_text()
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_ends_the_talk(cli: Cli) -> None:
     process = cli.fork("--plain", "-m", "demo", stdin=-1)
     assert process.stdout is not None and process.stdin is not None

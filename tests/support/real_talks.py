@@ -64,7 +64,7 @@ def requests(spec: ModelSpec) -> Iterator[tuple[str, ModelRequest]]:
 
 def body_of(request: ModelRequest, images: bool | None = True, reasoning: bool | None = True) -> dict[str, Any]:
     info = replace(recorded.info_for(request.spec, reasoning=reasoning), images=images)
-    return encode(build_call(request, info), request.spec, info.target, "k").body
+    return encode(build_call(request, info), request.spec, "k").body
 
 
 @dataclass(frozen=True, slots=True)

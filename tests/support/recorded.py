@@ -41,6 +41,7 @@ from agent_tui.models.usage import Limits, Prices, TokenUsage
 from agent_tui.providers import calling as call
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import is_direct, resolve_target
+from agent_tui.providers.dialects.litellm import arguments
 from agent_tui.providers.direct import Connections
 from agent_tui.providers.litellm import listen
 from agent_tui.providers.litellm_call import LiteLLMAnswer, api_base, load_litellm
@@ -241,8 +242,9 @@ async def _call(
     error: Exception | None = None
     with listen(accumulator.tap if tapped else Tap()):
         try:
-            kwargs = {**wire.kwargs, "api_key": "test-key", "api_base": base, "timeout": 30}
-            source = await getattr(library, wire.method)(**kwargs)
+            method, asked = arguments(wire, request.spec)
+            kwargs = {**asked, "api_key": "test-key", "api_base": base, "timeout": 30}
+            source = await getattr(library, method)(**kwargs)
             async for chunk in source:
                 items += accumulator.feed(chunk)
         except Exception as caught:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from agent_tui.models.messages import Message, Metadata, Origin, Part, TextPart, ToolCallPart, ToolResultPart
-from agent_tui.models.requests import Effort, ModelInfo, ModelSpec, Target, ToolSchema
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Target, ToolSchema
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.dialects.litellm import arguments
+from agent_tui.providers.request import build_call
 from tests.support import recorded
 from tests.support.loopback import Reply, chat_stream
 
@@ -27,6 +29,11 @@ def spec(model: str, **more: Any) -> ModelSpec:
 
 def origin(target: Target) -> Origin:
     return Origin(target.provider, target.api, target.model)
+
+
+def for_litellm(request: ModelRequest, info: ModelInfo) -> dict[str, Any]:
+    """The arguments of a call through LiteLLM."""
+    return arguments(build_call(request, info), request.spec)[1]
 
 
 def user(name: str, text: str) -> Message:

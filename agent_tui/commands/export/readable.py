@@ -21,7 +21,7 @@ from agent_tui.commands.tool_words import (
     shown,
 )
 from agent_tui.context.anchor import made_on
-from agent_tui.context.compaction.summary import facts_text, headline
+from agent_tui.context.compaction.summary import headline
 from agent_tui.context.cuts import dropped_attachments, dropped_ids
 from agent_tui.models.failure import INTERRUPTED
 from agent_tui.models.messages import (
@@ -296,7 +296,7 @@ class Readable:
     def _record(self, record: CompactionRecord) -> Event:
         summary = self.content.summaries.get(record.summary_id or "")
         text = "" if summary is None else self._tidy(summary_text(summary))
-        return Event(headline(record), facts_text(record.facts), text)
+        return Event(headline(record), "", text)
 
     def _branches(self) -> dict[str | None, list[str]]:
         """The first messages of the branches that were left, by the message of the conversation that they follow."""

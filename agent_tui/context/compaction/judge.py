@@ -266,7 +266,7 @@ def _ends_open(whole: str, finish: FinishReason, sections: Mapping[str, str], he
     last = whole.rstrip().rpartition("\n")[2].strip()
     if len(_FENCE.findall(whole)) % 2:
         return True
-    lacks_last = bool(sections) and headings[-1] not in sections
+    lacks_last = len(sections) > 1 and headings[-1] not in sections
     return lacks_last and (finish in ("unknown", "paused") or _OPEN_END.search(last.casefold()) is not None)
 
 

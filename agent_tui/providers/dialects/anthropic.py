@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, Target
+from agent_tui.models.messages import AttachmentPart, Metadata, ReasoningPart, SearchPart, TextPart, ToolCallPart
+from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SentMessage, Target
+from agent_tui.models.search import search_item
 from agent_tui.models.usage import Limits, TokenUsage
-from agent_tui.providers.dialects.claude import CACHING, IMAGES, SCHEMAS
+from agent_tui.providers.dialects.claude import (
+    CACHING,
+    IMAGES,
+    SCHEMAS,
+    mark_fixed,
+    marked_places,
+    marker,
+    thinking_block,
+)
+from agent_tui.providers.dialects.conversation import AssistantTurn, Result, Said, said_in
+from agent_tui.providers.dialects.outgoing import CacheMarks, OutgoingRequest
 from agent_tui.providers.dialects.parts import Event, OpenPart, PartBuilder, StreamReader, as_arguments, place_of
 from agent_tui.providers.dialects.record import (
     Dialect,
     ExactCount,
-    Fields,
     ModelFamily,
     RetentionRule,
     Source,
@@ -26,12 +36,11 @@ from agent_tui.providers.dialects.record import (
     WebSearch,
     Wire,
 )
-from agent_tui.providers.dialects.search import CitedText, claude_block
+from agent_tui.providers.dialects.search import CitedText, cited_blocks, claude_block, is_sendable
 from agent_tui.providers.dialects.shared import (
     HOUR_WRITES,
     WRITES,
     Thinking,
-    block_data,
     budget_below,
     integer,
     mapping,
@@ -41,6 +50,7 @@ from agent_tui.providers.dialects.shared import (
     with_budget,
     with_hour,
 )
+from agent_tui.text.clean import encodable
 
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 """Without this header Anthropic's API refuses ``block_binding``."""
@@ -112,30 +122,23 @@ def thinking(request: ModelRequest, info: ModelInfo, effort: Effort, *, adapts: 
     return with_budget(budget_below(effort, request.max_output, info.limits.window))
 
 
-def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
+def _body(made: OutgoingRequest) -> Metadata:
     """A body of ``/v1/messages``: the system prompt apart, results and questions in user messages, roles in turn."""
-    rest = dict(fields.rest)
-    body: Metadata = {"model": target.model, "messages": []}
-    system: list[Metadata] = []
-    for role, messages in groupby(fields.messages, _role):
-        if role == "system":
-            system.extend(block for message in messages for block in _blocks(message["content"]))
-            continue
-        make = _answer if role == "assistant" else _question
-        content = [block for message in messages for block in make(message)]
-        while role == "assistant" and content and content[-1]["type"] in _THOUGHTS:
-            # "The final block in an assistant message cannot be `thinking`": nothing came after it.
-            content.pop()
-        previous = body["messages"][-1] if body["messages"] else None
-        if previous is not None and previous["role"] == role:
-            previous["content"].extend(content)
-        elif content:
-            body["messages"].append({"role": role, "content": content})
-    _strip_the_end(body["messages"])
-    if system:
-        body["system"] = system
-    if fields.tools:
-        body["tools"] = [_tool(tool) if "function" in tool else tool for tool in fields.tools]
+    system = made.system if made.marked else ["\n\n".join(made.system)] if made.system else []
+    blocks = [_text(text) for text in system]
+    tools = [_tool(tool) if "function" in tool else tool for tool in made.tools]
+    turns = _turns(made, made.items)
+    if made.marks is not None and made.whole:
+        mark_fixed(blocks, tools, made.marks)
+        _mark(turns, made, made.marks)
+    if (beginning := made.beginning(turns[0][0] if turns else None)) is not None:
+        turns.insert(0, ("user", [_text(beginning)]))
+    body: Metadata = {"model": made.target.model, "messages": _in_turn(turns)}
+    if blocks:
+        body["system"] = blocks
+    if tools:
+        body["tools"] = tools
+    rest = made.rest
     effort = rest.pop("reasoning_effort", None)
     if effort in _EFFORTS:
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
@@ -143,7 +146,7 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
     choice = rest.pop("tool_choice", None)
     if choice is not None:
         body["tool_choice"] = {"type": choice} if isinstance(choice, str) else choice
-    for name, value in {**rest, **fields.extra_body}.items():
+    for name, value in {**rest, **made.extra_body}.items():
         # A switch for one part of thinking goes beside what was chosen already.
         body[name] = {**body[name], **value} if name == "thinking" and name in body else value
     body["stream"] = True
@@ -151,19 +154,48 @@ def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
 
 
 _THOUGHTS = ("thinking", "redacted_thinking")
+_Turn = tuple[str, list[Metadata]]
+"""Whose it is (a result is a tool's), and its content blocks."""
 
 
-def _role(message: Metadata) -> str:
-    """The role that a message has here: results are the user's."""
-    return "user" if message["role"] == "tool" else str(message["role"])
+def _turns(made: OutgoingRequest, items: Sequence[SentMessage]) -> list[_Turn]:
+    """Some messages, of which anything is sent."""
+    turns: list[_Turn] = []
+    for turn in made.turns(items):
+        if isinstance(turn, Result):
+            turns.append(("tool", [_result(turn, made)]))
+        elif isinstance(turn, AssistantTurn):
+            turns.append(("assistant", _answer(turn, made)))
+        else:
+            turns.append(("user", _blocks(turn)))
+    return [turn for turn in turns if turn[1]]
 
 
-def _strip_the_end(messages: list[Metadata]) -> None:
-    """Takes blanks from the end of an answer that ends a request ("final assistant content cannot end with trailing
-    whitespace")."""
+def _mark(turns: list[_Turn], made: OutgoingRequest, marks: CacheMarks) -> None:
+    sent = len(_turns(made, made.items[: marks.sent_before])) if marks.sent_before else 0
+    for place in marked_places([role for role, _ in turns], marks.starts_with_summary, marks.forgets, sent):
+        content = turns[place][1]
+        content[-1] = {**content[-1], **marker(marks)}
+
+
+def _in_turn(turns: Sequence[_Turn]) -> list[Metadata]:
+    """Messages of the user and the model in turn."""
+    messages: list[Metadata] = []
+    for answered, together in groupby(turns, lambda turn: turn[0] == "assistant"):
+        content = [block for _, blocks in together for block in blocks]
+        while answered and content and content[-1]["type"] in _THOUGHTS:
+            # "The final block in an assistant message cannot be `thinking`": nothing came after it.
+            content.pop()
+        role = "assistant" if answered else "user"
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"].extend(content)
+        elif content:
+            messages.append({"role": role, "content": content})
     last = messages[-1] if messages else {}
     if last.get("role") == "assistant" and last["content"][-1]["type"] == "text":
+        # "final assistant content cannot end with trailing whitespace"
         last["content"][-1] = {**last["content"][-1], "text": last["content"][-1]["text"].rstrip()}
+    return messages
 
 
 def _tool(tool: Metadata) -> Metadata:
@@ -171,46 +203,52 @@ def _tool(tool: Metadata) -> Metadata:
     made: Metadata = {"name": function["name"], "input_schema": function["parameters"], "type": "custom"}
     if function.get("description"):
         made["description"] = function["description"]
-    return {**made, **_marker(tool)}
+    return made
 
 
-def _question(message: Metadata) -> list[Metadata]:
-    if message["role"] != "tool":
-        return _blocks(message["content"])
-    content = _blocks(message["content"])
-    return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content, **_marker(message)}]
+def _result(result: Result, made: OutgoingRequest) -> Metadata:
+    content: Said = [result.text, *(said_in(result.attachments, made.media) if made.signed else ())]
+    return {"type": "tool_result", "tool_use_id": result.call.id, "content": _blocks(content)}
 
 
-def _answer(message: Metadata) -> list[Metadata]:
-    calls = [(call["id"], call["function"]) for call in message.get("tool_calls") or ()]
-    return [
-        *(message.get("thinking_blocks") or ()),
-        *(message.get("own_items") or ()),
-        *_blocks(message.get("content") or ""),
-        *({"type": "tool_use", "id": i, "name": f["name"], "input": json.loads(f["arguments"])} for i, f in calls),
-    ]
+def _answer(answer: AssistantTurn, made: OutgoingRequest) -> list[Metadata]:
+    """The blocks of an answer in their order: text without a word is left out, as one may not end in white space, and
+    so are thoughts that nobody signed."""
+    message, plan = answer.message, made.plan
+    # Where what was found goes back, so does what a text cites of it.
+    cites = bool(plan.searches) and plan.same_origin(message.id)
+    blocks: list[Metadata] = []
+    for n, part in enumerate(message.parts):
+        if isinstance(part, ToolCallPart):
+            call = answer.calls[n]
+            blocks.append({"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)})
+        elif isinstance(part, TextPart):
+            cited = cited_blocks(part.text, part.provider_metadata) if cites else None
+            blocks += [one for one in cited or [_text(encodable(part.text))] if one["text"].strip()]
+        elif not plan.resent(message.id, n):
+            continue
+        elif isinstance(part, ReasoningPart) and made.signed:
+            blocks += [block] if (block := thinking_block(part)) is not None else []
+        elif isinstance(part, SearchPart):
+            item = search_item(part)
+            blocks += [item] if item is not None and is_sendable(item) else []
+    return blocks
 
 
-def _marker(of: Metadata) -> Metadata:
-    return {"cache_control": of["cache_control"]} if "cache_control" in of else {}
+def _text(text: str) -> Metadata:
+    return {"type": "text", "text": text}
 
 
-def _blocks(content: str | list[Metadata]) -> list[Metadata]:
-    """Content blocks; text without a word is left out, as an answer may not end in white space (a 400)."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content.strip() else []
-    return [_block(block) for block in content if block["type"] != "text" or block["text"].strip()]
+def _blocks(said: Said) -> list[Metadata]:
+    worth_saying = (one for one in said if not isinstance(one, str) or one.strip())
+    return [_text(one) if isinstance(one, str) else _attached(one) for one in worth_saying]
 
 
-def _block(block: Metadata) -> Metadata:
-    marker = _marker(block)
-    if block["type"] not in ("image_url", "file"):
-        return block
-    media_type, data = block_data(block)
-    source = {"type": "base64", "media_type": media_type, "data": data}
-    if block["type"] == "image_url":
-        return {"type": "image", "source": source, **marker}
-    return {"type": "document", "source": source, "title": block["file"]["filename"], **marker}
+def _attached(part: AttachmentPart) -> Metadata:
+    source = {"type": "base64", "media_type": part.media_type, "data": part.data}
+    if part.media_type.startswith("image/"):
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": encodable(part.name)}
 
 
 _TYPES = frozenset(
@@ -427,15 +465,9 @@ def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[
     return path.removesuffix("/v1/messages").removesuffix("/v1") + "/v1/messages", None
 
 
-def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
-    """LiteLLM appends ``/v1/messages``."""
-    return path.removesuffix("/v1/messages").removesuffix("/v1")
-
-
 WIRE = Wire(
     _body,
     _url,
-    _litellm_path,
     AnthropicStream,
     output=_OUTPUT,
     chooses_none=True,

@@ -5,26 +5,49 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from agent_tui.models.messages import Metadata
-from agent_tui.models.requests import ModelSpec, Target
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Metadata,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+)
+from agent_tui.models.requests import ModelSpec, SentMessage, Target
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.claude import mark_fixed, marked_places, marker
+from agent_tui.providers.dialects.conversation import (
+    AssistantTurn,
+    Result,
+    Said,
+    alternating,
+    data_url,
+    objects_in,
+    said_in,
+    say_system,
+    text_in,
+    thought_signature,
+)
 from agent_tui.providers.dialects.endings import GRAVE, ending_of
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.dialects.parts import Event, OpenPart, PartBuilder, StreamReader, as_arguments, place_of
-from agent_tui.providers.dialects.record import Dialect, Fields, Wire
+from agent_tui.providers.dialects.record import Dialect, Wire
 from agent_tui.providers.dialects.repeats import SURE, RunningText
 from agent_tui.providers.dialects.search import Annotations
 from agent_tui.providers.dialects.shared import HOUR_WRITES, first, integer, mapping, number, usage_of, with_hour
-from agent_tui.providers.dialects.thoughts import DETAILS, TagSplitter, Thoughts
+from agent_tui.providers.dialects.thoughts import DETAILS, TagSplitter, Thoughts, is_tagged, with_tags
+from agent_tui.text.clean import encodable
 
 AZURE_API_VERSION = "2025-02-01-preview"
 """Version of Azure's deployment addresses where neither ``extra.api_version`` nor ``AZURE_API_VERSION`` says one."""
 _AZURE_V1 = re.compile(r"/openai/v1(?:/responses|/chat/completions)?$")
-_AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
+AZURE_PATH = re.compile(r"(?:/openai)?(?:/v1)?(?:/responses|/chat/completions)?$")
 
 _REFUSED_BY_REASONING = frozenset(
     {"temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs", "logit_bias"}
@@ -41,21 +64,171 @@ def is_openai_reasoning(model: str) -> bool:
     return _OPENAI_REASONING.search(name) is not None and _NOT_REASONING.search(name) is None
 
 
-def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    rest = dict(fields.rest)
-    if dialect.openai and is_openai_reasoning(target.model):
+def _body(made: OutgoingRequest) -> Metadata:
+    rest, tools, dialect = made.rest, made.tools, made.dialect
+    if dialect.openai and is_openai_reasoning(made.target.model):
         rest = for_reasoning(rest)
     needs_thoughts = dialect.needs_thoughts and (rest.get("thinking") or {}).get("type") == "enabled"
     body: Metadata = {
-        "model": target.model,
-        "messages": [_message(message, dialect, needs_thoughts) for message in fields.messages],
+        "model": made.target.model,
+        "messages": [_message(message, dialect, needs_thoughts) for message in chat_messages(made, tools)],
         "stream": True,
     }
     if not dialect.no_usage_option:
         body["stream_options"] = {"include_usage": True}
-    if fields.tools and not dialect.no_tools:
-        body["tools"] = fields.tools
-    return {**body, **rest, **fields.extra_body}
+    if tools and not dialect.no_tools:
+        body["tools"] = tools
+    return {**body, **rest, **made.extra_body}
+
+
+Answers = Callable[[AssistantTurn, OutgoingRequest], Iterable[Metadata]]
+"""Makes the messages of an answer."""
+
+
+def chat_messages(made: OutgoingRequest, tools: list[Metadata], answers: Answers | None = None) -> list[Metadata]:
+    """The messages of a conversation, the system prompt before them. ``tools`` may get the cache marker of what stands
+    before all messages."""
+    make = answers or _answers
+    turns = _turns(made, made.items, make)
+    system: list[Metadata] = [{"type": "text", "text": text} for text in made.system]
+    if made.marks is not None and made.whole:
+        marks = made.marks
+        mark_fixed(system, tools, marks)
+        sent = len(_turns(made, made.items[: marks.sent_before], make)) if marks.sent_before else 0
+        for place in marked_places([t["role"] for t in turns], marks.starts_with_summary, marks.forgets, sent):
+            turn = turns[place]
+            if turn["role"] == "tool":
+                turn |= marker(marks)
+            else:
+                turn["content"][-1] = {**turn["content"][-1], **marker(marks)}
+    if (beginning := made.beginning(turns[0]["role"] if turns else None)) is not None:
+        turns.insert(0, {"role": "user", "content": _blocks(beginning) if made.marked else beginning})
+    if system:
+        turns.insert(0, {"role": "system", "content": system if made.marked else "\n\n".join(made.system)})
+    if made.rule.needs("reasoning everywhere"):
+        _add_thoughts(turns)
+    if made.rule.needs("system as text"):
+        say_system(turns, _joined)
+    return turns
+
+
+def _turns(made: OutgoingRequest, items: Sequence[SentMessage], answers: Answers) -> list[Metadata]:
+    messages: list[Metadata] = []
+    for turn in made.turns(items):
+        if isinstance(turn, Result):
+            messages.append(_result(turn, made))
+        elif isinstance(turn, AssistantTurn):
+            messages.extend(answers(turn, made))
+        else:
+            text = "" if made.marked or len(turn) > 1 else turn[0]
+            messages.append({"role": "user", "content": text if text and isinstance(text, str) else _as_blocks(turn)})
+    return alternating(messages, _joined) if made.family.alternates and not made.dialect.merging else messages
+
+
+def _add_thoughts(messages: Sequence[Metadata]) -> None:
+    """Gives every answer the field that thinking models want with each: its own thoughts where they go back under
+    another name, else a blank, which all of them take."""
+    for message in messages:
+        if message["role"] == "assistant" and not message.get("reasoning_content"):
+            thoughts = next((message[name] for name in ("reasoning", "reasoning_text") if message.get(name)), " ")
+            message["reasoning_content"] = thoughts
+
+
+def _joined(first: Metadata, second: Metadata) -> Metadata:
+    before, said = first["content"], second["content"]
+    both = f"{before}\n\n{said}" if isinstance(before, str) and isinstance(said, str) else None
+    return {**first, "content": both or [*_blocks(before), *_blocks(said)]}
+
+
+def _blocks(content: str | list[Metadata]) -> list[Metadata]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _as_blocks(said: Said) -> list[Metadata]:
+    return [{"type": "text", "text": one} if isinstance(one, str) else _attached(one) for one in said]
+
+
+def _attached(part: AttachmentPart) -> Metadata:
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": data_url(part)}}
+    return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data_url(part)}}
+
+
+def _result(result: Result, made: OutgoingRequest) -> Metadata:
+    content: str | list[Metadata] = result.text
+    if made.marked:
+        content = _as_blocks([result.text, *(said_in(result.attachments, made.media) if made.signed else ())])
+    named = made.dialect.named_results or made.family.named_results
+    name = {"name": result.call.name} if named else {}
+    return {"role": "tool", "tool_call_id": result.call.id, "content": content, **name}
+
+
+def _answers(answer: AssistantTurn, made: OutgoingRequest) -> Iterator[Metadata]:
+    message = answer_message(answer, enumerate(answer.message.parts), made)
+    # Thoughts alone are no message.
+    if message["content"] or "tool_calls" in message:
+        yield message
+
+
+def answer_message(answer: AssistantTurn, parts: Iterable[tuple[int, Part]], made: OutgoingRequest) -> Metadata:
+    """Some numbered parts of an answer as one message."""
+    plan, message_id = made.plan, answer.message.id
+    own = plan.same_origin(message_id)
+    message: Metadata = {"role": "assistant", "content": None}
+    text = signature = ""
+    reasoning: list[ReasoningPart] = []
+    calls: list[Metadata] = []
+    for n, part in parts:
+        signed = thought_signature(part) if own else ""
+        if isinstance(part, ToolCallPart):
+            call = answer.calls[n]
+            function = {"name": call.name, "arguments": call.arguments}
+            calls.append({"id": call.id, "type": "function", "function": function, **_signed(signed)})
+            continue
+        if isinstance(part, TextPart):
+            text += encodable(part.text)
+        elif isinstance(part, ReasoningPart) and plan.resent(message_id, n):
+            reasoning.append(part)
+        else:
+            continue
+        signature = signed or signature
+    if text.strip() or (text and not calls):
+        message["content"] = text
+    if calls:
+        message["tool_calls"] = calls
+    message.update(_signed(signature))
+    _add_reasoning(message, reasoning, text, made.dialect)
+    return message
+
+
+def _signed(signature: str) -> Metadata:
+    """A thought signature where Google's OpenAI-compatible endpoint has it."""
+    return {_EXTRA: {"google": {"thought_signature": signature}}} if signature else {}
+
+
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "content", "tool_plan")
+"""The fields that thoughts come in."""
+
+
+def _add_reasoning(message: Metadata, parts: Sequence[ReasoningPart], text: str, dialect: Dialect) -> None:
+    """Reasoning in the field and form in which this provider sent it. ``text`` is the answer's, blanks included."""
+    if tagged := [part for part in parts if is_tagged(part.provider_metadata)]:
+        message["content"] = "".join(with_tags(encodable(p.text), p.provider_metadata or {}) for p in tagged) + text
+        parts = [part for part in parts if part not in tagged]
+    metadata = [part.provider_metadata or {} for part in parts]
+    fields: defaultdict[str, str] = defaultdict(str)
+    for part, kept in zip(parts, metadata, strict=True):
+        came_in = text_in(kept, "field")
+        fields[came_in if came_in in _THOUGHT_FIELDS else _THOUGHT_FIELDS[0]] += encodable(part.text)
+    if details := [detail for kept in metadata for detail in objects_in(kept, DETAILS)]:
+        message[DETAILS] = details
+    if thoughts := fields.pop("content", ""):
+        inner = thoughts if dialect.bare_thoughts else [{"type": "text", "text": thoughts}]
+        spoken = [{"type": "text", "text": message["content"]}] if message["content"] else []
+        message["content"] = [{"type": "thinking", "thinking": inner}, *spoken]
+    message.update({name: thought for name, thought in fields.items() if thought})
+    if opaque := [found for kept in metadata if (found := text_in(kept, "reasoning_opaque"))]:
+        message["reasoning_opaque"] = opaque[-1]
 
 
 def for_reasoning(rest: Metadata) -> Metadata:
@@ -520,7 +693,7 @@ def _azure(path: str, spec: ModelSpec, target: Target) -> tuple[str, str]:
     """Azure's v1 API where it is asked for, else the address of a deployment, whose name is the model's."""
     configured = spec.extra.get("api_version") or os.environ.get("AZURE_API_VERSION")
     version = str(configured) if configured else ""
-    bare, preview = _AZURE_PATH.sub("", path), "api-version=preview" if version == "preview" else ""
+    bare, preview = AZURE_PATH.sub("", path), "api-version=preview" if version == "preview" else ""
     if target.api == "responses":
         return f"{bare}/openai/v1/responses", preview
     if version in ("v1", "latest", "preview") or _AZURE_V1.search(path):
@@ -529,17 +702,9 @@ def _azure(path: str, spec: ModelSpec, target: Target) -> tuple[str, str]:
     return f"{bare}/openai/deployments/{quote(target.model)}/chat/completions", query
 
 
-def litellm_path(path: str, target: Target, dialect: Dialect) -> str:
-    """LiteLLM appends ``/chat/completions`` or ``/responses``, ``/openai/…`` to Azure's."""
-    if dialect.deployments:
-        return _AZURE_PATH.sub("", path)
-    return path.removesuffix("/responses" if target.api == "responses" else "/chat/completions") or dialect.host_path
-
-
 WIRE = Wire(
     _body,
     url,
-    litellm_path,
     ChatStream,
     chooses_none=True,
     # llama.cpp and TGI take their own names, too, Ollama its options, SGLang its own group.

@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import Metadata, ReasoningPart
+from agent_tui.providers.dialects.conversation import text_in
+from agent_tui.providers.dialects.outgoing import CacheMarks
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
     MEBI,
@@ -19,6 +21,7 @@ from agent_tui.providers.dialects.record import (
     Source,
     Subset,
 )
+from agent_tui.text.clean import encodable
 
 CACHING = Caching(
     "markers",
@@ -68,40 +71,33 @@ _MOST_IN_MESSAGES = 3
 """Anthropic's API takes four markers; one is for tools and system prompt."""
 
 
-def add_breakpoints(
-    messages: list[Metadata],
-    tools: list[Metadata],
-    stable_system: int,
-    starts_with_summary: bool,
-    forgets: bool,
-    ttl: str | None = None,
-    sent_before: int = 0,
-) -> None:
-    """Mark at most four places up to which the prompt may be cached (the limit of Anthropic's API): tools and system
-    together, and those of ``marked_places``.
+def marker(marks: CacheMarks) -> Metadata:
+    """What is put where a prompt may be cached up to. Five minutes are meant where nothing is said; all markers say the
+    same: one for an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching)."""
+    return {"cache_control": dict(MARKER) if marks.ttl in (None, "5m") else {**MARKER, "ttl": marks.ttl}}
 
-    ``stable_system``: how many of the system blocks are the same all session long; documents come after them.
-    ``ttl``: how long it is to be kept; five minutes are meant where nothing is said. All markers say the same: one for
-    an hour may not follow one for less (platform.claude.com/docs/en/build-with-claude/prompt-caching). ``sent_before``
-    as in ``ModelRequest``, of the messages as they are here.
-    """
-    marker = MARKER if ttl in (None, "5m") else {**MARKER, "ttl": ttl}
-    head = messages[0] if messages and messages[0]["role"] == "system" else None
-    if head is not None and stable_system:
-        head["content"][stable_system - 1]["cache_control"] = dict(marker)
-    elif tools:
-        tools[-1]["cache_control"] = dict(marker)
-    said = messages if head is None else messages[1:]
-    for place in marked_places([m["role"] for m in said], starts_with_summary, forgets, sent_before):
-        content = said[place]["content"]
-        if said[place]["role"] == "tool":
-            said[place]["cache_control"] = dict(marker)
-        elif isinstance(content, list):
-            content[-1]["cache_control"] = dict(marker)
+
+def mark_fixed(system: list[Metadata], tools: list[Metadata], marks: CacheMarks) -> None:
+    """Marks tools and system prompt together: behind the blocks that are the same all session long, documents come
+    after them."""
+    place, blocks = (marks.stable - 1, system) if system and marks.stable else (-1, tools)
+    if blocks:
+        blocks[place] = {**blocks[place], **marker(marks)}
+
+
+def thinking_block(part: ReasoningPart) -> Metadata | None:
+    """The block as it came; None for one without what the provider checks."""
+    metadata = part.provider_metadata or {}
+    if metadata.get("type") == "redacted_thinking":
+        data = text_in(metadata, "data")
+        return {"type": "redacted_thinking", "data": data} if data else None
+    signature = text_in(metadata, "signature")
+    return {"type": "thinking", "thinking": encodable(part.text), "signature": signature} if signature else None
 
 
 def marked_places(roles: Sequence[str], starts_with_summary: bool, forgets: bool, sent_before: int = 0) -> list[int]:
     """The messages of a conversation that are marked, by index, ascending; system prompts are not among ``roles``.
+    ``sent_before`` as in ``ModelRequest``, of the messages as they are here.
 
     What the request before wrote ends at the input that the newest answer answered. It is marked again at that very
     place: Anthropic looks back only 20 blocks from a marker, and an answer with many calls and their

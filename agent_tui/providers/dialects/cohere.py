@@ -10,18 +10,22 @@ from typing import Any
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
+from agent_tui.providers.dialects.chat import chat_messages
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.dialects.parts import Event, Kind, OpenPart, StreamReader, as_arguments, place_of
-from agent_tui.providers.dialects.record import Dialect, Fields, ImageLimits, Source, Wire
+from agent_tui.providers.dialects.record import Dialect, ImageLimits, Source, Wire
 from agent_tui.providers.dialects.shared import integer, mapping, number, usage_of
 
 _OF_A_MESSAGE = frozenset({"role", "content", "tool_calls", "tool_plan", "tool_call_id"})
 
 
-def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    body: Metadata = {"model": target.model, "messages": [_message(m) for m in fields.messages], "stream": True}
-    if fields.tools:
-        body["tools"] = fields.tools
-    return {**body, **fields.rest, **fields.extra_body}
+def _body(made: OutgoingRequest) -> Metadata:
+    tools = made.tools
+    messages = [_message(message) for message in chat_messages(made, tools)]
+    body: Metadata = {"model": made.target.model, "messages": messages, "stream": True}
+    if tools:
+        body["tools"] = tools
+    return {**body, **made.rest, **made.extra_body}
 
 
 def _message(message: Metadata) -> Metadata:
@@ -129,16 +133,16 @@ def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
 
 
 def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[str, str | None]:
-    return _litellm_path(path, target, dialect), None
+    return path_of_call(path), None
 
 
-def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
-    """LiteLLM appends nothing."""
+def path_of_call(path: str) -> str:
+    """The path of a call, from that of a configured address."""
     return path if path.endswith("/chat") else f"{path}/chat" if _VERSION.search(path) else f"{path}/v2/chat"
 
 
 _VERSION = re.compile(r"/v\d+$")
-WIRE = Wire(_body, _url, _litellm_path, CohereStream)
+WIRE = Wire(_body, _url, CohereStream)
 _COHERE = Dialect(
     "cohere",
     WIRE,

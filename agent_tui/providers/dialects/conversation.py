@@ -22,7 +22,10 @@ from agent_tui.models.messages import (
     Message,
     Metadata,
     Part,
+    ReasoningPart,
+    SearchPart,
     SummaryPart,
+    TextPart,
     ToolCallPart,
     texts_below,
 )
@@ -240,19 +243,36 @@ def is_summary(message: Message) -> bool:
     return any(isinstance(part, SummaryPart) for part in message.parts)
 
 
-def attachment_block(part: AttachmentPart, media: Media) -> Metadata:
-    """A content block of the chat format: text files as text, images and PDF files as data, others as a line."""
+def attachment_text(part: AttachmentPart, media: Media) -> str | None:
+    """The words that stand for an attachment; None for a picture or PDF file that goes as its data."""
     if part.media_type == NOT_SENT:
-        return {"type": "text", "text": encodable(part.text or "")}
+        return encodable(part.text or "")
     if part.text is not None:
         tag = NOTE if part.name in TOLD else "file"
-        return {"type": "text", "text": encodable(framed(tag, part.text, attribute("name", part.name)))}
+        return encodable(framed(tag, part.text, attribute("name", part.name)))
     if not media.takes(part) or not _is_base64(part.data or ""):
-        return {"type": "text", "text": encodable(part.unread)}
-    data = f"data:{part.media_type};base64,{part.data}"
-    if part.media_type.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": data}}
-    return {"type": "file", "file": {"filename": encodable(part.name), "file_data": data}}
+        return encodable(part.unread)
+    return None
+
+
+Said = list[str | AttachmentPart]
+"""Texts, and the attachments that go as their data."""
+
+
+def said_in(parts: Iterable[Part], media: Media) -> Said:
+    """What some parts say: the texts among them, and the attachments, as words where they go so."""
+    found: Said = []
+    for part in parts:
+        if isinstance(part, AttachmentPart):
+            text = attachment_text(part, media)
+            found.append(part if text is None else text)
+        elif isinstance(part, (TextPart, SummaryPart)) and part.text.strip():
+            found.append(encodable(part.text))
+    return found
+
+
+def data_url(part: AttachmentPart) -> str:
+    return f"data:{part.media_type};base64,{part.data}"
 
 
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
@@ -272,3 +292,63 @@ def objects_in(metadata: Mapping[str, Any], name: str) -> list[Metadata]:
     """The objects of a list in a part's metadata."""
     value = metadata.get(name)
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def thought_signature(part: Part) -> str:
+    """A part's thought signature: base64, whatever a server has sent; empty where it has none."""
+    signature = text_in(part.provider_metadata or {}, "thought_signature")
+    return signature if signature.isascii() and signature.isprintable() else ""
+
+
+def runs(parts: Sequence[Part]) -> Iterator[list[tuple[int, Part]]]:
+    """Numbered parts of an answer in runs of reasoning, then one text, then tool calls. Only one part of each may have
+    a thought signature of its own, so reasoning with one stands alone, and so does a search."""
+    group: list[tuple[int, Part]] = []
+    rank = 0
+    for n, part in enumerate(parts):
+        if isinstance(part, SearchPart):
+            yield group
+            yield [(n, part)]
+            group, rank = [], 0
+            continue
+        mine = 0 if isinstance(part, ReasoningPart) else 1 if isinstance(part, TextPart) else 2
+        signed = rank == 0 and group and (group[-1][1].provider_metadata or {}).get("thought_signature")
+        if mine < rank or (mine == rank == 1 and group) or signed:
+            yield group
+            group, rank = [], 0
+        group.append((n, part))
+        rank = mine
+    if group:
+        yield group
+
+
+Join = Callable[[Metadata, Metadata], Metadata]
+"""Makes one message of two of the user's."""
+
+
+def alternating(messages: Sequence[Metadata], join: Join) -> list[Metadata]:
+    """User messages in a row as one: a summary and what the user said after it, or what was said before an answer
+    came; a word of the model's before one that follows a result, and of the user's between two answers. What is before
+    them stays the same bytes."""
+    found: list[Metadata] = []
+    for message in messages:
+        before = found[-1]["role"] if found else ""
+        if message["role"] == before == "assistant":
+            found.append({"role": "user", "content": EMPTY_USER})
+        if message["role"] == before == "user":
+            found[-1] = join(found[-1], message)
+            continue
+        if message["role"] == "user" and before == "tool":
+            found.append({"role": "assistant", "content": "OK."})
+        found.append(message)
+    return found
+
+
+def say_system(messages: list[Metadata], join: Join) -> None:
+    """Has the user's first message begin with the system prompt, for a server that knows no such role."""
+    if not messages or messages[0]["role"] != "system":
+        return
+    system = {**messages.pop(0), "role": "user"}
+    if messages and messages[0]["role"] == "user":
+        system = join(system, messages.pop(0))
+    messages.insert(0, system)

@@ -5,16 +5,33 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import (
+    AttachmentPart,
+    Metadata,
+    Part,
+    ReasoningPart,
+    SearchPart,
+    TextPart,
+    ToolCallPart,
+)
 from agent_tui.models.requests import Effort, ModelRequest, ModelSpec, Target
+from agent_tui.models.search import search_item
 from agent_tui.models.usage import Limits, TokenUsage
+from agent_tui.providers.dialects.conversation import (
+    AssistantTurn,
+    Result,
+    Said,
+    runs,
+    thought_signature,
+)
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.dialects.parts import Event, Kind, PartBuilder, StreamReader, as_arguments
 from agent_tui.providers.dialects.record import (
     BUT_BOUNDS,
@@ -23,7 +40,6 @@ from agent_tui.providers.dialects.record import (
     Caching,
     Dialect,
     ExactCount,
-    Fields,
     ImageLimits,
     ModelFamily,
     RetentionRule,
@@ -34,10 +50,9 @@ from agent_tui.providers.dialects.record import (
     Wire,
 )
 from agent_tui.providers.dialects.repeats import RunningText
-from agent_tui.providers.dialects.search import Grounding, google_part, queries_of
+from agent_tui.providers.dialects.search import Grounding, google_part, is_sendable, queries_of
 from agent_tui.providers.dialects.shared import (
     Thinking,
-    block_data,
     budget_below,
     integer,
     mapping,
@@ -45,6 +60,7 @@ from agent_tui.providers.dialects.shared import (
     usage_of,
     with_budget,
 )
+from agent_tui.text.clean import encodable
 
 OPEN = Subset(
     (SHAPE | {"minItems", "maxItems", "minimum", "maximum", "format", "prefixItems"}) - {"const"},
@@ -123,39 +139,41 @@ _CONFIG = {
 }
 
 
-def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
+def _body(made: OutgoingRequest) -> Metadata:
     """A body of ``models/NAME:streamGenerateContent``."""
-    contents: list[Metadata] = []
-    system: list[Metadata] = []
-    strict = (gemini_major(target.model) or 0) >= 3
-    for message in fields.messages:
-        role = message["role"]
-        if role == "system":
-            system.extend(_parts(message["content"]))
-        elif role == "assistant":
-            _add(contents, "model", _answer(message, strict))
-        elif role == "tool":
-            # Results of parallel calls belong in one content; a question after them stands alone.
-            _add(contents, "user", [_result(message, strict)])
-        else:
-            parts = _parts(message["content"])
-            # Pictures alone are refused by some models.
-            _add(contents, "user", parts if any("text" in part for part in parts) else [*parts, {"text": " "}])
-    body: Metadata = {"contents": contents}
-    if system:
-        body["systemInstruction"] = {"parts": system}
-    if fields.tools:
-        declared = [_tool(tool["function"]) for tool in fields.tools if "function" in tool]
-        own = [tool for tool in fields.tools if "function" not in tool]
+    body: Metadata = {"contents": _contents(made)}
+    if made.system:
+        body["systemInstruction"] = {"parts": [{"text": "\n\n".join(made.system)}]}
+    if tools := made.tools:
+        declared = [_tool(tool["function"]) for tool in tools if "function" in tool]
+        own = [tool for tool in tools if "function" not in tool]
         body["tools"] = [*([{"functionDeclarations": declared}] if declared else []), *own]
         if own:
             # Else the calls that run there are not told, and cannot go back (ai.google.dev/gemini-api/docs/
             # tool-combination, read 2026-11-27).
             body["toolConfig"] = {"includeServerSideToolInvocations": True}
-    config, rest = _config(dict(fields.rest))
+    config, rest = _config(made.rest)
     if config:
         body["generationConfig"] = config
-    return {**body, **rest, **fields.extra_body}
+    return {**body, **rest, **made.extra_body}
+
+
+def _contents(made: OutgoingRequest) -> list[Metadata]:
+    contents: list[Metadata] = []
+    strict = (gemini_major(made.target.model) or 0) >= 3
+    for turn in made.turns():
+        if isinstance(turn, Result):
+            # Results of parallel calls belong in one content; a question after them stands alone.
+            _add(contents, "user", [_result(turn, strict)])
+        elif isinstance(turn, AssistantTurn):
+            answer = [part for run in runs(turn.message.parts) for part in _answer(turn, run, made, strict)]
+            _add(contents, "model", answer)
+        else:
+            _add(contents, "user", _said(turn))
+    first = contents[0]["role"] if contents else None
+    if (beginning := made.beginning(first)) is not None:
+        contents.insert(0, {"role": "user", "parts": [{"text": beginning}]})
+    return contents
 
 
 def _add(contents: list[Metadata], role: str, parts: list[Metadata]) -> None:
@@ -168,45 +186,54 @@ def _add(contents: list[Metadata], role: str, parts: list[Metadata]) -> None:
         contents.append({"role": role, "parts": parts})
 
 
-def _parts(content: str | list[Metadata]) -> list[Metadata]:
-    return [{"text": content}] if isinstance(content, str) else [_part(block) for block in content]
+def _said(said: Said) -> list[Metadata]:
+    parts = [{"text": one} if isinstance(one, str) else _attached(one) for one in said]
+    # Pictures alone are refused by some models.
+    return parts if any("text" in part for part in parts) else [*parts, {"text": " "}]
 
 
-def _part(block: Metadata) -> Metadata:
-    if block["type"] == "text":
-        return {"text": block["text"]}
-    media_type, data = block_data(block)
-    return {"inlineData": {"mimeType": media_type, "data": data}}
+def _attached(part: AttachmentPart) -> Metadata:
+    return {"inlineData": {"mimeType": part.media_type, "data": part.data}}
 
 
-def _answer(message: Metadata, strict: bool) -> list[Metadata]:
-    """Thoughts, text, calls, in this order. A signature of the message goes with its text, or stands on an empty
-    one."""
-    parts: list[Metadata] = [*(message.get("own_items") or ())]
-    if thoughts := message.get("reasoning_content"):
-        parts.append({"thought": True, "text": thoughts})
-    signatures = (message.get("provider_specific_fields") or {}).get("thought_signatures") or []
-    if message.get("content") or signatures:
-        signed = {"thoughtSignature": signatures[0]} if signatures else {}
-        parts.append({"text": message.get("content") or "", **signed})
-    for place, call in enumerate(message.get("tool_calls") or ()):
-        function = call["function"]
-        made = {"name": function["name"], "args": json.loads(function["arguments"])}
-        part: Metadata = {"functionCall": {**made, "id": call["id"]} if strict else made}
-        unsigned = strict and place == 0 and not signatures
-        given = (call.get("provider_specific_fields") or {}).get("thought_signature")
-        if signature := given or (NO_SIGNATURE if unsigned else None):
-            part["thoughtSignature"] = signature
-        parts.append(part)
-    return parts
+def _answer(
+    answer: AssistantTurn, run: Sequence[tuple[int, Part]], made: OutgoingRequest, strict: bool
+) -> list[Metadata]:
+    """One run of an answer's parts: thoughts, text, calls. A signature of its thoughts goes with its text, or stands on
+    an empty one."""
+    plan, message_id = made.plan, answer.message.id
+    own = plan.same_origin(message_id)
+    items: list[Metadata] = []
+    calls: list[Metadata] = []
+    thoughts = text = signature = ""
+    for n, part in run:
+        signed = thought_signature(part) if own else ""
+        if isinstance(part, ToolCallPart):
+            call = answer.calls[n]
+            function = {"name": call.name, "args": json.loads(call.arguments)}
+            calls.append({"functionCall": {**function, "id": call.id} if strict else function})
+            if signed or (strict and len(calls) == 1 and not signature):
+                calls[-1]["thoughtSignature"] = signed or NO_SIGNATURE
+        elif isinstance(part, TextPart):
+            text, signature = encodable(part.text), signed or signature
+        elif not plan.resent(message_id, n):
+            continue
+        elif isinstance(part, ReasoningPart):
+            thoughts, signature = thoughts + encodable(part.text), signed or signature
+        elif (
+            isinstance(part, SearchPart) and (item := search_item(part)) is not None and is_sendable(item, google=True)
+        ):
+            items.append(item)
+    parts = [*items, *([{"thought": True, "text": thoughts}] if thoughts else [])]
+    if text.strip() or signature:
+        parts.append({"text": text, **({"thoughtSignature": signature} if signature else {})})
+    return [*parts, *calls]
 
 
-def _result(message: Metadata, strict: bool) -> Metadata:
-    content = message["content"]
-    text = content if isinstance(content, str) else "".join(b.get("text", "") for b in content)
-    response: Metadata = {"name": message.get("name") or "tool", "response": {"content": text}}
+def _result(result: Result, strict: bool) -> Metadata:
+    response: Metadata = {"name": result.call.name, "response": {"content": result.text}}
     if strict:
-        response["id"] = message["tool_call_id"]
+        response["id"] = result.call.id
     return {"functionResponse": response}
 
 
@@ -358,15 +385,9 @@ def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[
     return f"{path}:streamGenerateContent", "alt=sse"
 
 
-def _litellm_path(path: str, target: Target, dialect: Dialect) -> str:
-    """LiteLLM appends ``/models/NAME:METHOD``."""
-    return path.partition("/models")[0] if path else dialect.host_path
-
-
 WIRE = Wire(
     _body,
     _url,
-    _litellm_path,
     GeminiStream,
     count=ExactCount(
         ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig"),

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agent_tui.models.messages import Metadata
+from agent_tui.models.messages import AttachmentPart, Metadata, ReasoningPart, TextPart, ToolCallPart
 from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.chat import litellm_path
+from agent_tui.providers.dialects.conversation import (
+    AssistantTurn,
+    Result,
+    Said,
+    alternating,
+    say_system,
+)
 from agent_tui.providers.dialects.openai import GPT_OSS
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.dialects.parts import Event, PartBuilder, StreamReader, as_arguments
-from agent_tui.providers.dialects.record import OWN_IMAGES, OWN_SCHEMAS, Dialect, Fields, Wire
+from agent_tui.providers.dialects.record import OWN_IMAGES, OWN_SCHEMAS, Dialect, Wire
 from agent_tui.providers.dialects.repeats import RunningText
-from agent_tui.providers.dialects.shared import mapping, number, split_data_url, usage_of
-from agent_tui.providers.dialects.thoughts import TagSplitter, Thoughts
+from agent_tui.providers.dialects.shared import mapping, number, usage_of
+from agent_tui.providers.dialects.thoughts import TagSplitter, Thoughts, is_tagged, with_tags
+from agent_tui.text.clean import encodable
 
 THINKS = re.compile(r"qwen3|deepseek-(?:r1|v3\.1)|gpt-oss|magistral|glm-4|kimi-k2-thinking|nemotron")
 """Models that are known to think."""
@@ -37,52 +45,89 @@ _OPTIONS = {
 }
 
 
-def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    rest = dict(fields.rest)
+def _body(made: OutgoingRequest) -> Metadata:
+    rest = made.rest
     options: Metadata = {_OPTIONS[name]: rest.pop(name) for name in list(rest) if name in _OPTIONS}
     options.update(rest.pop("options", None) or {})
     effort = rest.pop("reasoning_effort", None)
     if effort is not None:
-        off, by_level = effort == "none", target.family == GPT_OSS.name
+        off, by_level = effort == "none", made.family.name == GPT_OSS.name
         rest["think"] = ("low" if off else effort) if by_level else not off
     wanted = rest.get("response_format")
     if isinstance(wanted, dict) and isinstance(form := wanted.get("json_schema"), dict):
         del rest["response_format"]
         rest["format"] = form.get("schema")
-    body: Metadata = {"model": target.model, "messages": [_message(m) for m in fields.messages], "stream": True}
+    body: Metadata = {"model": made.target.model, "messages": _messages(made), "stream": True}
     if options:
         body["options"] = options
-    if fields.tools:
-        body["tools"] = fields.tools
-    return {**body, **rest, **fields.extra_body}
+    if tools := made.tools:
+        body["tools"] = tools
+    return {**body, **rest, **made.extra_body}
 
 
-def _message(message: Metadata) -> Metadata:
-    made: Metadata = {"role": message["role"], "content": ""}
-    content = message.get("content")
-    if isinstance(content, str):
-        made["content"] = content
-    elif content:
-        made["content"] = "\n\n".join(b["text"] for b in content if b["type"] == "text")
-        pictures = [split_data_url(b["image_url"]["url"])[1] for b in content if b["type"] == "image_url"]
-        if pictures:
-            made["images"] = pictures
-    if thoughts := message.get("reasoning_content") or message.get("thinking"):
-        made["thinking"] = thoughts
-    if calls := message.get("tool_calls"):
-        # The id is what the result names.
-        made["tool_calls"] = [
-            {
-                "id": c["id"],
-                "function": {"name": c["function"]["name"], "arguments": json.loads(c["function"]["arguments"])},
-            }
-            for c in calls
-        ]
-    if message["role"] == "tool":
-        made["tool_call_id"] = message["tool_call_id"]
-        if message.get("name"):
-            made["tool_name"] = message["name"]
+def _messages(made: OutgoingRequest) -> list[Metadata]:
+    messages: list[Metadata] = []
+    for turn in made.turns():
+        if isinstance(turn, Result):
+            messages.append(_result(turn, made))
+        elif isinstance(turn, AssistantTurn):
+            messages.extend(_answer(turn, made))
+        else:
+            messages.append(_user(turn))
+    messages = alternating(messages, _joined) if made.family.alternates else messages
+    if (beginning := made.beginning(messages[0]["role"] if messages else None)) is not None:
+        messages.insert(0, {"role": "user", "content": beginning})
+    if made.system:
+        messages.insert(0, {"role": "system", "content": "\n\n".join(made.system)})
+    if made.rule.needs("system as text"):
+        say_system(messages, _joined)
+    return messages
+
+
+def _user(said: Said) -> Metadata:
+    made: Metadata = {"role": "user", "content": "\n\n".join(one for one in said if isinstance(one, str))}
+    if pictures := [one.data for one in said if isinstance(one, AttachmentPart)]:
+        made["images"] = pictures
     return made
+
+
+def _joined(first: Metadata, second: Metadata) -> Metadata:
+    made = {**first, "content": "\n\n".join(filter(None, (first["content"], second["content"])))}
+    if pictures := [*first.get("images", ()), *second.get("images", ())]:
+        made["images"] = pictures
+    return made
+
+
+def _answer(answer: AssistantTurn, made: OutgoingRequest) -> Iterator[Metadata]:
+    """The message of an answer, where it says more than thoughts."""
+    text = tagged = thoughts = ""
+    calls: list[Metadata] = []
+    for n, part in enumerate(answer.message.parts):
+        if isinstance(part, TextPart):
+            text += encodable(part.text)
+        elif isinstance(part, ToolCallPart):
+            call = answer.calls[n]
+            # The id is what the result names.
+            calls.append({"id": call.id, "function": {"name": call.name, "arguments": json.loads(call.arguments)}})
+        elif isinstance(part, ReasoningPart) and made.plan.resent(answer.message.id, n):
+            metadata = part.provider_metadata
+            if is_tagged(metadata):
+                tagged += with_tags(encodable(part.text), metadata or {})
+            else:
+                thoughts += encodable(part.text)
+    message: Metadata = {"role": "assistant", "content": tagged + text if tagged or text.strip() or not calls else ""}
+    if thoughts:
+        message["thinking"] = thoughts
+    if calls:
+        message["tool_calls"] = calls
+    if message["content"] or calls:
+        yield message
+
+
+def _result(result: Result, made: OutgoingRequest) -> Metadata:
+    message = {"role": "tool", "content": result.text, "tool_call_id": result.call.id}
+    named = made.dialect.named_results or made.family.named_results
+    return {**message, "tool_name": result.call.name} if named else message
 
 
 class OllamaStream(StreamReader):
@@ -141,7 +186,7 @@ def _url(path: str, spec: ModelSpec, target: Target, dialect: Dialect) -> tuple[
     return path.removesuffix("/chat").removesuffix("/api").removesuffix("/v1") + "/api/chat", None
 
 
-WIRE = Wire(_body, _url, litellm_path, OllamaStream, limits=("num_predict", "options.num_predict"))
+WIRE = Wire(_body, _url, OllamaStream, limits=("num_predict", "options.num_predict"))
 _OLLAMA = Dialect(
     "ollama",
     WIRE,

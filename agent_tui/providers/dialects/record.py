@@ -213,19 +213,6 @@ OWN_SCHEMAS = Schemas(
 tool would ever be called."""
 
 
-@dataclass(slots=True)
-class Fields:
-    """The arguments that ``request.build_call`` made, sorted by where they go in a body."""
-
-    messages: list[Metadata]
-    tools: list[Metadata]
-    rest: Metadata
-    """The body's other fields, what the user configured in ``extra`` among them."""
-    extra_body: Metadata
-    """Wins over everything, as in LiteLLM."""
-    extra_headers: dict[str, str] = field(default_factory=dict)
-
-
 @dataclass(slots=True, frozen=True)
 class ExactCount:
     """An endpoint that counts the input of a request."""
@@ -262,12 +249,10 @@ class WebSearch:
 class Wire:
     """The language of an API."""
 
-    body: Callable[[Fields, Target, Dialect], Metadata]
-    """Makes the body of a streaming call."""
+    body: Callable[[Any], Metadata]
+    """Makes the body of a streaming call, of an ``OutgoingRequest``."""
     url: Callable[[str, ModelSpec, Target, Dialect], tuple[str, str | None]]
     """Path and query of a streaming call, from the path of the configured address; None: the query stays."""
-    litellm_path: Callable[[str, Target, Dialect], str]
-    """The path of a configured address as LiteLLM wants it."""
     stream: type[Any]
     """Reads the answer; a ``StreamReader``."""
     chooses_none: bool = False

@@ -3,7 +3,7 @@ servers, used without state on the server."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 from agent_tui.models.messages import (
@@ -16,21 +16,22 @@ from agent_tui.models.messages import (
     TextPart,
     ToolCallPart,
 )
-from agent_tui.models.requests import Effort, Media, ModelInfo, ReplayRule, SentMessage, Target
+from agent_tui.models.requests import Effort, Media, ModelInfo
 from agent_tui.models.usage import TokenUsage
-from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, litellm_path, openai_usage, url
+from agent_tui.providers.dialects.chat import for_reasoning, is_openai_reasoning, openai_usage, url
 from agent_tui.providers.dialects.conversation import (
     EMPTY_USER,
     ID_FORMS,
     AssistantTurn,
     Result,
-    ToolNames,
-    attachment_block,
+    attachment_text,
+    data_url,
     entries,
     objects_in,
     text_in,
 )
 from agent_tui.providers.dialects.openai import effort_word
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.dialects.parts import (
     Event,
     Kind,
@@ -40,7 +41,7 @@ from agent_tui.providers.dialects.parts import (
     as_arguments,
     place_of,
 )
-from agent_tui.providers.dialects.record import Dialect, ExactCount, Fields, Source, Wire
+from agent_tui.providers.dialects.record import CallIds, ExactCount, Source, Wire
 from agent_tui.providers.dialects.search import is_search, response_item, sent_item
 from agent_tui.providers.dialects.shared import (
     ReplayPlan,
@@ -64,41 +65,38 @@ def thinking(info: ModelInfo, effort: Effort, model: str) -> Thinking:
     return Thinking(off=effort == "off")
 
 
-def _body(fields: Fields, target: Target, dialect: Dialect) -> Metadata:
-    body: Metadata = {"model": target.model, "stream": True}
-    if fields.tools:
-        body["tools"] = fields.tools
-    rest = for_reasoning(fields.rest) if dialect.openai and is_openai_reasoning(target.model) else fields.rest
-    return {**body, **rest, **fields.extra_body}
+def _body(made: OutgoingRequest) -> Metadata:
+    body: Metadata = {"model": made.target.model, "stream": True}
+    if tools := made.tools:
+        body["tools"] = tools
+    rest = for_reasoning(made.rest) if made.dialect.openai and is_openai_reasoning(made.target.model) else made.rest
+    return {**body, "input": _input(made), **rest, **made.extra_body}
 
 
 _PHASES = ("commentary", "final_answer")
 _STATUSES = ("in_progress", "completed", "incomplete")
 _ANNOTATIONS = frozenset({"url_citation", "file_citation", "container_file_citation", "file_path"})
-_AS_IT_CAME = ReplayRule()
 
 
-def response_input(
-    items: Sequence[SentMessage],
-    plan: ReplayPlan,
-    media: Media,
-    names: ToolNames,
-    rule: ReplayRule = _AS_IT_CAME,
-) -> list[Metadata]:
+def _input(made: OutgoingRequest) -> list[Metadata]:
     """All input items. A reasoning item goes back as it came; ids of the items it belongs to only together with it,
     because the API refuses either without the other."""
     found: list[Metadata] = []
     used: set[str] = set()
-    for entry in entries(items, names, ids="short" if rule.needs("short call ids") else "plain"):
+    ids: CallIds = "short" if made.rule.needs("short call ids") else "plain"
+    for entry in entries(made.items, made.names, ids=ids):
         if isinstance(entry, Result):
-            found.append(_output(entry, media))
+            found.append(_output(entry, made.media))
         elif isinstance(entry, AssistantTurn):
-            found.extend(_answer(entry, plan, used))
+            found.extend(_answer(entry, made.plan, used))
         else:
-            found.append({"role": "user", "content": _user_content(entry, media)})
-    if rule.needs("no item ids"):
+            found.append({"role": "user", "content": _user_content(entry, made.media)})
+    if made.rule.needs("no item ids"):
         # What is no item of output any more has neither a state nor blocks of output.
-        return [_without_id(item) for item in found]
+        found = [_without_id(item) for item in found]
+    first = found[0].get("role") or "tool" if found else None
+    if (beginning := made.beginning(first)) is not None:
+        found.insert(0, {"role": "user", "content": [{"type": "input_text", "text": beginning}]})
     return found
 
 
@@ -187,7 +185,7 @@ def _text(part: TextPart, metadata: Metadata, used: set[str]) -> Metadata:
 def _output(result: Result, media: Media) -> Metadata:
     output: str | list[Metadata] = result.text
     if result.attachments:
-        blocks = [_block(attachment_block(part, media)) for part in result.attachments]
+        blocks = [_block(part, media) for part in result.attachments]
         output = [{"type": "input_text", "text": result.text}, *blocks]
     return {"type": "function_call_output", "call_id": result.call.id, "output": output}
 
@@ -196,19 +194,18 @@ def _user_content(message: Message, media: Media) -> list[Metadata]:
     blocks: list[Metadata] = []
     for part in message.parts:
         if isinstance(part, AttachmentPart):
-            blocks.append(_block(attachment_block(part, media)))
+            blocks.append(_block(part, media))
         elif isinstance(part, (TextPart, SummaryPart)) and part.text:
             blocks.append({"type": "input_text", "text": encodable(part.text)})
     return blocks or [{"type": "input_text", "text": EMPTY_USER}]
 
 
-def _block(block: Metadata) -> Metadata:
-    """The Responses form of a chat content block."""
-    if block["type"] == "image_url":
-        return {"type": "input_image", "detail": "auto", "image_url": block["image_url"]["url"]}
-    if block["type"] == "file":
-        return {"type": "input_file", **block["file"]}
-    return {"type": "input_text", "text": block["text"]}
+def _block(part: AttachmentPart, media: Media) -> Metadata:
+    if (text := attachment_text(part, media)) is not None:
+        return {"type": "input_text", "text": text}
+    if part.media_type.startswith("image/"):
+        return {"type": "input_image", "detail": "auto", "image_url": data_url(part)}
+    return {"type": "input_file", "filename": encodable(part.name), "file_data": data_url(part)}
 
 
 class _Piece(NamedTuple):
@@ -438,7 +435,6 @@ def read_usage(raw: Mapping[str, Any]) -> TokenUsage:
 WIRE = Wire(
     _body,
     url,
-    litellm_path,
     ResponsesStream,
     chooses_none=True,
     count=ExactCount(

@@ -17,18 +17,6 @@ from agent_tui.providers.dialects.parts import Event
 from agent_tui.records import dataclass
 
 
-def split_data_url(url: str) -> tuple[str, str]:
-    """Media type and base64 data of ``data:TYPE;base64,DATA``. Raises ValueError for any other URL."""
-    head, comma, data = url.partition(",")
-    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
-        raise ValueError("an attachment is no data URL")
-    return head.removeprefix("data:").removesuffix(";base64"), data
-
-
-def block_data(block: Metadata) -> tuple[str, str]:
-    return split_data_url(block["image_url"]["url"] if block["type"] == "image_url" else block["file"]["file_data"])
-
-
 @dataclass(slots=True, frozen=True)
 class ReplayStatus:
     """``resent``: goes into the next request. ``counted``: share of it (0–1) in the next input. ``reason``: display."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from agent_tui.models.events import CompactionEnded, Notice, SessionChanged, Ste
 from agent_tui.models.messages import SummaryPart, recall_id
 from agent_tui.models.usage import Prices
 from agent_tui.providers.client import ModelClient
+from agent_tui.providers.direct import encode
 from agent_tui.providers.request import build_call
 from tests.engine.compaction.test_warm_summary import summaries, talked
 from tests.engine.session.test_edits import body, sent
@@ -62,6 +62,7 @@ async def test_a_fold_is_told_before_done_and_undone_byte_for_byte_also_after_a_
         assert not any(isinstance(s.message.parts[0], SummaryPart) for s in agent.conversation.view())
 
 
+@pytest.mark.slow
 async def test_a_fold_in_a_running_turn_waits_for_the_end_of_its_step(tmp_path: Path) -> None:
     async with world(tmp_path) as (agent, seen):
         await talk(agent, 3)
@@ -143,7 +144,7 @@ async def test_a_fold_is_asked_of_the_cache_and_taken_back_to_the_byte_and_the_n
         def wire() -> str:
             call = next_call(agent.runtime, agent.context.usage())
             call.decide()
-            return json.dumps(build_call(call.request, call.info).kwargs, default=str)
+            return encode(build_call(call.request, call.info), call.request.spec, None).content.decode()
 
         path, before, usage = agent.conversation.path, wire(), agent.context.usage()
         await agent.edits.fold(path[4].id, path[20].id)

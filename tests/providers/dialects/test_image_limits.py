@@ -138,7 +138,7 @@ def test_every_body_says_what_was_left_out(model: str, api: Any) -> None:
         Message("u2", "user", [TextPart("and now?"), image("small.png")]),
     ]
     request = make_request(spec, messages=messages)
-    body = json.dumps(encode(build_call(request, info), replace(spec, api_base="http://x/v1"), target, "k").body)
+    body = json.dumps(encode(build_call(request, info), replace(spec, api_base="http://x/v1"), "k").body)
     for name in ("photo.png", "tool.png"):
         assert f"[image {name}: " in body
     assert body.count("too large for this model; not sent]") == 2

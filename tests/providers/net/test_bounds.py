@@ -44,6 +44,7 @@ async def ask(worker: ModelClient, server: Loopback, reply: Reply, api: Api = CH
 async_test = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.forms(12)
 @async_test
 @every_api
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "x-gzip", "identity"])
@@ -62,6 +63,7 @@ async def test_a_packed_answer_is_read(worker: ModelClient, server: Loopback, ap
     assert asked == Unpacker.ACCEPTED
 
 
+@pytest.mark.forms(1)
 @async_test
 @every_api
 async def test_a_bomb_is_not_unpacked(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -84,6 +86,7 @@ async def test_an_encoding_nobody_asked_for_is_named(
     assert "not requested" in answer.failure.message
 
 
+@pytest.mark.forms(4)
 @async_test
 @every_api
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity"])
@@ -99,6 +102,7 @@ async def test_the_status_of_a_huge_error_is_told(
     assert len(answer.failure.message) < 500
 
 
+@pytest.mark.slow
 @async_test
 @every_api
 async def test_an_error_of_just_the_limit_is_read_whole(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -132,6 +136,7 @@ async def test_an_answer_without_end_is_stopped_and_kept(worker: ModelClient, se
     assert not answer.failure.retryable
 
 
+@pytest.mark.slow
 @async_test
 async def test_a_stream_of_nothing_but_wrapping_is_stopped(worker: ModelClient, server: Loopback) -> None:
     chunk = {**chat_chunk({}), "pad": "x" * 1_000_000}
@@ -158,6 +163,7 @@ SIGNS_OF_LIFE = {
 }
 
 
+@pytest.mark.forms(1)
 @async_test
 @every_api
 async def test_signs_of_life_do_not_count_for_ever(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -176,6 +182,7 @@ async def test_signs_of_life_do_not_count_for_ever(worker: ModelClient, server: 
     assert "agent.content_timeout" in answer.failure.message
 
 
+@pytest.mark.slow
 @async_test
 async def test_content_starts_the_time_anew(worker: ModelClient, server: Loopback) -> None:
     class Slow:
@@ -189,6 +196,7 @@ async def test_content_starts_the_time_anew(worker: ModelClient, server: Loopbac
     assert answer.finish.reason == "stop"
 
 
+@pytest.mark.forms(1)
 @async_test
 @every_api
 async def test_an_answer_that_trickles_for_ever_ends(worker: ModelClient, server: Loopback, api: Api) -> None:
@@ -285,6 +293,7 @@ def spoiled(value: Any, choose: Any) -> Any:
     return copy if isinstance(value, dict) else list(copy.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80, 600), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_no_event_crashes(choose: Any) -> None:
@@ -333,6 +342,7 @@ def frame(payload: bytes) -> bytes:
     return total.to_bytes(4, "big") + len(headers).to_bytes(4, "big") + b"\0" * 4 + headers + payload + b"\0" * 4
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=20), max_size=5), st.lists(st.integers(1, 40), max_size=20))
 def test_frames_are_the_same_however_they_are_cut(texts: list[str], cuts: list[int]) -> None:
     data = b"".join(frame(json.dumps({"text": text}).encode()) for text in texts)

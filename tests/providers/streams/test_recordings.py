@@ -60,6 +60,7 @@ def test_an_answer_is_stored_and_sent_back_exactly(name: str, via: str) -> None:
     assert recorded.resent_differences(name, answer.message, after.sent) == []
 
 
+@pytest.mark.forms(59)
 @every
 @pytest.mark.parametrize("size", [1, 1_000_000])
 def test_pieces_of_any_size_give_the_same_answer(name: str, size: int) -> None:
@@ -76,6 +77,7 @@ def test_pieces_of_any_size_give_the_same_answer(name: str, size: int) -> None:
     assert closed == set(range(len(answer.parts)))
 
 
+@pytest.mark.forms(6)
 @every
 def test_litellm_chunks_alone_give_the_same_answer_where_they_can(name: str) -> None:
     recording = recorded.load(name)
@@ -89,6 +91,7 @@ def test_litellm_chunks_alone_give_the_same_answer_where_they_can(name: str) -> 
         assert recorded.stored_differences(name, answer.message) == []
 
 
+@pytest.mark.forms(4)
 @every
 def test_another_model_gets_neither_reasoning_nor_metadata(name: str) -> None:
     recording = recorded.load(name)

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_tui.models.messages import Message, ReasoningPart, TextPart
-from agent_tui.models.requests import ModelSpec, SentMessage, Target
+from agent_tui.models.requests import ModelSpec, Target
 from agent_tui.providers.accumulate import Accumulator
 from agent_tui.providers.catalog import resolve_target
-from agent_tui.providers.dialects.conversation import ToolNames
-from agent_tui.providers.reasoning import plan_replay
-from agent_tui.providers.request import ChatForm, chat_messages
+from agent_tui.providers.direct import encode
+from agent_tui.providers.request import build_call
 from tests.support import recorded, wire
 from tests.support.every import every
 from tests.support.loopback import CHAT_USAGE, chat_events, sse
@@ -33,21 +32,21 @@ def answered(pieces: list[str], target: Target, finish: str | None = "stop") -> 
     return recorded.assemble(accumulator.finish(), answer)
 
 
-def sent_back(answer: Message, target: Target) -> str | None:
-    items = [SentMessage(m, m.id) for m in (wire.user("u1", "q"), answer, wire.user("u2", "and?"))]
-    messages = chat_messages(items, plan_replay(items, target), ChatForm.of(target), ToolNames())
+def sent_back(answer: Message) -> str | None:
+    history = [wire.user("u1", "q"), answer, wire.user("u2", "and?")]
+    request = recorded.request_for(LOCAL, history)
+    messages = encode(build_call(request, recorded.info_for(LOCAL)), LOCAL, None).body["messages"]
     found = [m["content"] for m in messages if m["role"] == "assistant"]
     return found[0] if found else None
 
 
 @given(texts, st.sampled_from(["stop", None]))
 def test_whatever_comes_in_whatever_pieces_goes_back_as_it_came(pieces: list[str], finish: str | None) -> None:
-    target = resolve_target(LOCAL)
-    answer = answered(pieces, target, finish)
+    answer = answered(pieces, resolve_target(LOCAL), finish)
     whole = "".join(pieces)
-    assert (sent_back(answer, target) or "").strip() == whole.strip()
+    assert (sent_back(answer) or "").strip() == whole.strip()
     if any(isinstance(part, ReasoningPart) for part in answer.parts):
-        assert sent_back(answer, target) == whole
+        assert sent_back(answer) == whole
         assert whole.lstrip().startswith("<think>") or "</think>" in whole
     else:
         assert answer.text == whole
@@ -79,10 +78,9 @@ def test_thoughts_are_reasoning_and_the_rest_is_the_answer(size: int) -> None:
 )
 def test_thoughts_whose_opening_tag_the_server_wrote(whole: str, thought: str, text: str, size: int) -> None:
     pieces = [whole[i : i + size] for i in range(0, len(whole), size)]
-    target = resolve_target(LOCAL)
-    answer = answered(pieces, target)
+    answer = answered(pieces, resolve_target(LOCAL))
     assert (answer.reasoning, answer.text) == (thought, text)
-    assert sent_back(answer, target) == whole
+    assert sent_back(answer) == whole
 
 
 def test_an_answer_that_ends_while_it_thinks_keeps_what_it_thought() -> None:

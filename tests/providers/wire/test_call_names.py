@@ -69,7 +69,7 @@ def test_a_call_by_the_name_that_was_sent_is_a_call_of_the_tool() -> None:
     tool = ToolSchema("mcp__my-server__get", "", EMPTY)
     request = recorded.request_for(spec, [wire.user("u", "go")], tools=[tool])
     info = recorded.info_for(spec)
-    names = build_call(request, info).names
+    names = build_call(request, info).renamed
     ((sent, real),) = names.items()
     assert real == tool.name and re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_]*", sent)
     calls = [{"index": n, "id": f"c{n}", "function": {"name": name}} for n, name in enumerate([sent, "read"])]
@@ -85,7 +85,7 @@ def test_what_was_sent_of_a_conversation_stays_as_it_grows(model: str) -> None:
     more = [replace(message, id=f"{message.id}.2") for message in history]
 
     def messages(items: list[Message]) -> list[Any]:
-        sent: list[Any] = build_call(recorded.request_for(spec, items), recorded.info_for(spec)).kwargs["messages"]
+        sent: list[Any] = wire.for_litellm(recorded.request_for(spec, items), recorded.info_for(spec))["messages"]
         for message in sent:
             message.pop("cache_control", None)
             for block in message["content"] if isinstance(message["content"], list) else ():
@@ -105,7 +105,7 @@ def test_ids_of_its_own_go_back_as_they_came_where_any_are_taken() -> None:
         answer.origin = origin
         result = Message("r", "tool", [ToolResultPart("functions.read:0", "read", "done")])
         items = [wire.user("u", "go"), answer, result]
-        sent = build_call(recorded.request_for(kimi, items), recorded.info_for(kimi)).kwargs["messages"]
+        sent = wire.for_litellm(recorded.request_for(kimi, items), recorded.info_for(kimi))["messages"]
         assert (sent[-1]["tool_call_id"] == "functions.read:0") is kept
         assert sent[-1]["tool_call_id"] == sent[-2]["tool_calls"][0]["id"]
 
@@ -115,7 +115,7 @@ def test_ids_that_begin_alike_and_ids_that_come_again_are_told_apart() -> None:
     long = [f"{'a' * 90}{n}" for n in range(3)]
     twice = [("call_0", "read", "{}"), ("call_0", "read", "{}"), ("", "read", "{}"), ("", "read", "{}")]
     history = called(*((one, "read", "{}") for one in long), *twice)
-    sent = build_call(recorded.request_for(spec, history), recorded.info_for(spec)).kwargs["messages"]
+    sent = wire.for_litellm(recorded.request_for(spec, history), recorded.info_for(spec))["messages"]
     calls = next(m["tool_calls"] for m in sent if m.get("tool_calls"))
     ids = [call["id"] for call in calls]
     assert len({*ids}) == len(ids) == 7 and all(re.fullmatch(r"[a-zA-Z0-9_-]{1,40}", one) for one in ids)

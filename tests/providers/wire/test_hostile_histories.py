@@ -14,8 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from agent_tui.models.messages import Message
 from agent_tui.models.requests import ModelSpec, ToolSchema
 from agent_tui.providers.catalog import resolve_target, wire_of
+from agent_tui.providers.dialects.litellm import arguments
+from agent_tui.providers.dialects.outgoing import OutgoingRequest
 from agent_tui.providers.direct import HttpCall, encode
-from agent_tui.providers.request import WireCall, build_call
+from agent_tui.providers.request import build_call
 from agent_tui.text.strict_json import write_json
 from tests.support import api_rules, hostile_histories, recorded, vendor_schemas, wire
 from tests.support.forms import examples, one_of
@@ -65,19 +67,19 @@ CASES = [
 ]
 
 
-def call_of(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> tuple[WireCall, HttpCall | None]:
+def call_of(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> tuple[OutgoingRequest, HttpCall | None]:
     target = resolve_target(case.spec)
     mine = [replace(m, origin=wire.origin(target)) if m.origin == OWN else m for m in history]
     request = recorded.request_for(case.spec, mine, tools=tools)
     info = replace(recorded.info_for(case.spec, reasoning=True), images=True)
     call = build_call(request, info)
-    return call, encode(call, case.spec, target, "k") if wire_of(target) is not None else None
+    return call, encode(call, case.spec, "k") if wire_of(target) is not None else None
 
 
 def refusals(case: Case, history: Sequence[Message], tools: list[ToolSchema]) -> list[str]:
     """Why the API would refuse the body of this history."""
     call, sent = call_of(case, history, tools)
-    content = sent.content if sent is not None else through_litellm(call)
+    content = sent.content if sent is not None else through_litellm(call, case.spec)
     found = api_rules.problems(case.rules, content, case.ids, "claude" in case.model)
     if case.schema is not None and vendor_schemas.missing() is None and not found:
         body = api_rules.read_strictly(content)
@@ -96,23 +98,27 @@ def _drop_thoughts(body: Any) -> None:
             message["content"] = [block for block in message["content"] if block["type"] != "thinking"] or ""
 
 
-def through_litellm(call: WireCall) -> bytes:
+def through_litellm(call: OutgoingRequest, spec: ModelSpec) -> bytes:
     """What LiteLLM makes a body of, as far as it is ours to say."""
-    return write_json({name: call.kwargs[name] for name in ("messages", "tools") if name in call.kwargs}).encode()
+    _, asked = arguments(call, spec)
+    return write_json({name: asked[name] for name in ("messages", "tools") if name in asked}).encode()
 
 
+@pytest.mark.forms(2)
 @pytest.mark.parametrize("case", one_of(CASES, 4), ids=lambda case: f"{case.model}-{case.rules}")
 def test_no_hostile_thing_makes_a_body_that_is_refused(case: Case) -> None:
     found = {name: refusals(case, history, tools) for name, history, tools in hostile_histories.talks()}
     assert not {name: wrong for name, wrong in found.items() if wrong}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", one_of(CASES, 8), ids=lambda case: f"{case.model}-{case.rules}")
 def test_nothing_that_a_provider_sent_along_makes_a_body_that_it_refuses(case: Case) -> None:
     for name in hostile_histories.NAMES_OF_METADATA:
         assert (name, refusals(case, hostile_histories.odd_metadata(name), [])) == (name, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", one_of(CASES, 8), ids=lambda case: f"{case.model}-{case.rules}")
 @settings(max_examples=examples(25, 500), deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=hostile_histories.histories(), tools=hostile_histories.tools())

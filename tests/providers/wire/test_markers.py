@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_tui.providers.dialects.claude import add_breakpoints, marked_places
+from agent_tui.providers.dialects.claude import mark_fixed, marked_places
+from agent_tui.providers.dialects.outgoing import CacheMarks
 from tests.support.forms import examples
 from tests.support.true_provider.cache import PrefixCache
 from tests.support.true_provider.wire import Segment
@@ -102,8 +103,8 @@ def test_what_an_undo_brings_back_is_marked_where_it_ended() -> None:
 
 
 def test_tools_are_marked_where_there_is_no_system_prompt() -> None:
-    tools = [{"name": "a"}, {"name": "b"}]
-    messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
-    add_breakpoints(messages, tools, 0, starts_with_summary=False, forgets=False)
+    tools, marks = [{"name": "a"}, {"name": "b"}], CacheMarks(None, 0, False, False, 0)
+    given = [*tools]
+    mark_fixed([], tools, marks)
     assert [sorted(tool) for tool in tools] == [["name"], ["cache_control", "name"]]
-    assert "cache_control" in messages[0]["content"][0]
+    assert given == [{"name": "a"}, {"name": "b"}], "a tool is declared the same way to the next one"

@@ -14,7 +14,6 @@ from jsonschema import Draft202012Validator
 from agent_tui.models.failure import Failure
 from agent_tui.models.messages import Metadata
 from agent_tui.models.requests import ModelSpec
-from agent_tui.providers.catalog import resolve_target
 from agent_tui.providers.client import ModelClient
 from agent_tui.providers.dialects.claude import CLOSED
 from agent_tui.providers.dialects.gemini import OPEN
@@ -68,8 +67,8 @@ def asked(
     request = recorded.request_for(spec, messages, effort="off", max_output=None, tools=[wire.TOOL] if tools else [])
     request = replace(request, output_schema=schema, output_due=due)
     info = info_for(spec)
-    body = encode(build_call(request, info), spec, info.target, "k").body
-    plain = encode(build_call(replace(request, output_schema=None), info), spec, info.target, "k").body
+    body = encode(build_call(request, info), spec, "k").body
+    plain = encode(build_call(replace(request, output_schema=None), info), spec, "k").body
     return {key: value for key, value in body.items() if key in FIELDS and value != plain.get(key)}
 
 
@@ -91,9 +90,7 @@ def test_claude_gets_a_closed_object_without_bounds() -> None:
     assert asked("anthropic/claude-sonnet-4-5") == asked("anthropic/claude-opus-5-5") == wanted
     spec = wire.spec("anthropic/claude-sonnet-4-6")
     request = recorded.request_for(spec, [wire.user("u1", "hi")], effort="high", tools=[wire.TOOL])
-    body = encode(
-        build_call(replace(request, output_schema=SCHEMA), info_for(spec)), spec, resolve_target(spec), "k"
-    ).body
+    body = encode(build_call(replace(request, output_schema=SCHEMA), info_for(spec)), spec, "k").body
     assert body["thinking"] == {"type": "adaptive", "display": "summarized"}
     assert body["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": CLOSED_FORM}}
 
@@ -191,7 +188,7 @@ def test_whoever_can_is_asked_in_every_request(name: str, monkeypatch: pytest.Mo
 def test_what_the_user_configured_stands_alone() -> None:
     spec = wire.spec("azure/gpt-4.1", extra={"response_format": {"type": "json_object"}})
     request = replace(recorded.request_for(spec, [wire.user("u1", "hi")]), output_schema=SCHEMA)
-    assert build_call(request, info_for(spec)).kwargs["response_format"] == {"type": "json_object"}
+    assert build_call(request, info_for(spec)).arguments["response_format"] == {"type": "json_object"}
 
 
 ORACLE = (
@@ -250,6 +247,7 @@ class TestSubset:
     def test_what_cannot_be_said(self, schema: Metadata, subset: Subset) -> None:
         assert fitted(schema, subset) is None
 
+    @pytest.mark.slow
     def test_nesting_is_bounded(self) -> None:
         deep: Metadata = {"type": "string"}
         for _ in range(5_000):
@@ -376,6 +374,7 @@ class TestRuns:
         await product.run("hi", output_schema=file)
         assert (product.code, len(calls(server))) == (1, 1)
 
+    @pytest.mark.slow
     async def test_a_local_server_is_held_to_it_once_the_answer_did_not_fit(
         self, worker: ModelClient, tmp_path: Path, server: Loopback, file: Path
     ) -> None:

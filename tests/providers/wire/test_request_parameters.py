@@ -85,6 +85,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize(("name", "effort", "expected"), CASES, ids=[f"{c[0]} {c[1]}" for c in CASES])
 async def test_output_and_thinking(
     worker: ModelClient, tmp_path: Path, server: Loopback, name: str, effort: str, expected: dict[str, Any]
@@ -96,6 +97,7 @@ async def test_output_and_thinking(
     assert asked == expected
 
 
+@pytest.mark.forms(1)
 @pytest.mark.parametrize("window", [3_000, 5_000, 8_192, 20_000])
 async def test_what_is_asked_for_fits(worker: ModelClient, tmp_path: Path, server: Loopback, window: int) -> None:
     server.serve("*", anthropic.answer(anthropic.text("hi")))
@@ -117,7 +119,7 @@ async def test_a_budget_caps_what_the_models_own_settings_ask_for(own: Any, aske
     spec = ModelSpec("m", "openai/gpt-4o", extra={"max_tokens": own, "extra_body": {"max_completion_tokens": own}})
     sent = [SentMessage(user_message("hi"), "msg_1")]
     request = ModelRequest("req_1", spec, "ses_1", [], sent, [], 1_000, "off", capped=True)
-    kwargs = build_call(request, describe(spec)).kwargs
+    kwargs = build_call(request, describe(spec)).arguments
     assert (kwargs["max_tokens"], kwargs["extra_body"]["max_completion_tokens"]) == (asked, asked)
 
 
@@ -136,6 +138,7 @@ OTHER_NAMES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @every(("name", "own"), OTHER_NAMES)
 async def test_a_budget_caps_it_under_every_name(name: str, own: dict[str, Any]) -> None:
     """Whatever the server calls it: no number in the request is above what is left, and none is without end."""
@@ -144,7 +147,7 @@ async def test_a_budget_caps_it_under_every_name(name: str, own: dict[str, Any])
     info = describe(spec)
     assert own_limit(spec, info.target) in (0, 64_000)
     free, held = (
-        _numbers(encode(call, spec, info.target, None).body if wire_of(info.target) else call.kwargs)
+        _numbers(encode(call, spec, None).body if wire_of(info.target) else call.arguments)
         for call in (build_call(request, info), build_call(replace(request, capped=True), info))
     )
     assert free & BEYOND and not held & BEYOND and 1_000 in held

@@ -25,6 +25,7 @@ from agent_tui.models.messages import (
 from agent_tui.models.requests import Effort, ModelInfo, ModelRequest, ModelSpec, SentMessage, SystemBlock, ToolSchema
 from agent_tui.models.usage import Limits, Prices
 from agent_tui.providers.catalog import resolve_target
+from agent_tui.providers.dialects.litellm import arguments
 from agent_tui.providers.request import build_call
 from tests.support.forms import examples, one_of
 
@@ -116,7 +117,7 @@ def call_for(
     effort: Effort = "medium",
     tools: bool = True,
     max_output: int | None = 9_000,
-) -> Any:
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     info = ModelInfo(spec, resolve_target(spec), Limits(200_000, None, 64_000), Prices(), True, True)
     request = ModelRequest(
         "req",
@@ -128,7 +129,8 @@ def call_for(
         max_output,
         effort,
     )
-    return build_call(request, info)
+    call = build_call(request, info)
+    return arguments(call, spec)[1], call.notes
 
 
 def _check_chat(messages: list[dict[str, Any]]) -> None:
@@ -181,17 +183,17 @@ def test_any_conversation_becomes_a_valid_request(
 ) -> None:
     own = ORIGINS[SPECS.index(spec)]
     messages = [replace(message, origin=own) if message.origin == OWN else message for message in messages]
-    call = call_for(spec, messages, effort, tools, max_output)
-    json.dumps(call.kwargs, ensure_ascii=False).encode()
-    if call.method == "aresponses":
-        _check_items(call.kwargs["input"])
+    asked, _ = call_for(spec, messages, effort, tools, max_output)
+    json.dumps(asked, ensure_ascii=False).encode()
+    if "input" in asked:
+        _check_items(asked["input"])
     else:
-        _check_chat(call.kwargs["messages"])
-    budget = (call.kwargs.get("thinking") or {}).get("budget_tokens")
-    if budget is not None and call.kwargs.get("max_tokens") is not None and budget > 128:
-        assert budget < call.kwargs["max_tokens"]
-    markers = json.dumps(call.kwargs.get("messages", [])).count('"cache_control"')
-    assert markers + json.dumps(call.kwargs.get("tools", [])).count('"cache_control"') <= 4
+        _check_chat(asked["messages"])
+    budget = (asked.get("thinking") or {}).get("budget_tokens")
+    if budget is not None and asked.get("max_tokens") is not None and budget > 128:
+        assert budget < asked["max_tokens"]
+    markers = json.dumps(asked.get("messages", [])).count('"cache_control"')
+    assert markers + json.dumps(asked.get("tools", [])).count('"cache_control"') <= 4
 
 
 def _without_markers(value: Any) -> Any:
@@ -211,8 +213,8 @@ def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter(spec: ModelS
     users = [n for n, message in enumerate(messages) if message.role == "user"]
     calls = [call_for(spec, messages[: users[-1] + 1]), call_for(spec, messages)]
     # A step that has to run without thinking leaves out what only goes with it.
-    assume(not calls[0].notes and not calls[1].notes)
-    shorter, longer = (_without_markers(call.kwargs) for call in calls)
+    assume(not any(notes for _, notes in calls))
+    shorter, longer = (_without_markers(asked) for asked, _ in calls)
     name = "input" if "input" in shorter else "messages"
     kept = shorter[name]
     assert json.dumps(longer[name][: len(kept)]) == json.dumps(kept)
