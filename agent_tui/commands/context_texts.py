@@ -156,7 +156,8 @@ async def compaction_page(agent: Agent, record: CompactionRecord, now: float) ->
             stacks = [_scaled(usage.stack(), total) for usage, total in zip(usages, known, strict=True)]
         say = compaction_details(record, summary, now, about, messages)
         limit = usages[0].limit if usages else None
-        return CompactionFigures(say, stacks[0], stacks[1], limit, record.before_estimated)
+        rough = record.before_estimated and not record.before_spread
+        return CompactionFigures(say, stacks[0], stacks[1], limit, rough, not record.after_spread)
 
     return await asyncio.to_thread(draw)
 
@@ -184,7 +185,7 @@ def bars_of(picture: CompactionFigures) -> list[tuple[str, Mapping[str, int], st
     """The bars of a picture: label, parts, number; none where it has nothing to draw."""
     if not picture.after:
         return []
-    made = (("before", picture.before, picture.rough), ("after", picture.after, True))
+    made = (("before", picture.before, picture.rough), ("after", picture.after, picture.guess))
     return [(label, stack, tokens(sum(stack.values()), rough)) for label, stack, rough in made]
 
 

@@ -186,7 +186,8 @@ class CompactionFigures:
     after: Mapping[str, int] = field(default_factory=dict)
     limit: int | None = None
     rough: bool = True
-    """``before`` is an estimate; ``after`` always is."""
+    guess: bool = True
+    """``before`` is a guess, of which nobody knows how far off it is (``rough``), and so is ``after`` (``guess``)."""
 
 
 def stays_whole(view: Sequence[SentMessage]) -> int:

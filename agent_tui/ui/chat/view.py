@@ -9,13 +9,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from textual.content import Content
 from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_tui.errors import AgentError
 from agent_tui.text.secrets import without_keys
-from agent_tui.ui.first_frame import NAME, PLACEHOLDER, ROOMY, WORDMARK, is_small
+from agent_tui.ui.first_frame import NAME, ROOMY, WORDMARK, is_small
 from agent_tui.ui.prompt.widget import Prompt
 from agent_tui.ui.terminal.driver import Window
 from agent_tui.ui.textual_private.drawing import DrawsFrames
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 ASKS = "-asks"
 """The screen's class while a question stands above the prompt: its frame is distance enough, and the prompt is off."""
-ASKED_ABOVE = "The question above comes first · Tab to write here"
 
 
 class ChatApp(DrawsFrames):
@@ -200,12 +198,12 @@ class MainView:
 
     def show_question(self, panel: Widget) -> None:
         self.screen.add_class(ASKS)
-        self.prompt.placeholder = Content(ASKED_ABOVE)
+        self.prompt.stand_below(True)
         self.screen.mount(panel, before=self.activity)
 
     def question_closed(self) -> None:
         self.screen.remove_class(ASKS)
-        self.prompt.placeholder = Content(PLACEHOLDER)
+        self.prompt.stand_below(False)
 
     def hint(self, text: str, seconds: float | None = None) -> None:
         """A short line above the prompt, gone with the next key, after ``seconds`` or once it can have been read."""

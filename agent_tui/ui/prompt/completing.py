@@ -71,21 +71,20 @@ class Completions(RowList, can_focus=False):
         proposal = self.proposals[index]
         here = self.is_marked(index)
         number = f" {index + 1}/{self.count}" if index == self.cursor and self.count > self.size.height else ""
-        width -= len(number)
         label = one_line(proposal.label, 400)
         mark = ("▌ " if here else "  ", paint("primary"))
         front = paint("primary" if here else "foreground", bold=here)
         if not proposal.detail:
-            pieces = [mark, (shorten(label, width - 3), front)]
+            pieces = [mark, (shorten(label, width - 3 - len(number)), front)]
         else:
             # What a command does says more than what it takes: the name and its description are whole first.
             spare = max(12, self._names_width + 2, width - self._detail_width - 5)
             room = min(self._label_width, max(12, width // 2), spare)
             if label.startswith("/") and cell_len(label) > room:
                 label = f"{label.split(' ', 1)[0]} …"
-            detail = shorten(one_line(proposal.detail), max(0, width - room - 5))
+            detail = shorten(one_line(proposal.detail), max(0, width - room - 5 - len(number)))
             pieces = [mark, (fit(label, room), front), ("  " + detail, paint("muted"))]
-        gap = width - width_of(pieces)
+        gap = width - width_of(pieces) - len(number)
         return [*pieces, (" " * gap + number, paint("faint"))] if number and gap >= 0 else pieces
 
 
