@@ -24,7 +24,7 @@ from agent_tui.context.cache_misses import (
     repeats_of,
     wants_hour,
 )
-from agent_tui.context.cache_paths import SentHistory
+from agent_tui.context.request_differences import SentHistory
 from agent_tui.models.steps import CacheEntry, CacheForecast, CacheMiss, ColdRequest, MissCause, MissSum, Step
 from agent_tui.models.usage import NO_COST, Cost, Prices, TokenUsage
 from agent_tui.providers.dialects.record import UNSAID, Caching

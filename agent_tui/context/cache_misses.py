@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from agent_tui.context.anchor import differences
-from agent_tui.context.cache_paths import (
+from agent_tui.context.request_differences import (
     CACHE_KEY,
     COMPACTED,
     IMAGES,
@@ -104,7 +104,7 @@ def reaches(
     found: list[Reach] = []
     marks, looked = step.sent.marks if step.sent is not None else [], 0
     for other in reversed(earlier):
-        sent = other.sent
+        sent = other.sent_keys
         if looked >= most and (sent is None or sent.kept + len(sent.keys) not in marks):
             continue
         if not arrived(other) or not same_cache(other, step):

@@ -12,7 +12,7 @@ from agent_tui.context.accounting.inputs import CompactionSettings, ContextInput
 from agent_tui.context.accounting.next_input import compact_at_of
 from agent_tui.context.accounting.usage import Calculator
 from agent_tui.context.anchor import made_on, on_branch
-from agent_tui.context.costs import SentLists
+from agent_tui.context.sent_lists import SentLists
 from agent_tui.context.view import ViewBuilder, build_view
 from agent_tui.models.context import ContextUsage
 from agent_tui.models.messages import Message

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 
-from agent_tui.context.costs import SentLists
+from agent_tui.context.sent_lists import SentLists
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.conversation import Conversation
 from agent_tui.models.messages import CHANGE, AttachmentPart, content_fingerprint, fingerprint

@@ -40,20 +40,12 @@ class CacheMiss:
 
 @dataclass(slots=True)
 class Sent:
-    """The content that one step sent, beside its fixed parts (``Step.fixed``): stored as the difference to an earlier
-    step."""
+    """What one step sent beside its fixed parts (``Step.fixed``) and its messages (``Step.sent_keys``)."""
 
     settings: dict[str, str] = field(default_factory=dict)
     """The fields of the request that a cache may depend on, by name (``model``, ``server``, ``thinking``, ``schema``,
     ``tool choice``, ``cache key``, ``others``; ``images`` is how many, where that matters): short values as they are,
     longer ones as a digest; ``program`` is the version whose digests these are."""
-    base: str = ""
-    """The step that sent the first ``kept`` messages too; empty: none did."""
-    kept: int = 0
-    keys: list[str] = field(default_factory=list)
-    """Of the other messages, ``SentMessage.key``."""
-    digests: list[str] = field(default_factory=list)
-    """What they were on the wire, treatment included (cleared, clipped, reasoning left out)."""
     marks: list[int] = field(default_factory=list)
     """The request's cache markers as the number of messages before each, ascending; 0 is behind system and tools."""
 

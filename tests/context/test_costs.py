@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent_tui.context.accounting.believed import Verdict
 from agent_tui.context.accounting.usage import Calculator
-from agent_tui.context.costs import SentLists, costs_of, is_of, read_costs
+from agent_tui.context.costs import SentItems, costs_of, is_of, read_costs
 from agent_tui.context.view import ViewBuilder
 from agent_tui.models.calibration import SCHEMAS
 from agent_tui.models.codec import dumps, from_dict
@@ -149,7 +149,7 @@ def _check(conversation: Conversation) -> None:
         assert [step.id for step in made.settled] == [step.id for step in stored.settled]
     usage = conversation.usage()
     assert_identities(usage)
-    lists = SentLists()
+    lists = SentItems()
     for step in conversation.steps:
         if (
             step.settlement is not None

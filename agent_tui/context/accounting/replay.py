@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from agent_tui.context.accounting.inputs import ReasoningNow
 from agent_tui.context.anchor import common_prefix
-from agent_tui.context.costs import SentLists
+from agent_tui.context.sent_lists import SentLists
 from agent_tui.context.view import active_prune_ids
 from agent_tui.models.requests import Effort, ReplayRule, SentMessage, Target
 from agent_tui.models.steps import CompactionRecord, Step

@@ -34,7 +34,8 @@ from agent_tui.context.accounting.spending import Sums
 from agent_tui.context.accounting.sums import NextInput, next_input
 from agent_tui.context.accounting.tally import Tally, covered, total_read
 from agent_tui.context.anchor import common_prefix
-from agent_tui.context.costs import Costs, SentCosts, SentLists, set_added, settle, settle_again, shared_again
+from agent_tui.context.costs import Costs, SentCosts, SentItems, set_added, settle, settle_again, shared_again
+from agent_tui.context.sent_lists import SentMessages
 from agent_tui.context.tokens import Family, family_seen
 from agent_tui.context.view import active_prune_ids
 from agent_tui.models.calibration import Calibration
@@ -102,7 +103,7 @@ class Calculator:
     """One a session: what it calculated once is not calculated again. Its answers depend on the inputs alone."""
 
     def __init__(self) -> None:
-        self.lists = SentLists()
+        self.lists = SentItems()
         self._costs = FollowedCosts()
         self._reasoning = FollowedReasoning()
         self._estimator: Estimator | None = None
@@ -176,7 +177,7 @@ class Calculator:
 
     def record(self, step: Step, inputs: ContextInputs) -> None:
         """Stores with a step which messages it sends."""
-        self.lists.record(step, self.keys(inputs), inputs.steps)
+        self.lists.record(step, SentMessages(self.keys(inputs), []), inputs.steps)
 
     def settle(
         self, step: Step, message: Message | None, inputs: ContextInputs, doubted: Sequence[Step] = (),

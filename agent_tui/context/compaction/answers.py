@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from agent_tui.context.compaction.summary import COPIED, MODEL_SECTIONS, ORDER
 
@@ -27,7 +27,7 @@ def parse_sections(text: str) -> dict[str, str]:
 
 def model_sections(text: str) -> dict[str, str]:
     """Returns the sections of a summary message's text that a model wrote, without what was collected."""
-    return _written(parse_sections(text), MODEL_SECTIONS)
+    return _written(parse_sections(text))
 
 
 def joined(sections: Mapping[str, str]) -> str:
@@ -43,18 +43,17 @@ def bare(text: str) -> str:
     return "\n".join(lines[1:-1]) if wrapped and lines[-1].strip() == "```" else text
 
 
-def read_answer(text: str, headings: Sequence[str] = MODEL_SECTIONS) -> dict[str, str]:
-    """The sections of a model's answer that have something below them: a line that says one of the ``headings`` that
-    were asked for begins its section, however it is marked. Where there are none but other headings, all of it is one
+def read_answer(text: str) -> dict[str, str]:
+    """The sections of a model's answer that have something below them: a line that says one of the headings that were
+    asked for begins its section, however it is marked. Where there are none but other headings, all of it is one
     section. Empty where there are none of any kind."""
-    text, other = bare(text), DONE if DONE in headings else headings[0]
-    known = _KNOWN if headings is MODEL_SECTIONS else headings
-    blocks = _split(text, lambda line: _heading(line, known, headings))
+    text = bare(text)
+    blocks = _split(text, _heading)
     if len(blocks) == 1:
-        return {other: text} if _ANY_HEADING.search(text) else {}
-    talk, found = blocks[""], _written(blocks, headings)
+        return {DONE: text} if _ANY_HEADING.search(text) else {}
+    talk, found = blocks[""], _written(blocks)
     if found and len(talk) > CHATTER_CHARS:
-        found[other] = "\n".join(filter(None, [found.get(other), talk]))
+        found[DONE] = "\n".join(filter(None, [found.get(DONE), talk]))
     return found
 
 
@@ -74,17 +73,17 @@ def with_unknown_paths(sections: Mapping[str, str], said: str) -> dict[str, str]
     return found
 
 
-def _written(sections: Mapping[str, str], headings: Sequence[str]) -> dict[str, str]:
-    return {name: body for name, body in sections.items() if name in headings and body}
+def _written(sections: Mapping[str, str]) -> dict[str, str]:
+    return {name: body for name, body in sections.items() if name in MODEL_SECTIONS and body}
 
 
-def _heading(line: str, known: Collection[str], asked: Collection[str]) -> tuple[str, str] | None:
+def _heading(line: str) -> tuple[str, str] | None:
     """The section of ours that a line begins, and what stands behind its colon. Case, marks and numbers do not matter;
     what the program itself adds is only meant where it is marked as a heading."""
     title, _, rest = line.replace("\uff1a", ":").partition(":")
     said = _MARKS.sub("", title).strip(" \t*_#").replace("\u2019", "'").casefold()
-    name = next((name for name in known if name.casefold() == said), None)
-    if name is None or not (name in asked or line.lstrip().startswith(("#", "**"))):
+    name = next((name for name in _KNOWN if name.casefold() == said), None)
+    if name is None or not (name in MODEL_SECTIONS or line.lstrip().startswith(("#", "**"))):
         return None
     return name, rest.lstrip(" *_")
 

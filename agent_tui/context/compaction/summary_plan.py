@@ -75,12 +75,15 @@ class SummaryPlan:
     def message(self, sections: Mapping[str, str], record_id: str, created: float) -> Message:
         """The summary message, assembled from the model's sections and what is kept word for word, with the facts that
         would be missing without it."""
-        stays = (*self.kept, Message("", "user", [TextPart(self.pinned)]))
-        missing = missing_facts(self.facts, self._text(sections), stays)
-        lines = added_lines(missing, self.facts_tokens, self.rules_tokens)
         carried: list[Part] = [SummaryPart(self.pinned, record_id, pinned=True)] if self.pinned else []
-        made = SummaryPart(self._text(sections, lines), record_id)
+        made = SummaryPart(self.text(sections), record_id)
         return Message(new_id(SUMMARY_ID), "user", [made, *carried], created=created)
+
+    def text(self, sections: Mapping[str, str], introduction: str = "") -> str:
+        """The summary's text, which begins with an ``introduction`` of its own where there is none."""
+        stays = (*self.kept, Message("", "user", [TextPart(self.pinned)]))
+        missing = missing_facts(self.facts, self._text(sections, (), introduction), stays)
+        return self._text(sections, added_lines(missing, self.facts_tokens, self.rules_tokens), introduction)
 
     def without_model(self) -> SummaryPlan:
         """The same plan where no model writes anything: of the messages stays what is kept word for word, with as many
@@ -101,11 +104,11 @@ class SummaryPlan:
         kept = tuple(sent.message for sent in view if sent.message.id in staying)
         return replace(self, facts=facts, kept=kept, facts_tokens=tokens)
 
-    def _text(self, sections: Mapping[str, str], facts: Sequence[str] = ()) -> str:
-        introduction = introduction_text(len(self.message_ids), self.characters, fold=self.fold)
+    def _text(self, sections: Mapping[str, str], facts: Sequence[str], introduction: str) -> str:
         if self.left_out:
             sections = model_sections(self.previous or "")
-            introduction = left_out_text(self.left_out, bool(self.characters))
+            introduction = introduction or left_out_text(self.left_out, bool(self.characters))
+        introduction = introduction or introduction_text(len(self.message_ids), self.characters, fold=self.fold)
         text = assemble(
             sections,
             file_lines(self.files),

@@ -15,8 +15,6 @@ from agent_tui.context.accounting.spending import priced_call
 from agent_tui.context.compaction.answers import joined, read_answer
 from agent_tui.context.compaction.judge import (
     ASKED_AGAIN,
-    SUMMARY_FORM,
-    AnswerForm,
     Replaced,
     SummaryProblem,
     judge_summary,
@@ -39,7 +37,7 @@ from agent_tui.context.compaction.summary_plan import SummaryPlan
 from agent_tui.context.tokens import char_tokens
 from agent_tui.engine.model_call import CallStatus, Interrupted, ModelCall, NoRoomError, PlannedCall
 from agent_tui.models.failure import Failure, without_text_kept
-from agent_tui.models.messages import Message, new_id, user_message
+from agent_tui.models.messages import new_id, user_message
 from agent_tui.models.requests import Delta, FinishReason, ModelInfo, ModelRequest, SentMessage, SystemBlock
 from agent_tui.models.steps import Step
 from agent_tui.records import dataclass
@@ -87,11 +85,11 @@ class SummaryAnswer:
     thought: bool = False
     """There were thoughts beside its text."""
 
-    def judge(self, replaced: Replaced, form: AnswerForm = SUMMARY_FORM) -> SummaryAnswer:
+    def judge(self, replaced: Replaced) -> SummaryAnswer:
         """The same answer, with what is wrong with its text, or its sections."""
         if self.failure is None:
-            self.problem = judge_summary(self.text, self.finish or "unknown", replaced, form, self.thought)
-            self.sections = read_answer(self.text, form.headings) if self.problem is None else {}
+            self.problem = judge_summary(self.text, self.finish or "unknown", replaced, self.thought)
+            self.sections = read_answer(self.text) if self.problem is None else {}
         return self
 
     @property
@@ -230,8 +228,9 @@ class SummaryCall:
     async def _about(self, source: SummaryInput, last: bool, line: str) -> SummaryAnswer:
         """Asks about one input, apart from the conversation."""
         request = self._request(f"{user_text(source)} {line}".rstrip(), self._words // (2 if line in SHORTER else 1))
-        length = min(self._summary.tokens, request.max_output or self._summary.tokens)
-        answer = await self._calls.call(planned_apart(request, self._model, length))
+        length, prices = min(self._summary.tokens, request.max_output or self._summary.tokens), self._model.prices
+        expected = priced_call(prices, request_tokens(request), 0, length, self._model.spec.cache_ttl == "1h")
+        answer = await self._calls.call(PlannedCall.apart(request, self._model, expected))
         return await self._judged(answer, last)
 
     async def _judged(self, answer: SummaryAnswer, whole: bool) -> SummaryAnswer:
@@ -267,7 +266,12 @@ class SummaryCall:
             output = max(min(output, limits.window // 4), min(MAX_SUMMARY_OUTPUT, int(room * ROUGH_SHARE)))
         if limits.max_output:
             output = min(output, limits.max_output)
-        return apart_request(self._model, self._session_id, system, user_message(text), output)
+        message = user_message(text)
+        blocks, sent = [SystemBlock("system", system)], [SentMessage(message, message.id)]
+        session = f"{self._session_id}-summary"
+        return ModelRequest(
+            new_id("req"), self._model.spec, session, blocks, sent, [], output, "off", kind="compaction"
+        )
 
     def _system(self, words: int) -> str:
         return system_text(words, fold=self._summary.fold)
@@ -279,20 +283,6 @@ class SummaryCall:
         goes = frozenset(summary.goes(plan.inputs.view))
         gone = [sent.message for sent in plan.inputs.view if sent.message.id in goes]
         return range_question(gone, self._words, plan.focus)
-
-
-def apart_request(model: ModelInfo, session_id: str, system: str, message: Message, output: int) -> ModelRequest:
-    """A request that puts one message to a model, apart from the conversation of a session."""
-    blocks, sent = [SystemBlock("system", system)], [SentMessage(message, message.id)]
-    return ModelRequest(
-        new_id("req"), model.spec, f"{session_id}-summary", blocks, sent, [], output, "off", kind="compaction"
-    )
-
-
-def planned_apart(request: ModelRequest, model: ModelInfo, output: int) -> PlannedCall:
-    """The call of such a request, which is expected to be answered with so many tokens."""
-    expected = priced_call(model.prices, request_tokens(request), 0, output, model.spec.cache_ttl == "1h")
-    return PlannedCall.apart(request, model, expected)
 
 
 def _summary_of(plan: CompactionPlan) -> SummaryPlan:

@@ -144,7 +144,7 @@ class BashTool:
         except BaseException as error:
             # Nobody else has it, also where it was about to be moved.
             if isinstance(error, asyncio.CancelledError):
-                context.keep(command.said())
+                context.keep(command.output_so_far())
             await command.stop("the user")
             raise
         looks = [LOOKS_ON] if line.attempts is not None else []
@@ -322,7 +322,7 @@ def _outcome(command: Command, line: _Line, context: ToolContext, limit: _Limit)
         notes.append(f"[{ended} and was ended{hint}]" if command.stopped_by == "its time limit" else f"[{ended}]")
     elif code != 0:
         notes.append(f"[{exit_words(code)}]")
-    notes += command.undone + [f"[{command.output.problem}]"] * bool(command.output.problem)
+    notes += command.undone_notes + [f"[{command.output.problem}]"] * bool(command.output.problem)
     found: Stopped | None = None
     if line.attempts is not None:
         tried = line.attempts.end()

@@ -109,7 +109,7 @@ class Command(Work):
                 self._flush_later.cancel()
             await asyncio.gather(moving, return_exceptions=True)
 
-    def said(self) -> str:
+    def output_so_far(self) -> str:
         """Its output until now, of which nothing more is taken; what is left of it is being ended."""
         self.output.feed(b"", last=True)
         return "\n".join(filter(None, [self.output.take().text.rstrip("\n"), self.output.problem]))
@@ -164,7 +164,7 @@ class Command(Work):
         lines = [(self.output.take().text + self.output.open_line).rstrip("\n") or "[no new output]"]
         if not self.running:
             self.told = True
-            lines += [LEFT_BEHIND] * self.left_behind + self.undone + self.end_notes
+            lines += [LEFT_BEHIND] * self.left_behind + self.undone_notes + self.end_notes
             if self.failed:
                 jail, network = self._order.jail, self._order.network
                 shares = jail is not None and jail.shares(network)
@@ -172,7 +172,7 @@ class Command(Work):
         return "\n".join([*lines, f"[{self.state_line()}]"])
 
     @property
-    def undone(self) -> list[str]:
+    def undone_notes(self) -> list[str]:
         """What it changed and may not, and is as it was again: a line for the model."""
         from agent_tui.tools.sandbox.words import undone
 

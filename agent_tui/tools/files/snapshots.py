@@ -292,7 +292,7 @@ class ProjectKeeping:
         self._lock = asyncio.Lock()
         self._running = 0
         self._message = ""
-        self._left_out = self._begun = False
+        self._left_out = False
         self._notes: list[str] = []
         self._told: set[str] = set()
 

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from agent_tui.commands.mentions import _existing, attachment, mentions, unnamed
 from agent_tui.commands.registry import Text, run
-from agent_tui.context.compaction.answers import read_answer
 from agent_tui.engine.agent import Agent
-from agent_tui.engine.handoff import HEADINGS, brief_text
 from agent_tui.errors import AgentError, StoreError
 from agent_tui.models.events import Notice
 from agent_tui.models.failure import Failure
@@ -28,7 +26,6 @@ from agent_tui.urls import hosts_in
 from tests.engine.acting import acting, call
 from tests.engine.failing_store import failing
 from tests.support.agents import Recorder, parts_for, running
-from tests.support.every import every
 
 SCRIPT = """
 window = 60_000
@@ -62,25 +59,6 @@ def notices(recorder: Recorder) -> list[str]:
     return [notice.text for notice in recorder.of(Notice) if notice.code == "handoff"]
 
 
-@pytest.mark.quick
-@every(
-    ("answer", "brief"),
-    [
-        (
-            "## Where things stand\n- (nothing)\n\n## Decisions\n- ## Answer 1\n- SQLite\n\n## Open questions\nNone.",
-            "## Decisions\n\n- SQLite",
-        ),
-        ("## decisions:\n### Storage\n- # of files is 1\n", "## Decisions\n\n### Storage\n- # of files is 1"),
-        ("## Next steps\n\nNone.\n", ""),
-        ("It is so.", ""),
-        ("# Lage\nGut.\n# Weiter\nB", "## Where things stand\n\n# Lage\nGut."),
-        ("## Decisions\n```\n- ## x\n```\n## Next steps\n", "## Decisions\n\n```\n- ## x\n```"),
-    ],
-)
-def test_the_brief_leaves_out_what_says_nothing(answer: str, brief: str) -> None:
-    assert brief_text(read_answer(answer, HEADINGS)).startswith(brief)
-
-
 RULE = "Never touch the vendor folder, and always run the tests with -x."
 
 
@@ -98,7 +76,9 @@ async def test_the_brief_has_goal_model_rules_and_files_and_both_sessions_name_e
         result = await run(agent, f"/handoff {GOAL}")
         assert isinstance(result, Text)
         assert result.then.startswith(f"{GOAL}\n\nThis continues an earlier session, “")
-        assert f"My rules, still valid:\n- {RULE}" in result.then
+        assert result.then.count("What you need to know from it:\n\n## ") == 1
+        assert f"<user_message>\n{RULE}\n</user_message>" in result.then
+        assert "(nothing)" not in result.then and "None." not in result.then
         assert "- notes.md (attached)" in result.then
         assert before in result.then
         assert "SQLite instead of Postgres" in result.then
@@ -127,8 +107,8 @@ async def test_notes_that_the_agent_kept_go_with_it_and_are_not_taken_for_the_us
         await talk(agent, "Look at it.")
         result = await run(agent, f"/handoff {GOAL}")
         assert isinstance(result, Text)
-        assert "Notes that the agent kept, word for word:\nOrder 4711 goes first." in result.then
-        assert "Pinned by me" not in result.then
+        note = "the user did not write them. Oldest first.]\n\n<kept_note>\nOrder 4711 goes first.\n</kept_note>"
+        assert note in result.then and "The user pinned" not in result.then
 
 
 @pytest.mark.slow

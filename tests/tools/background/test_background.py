@@ -174,6 +174,35 @@ async def test_one_that_is_waited_for_is_moved_there_and_runs_on(context: ToolCo
     assert Path(job.info.log).read_text() == "one\nReally? middle\ntwo\n" == job.shown
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    "command",
+    [
+        "printf 'a\\nb'; exit 3",
+        "echo out; echo err >&2; kill -TERM $$",
+        "seq 3000",
+        "cat hold & echo left",
+        "exec >&- 2>&-; exit 4",
+        "printf '\\033[31mred\\033[0m sk-abcdefghijklmnopqrstuvwxyz0123456789'",
+    ],
+)
+async def test_whether_somebody_waits_makes_no_difference_to_what_it_says(context: ToolContext, command: str) -> None:
+    context.secrets.add("sk-abcdefghijklmnopqrstuvwxyz0123456789")
+    os.mkfifo(context.root / "hold")
+    waited = await BashTool().run({"command": command}, context)
+    id = await background(context, command)
+    assert context.jobs is not None and await context.jobs.get(id).ended(PATIENCE)
+    outcome = await jobs(context, id)
+
+    def plain(text: str) -> list[str]:
+        lines = [re.sub(r"\S*/spill/\S*", "FILE", line) for line in text.split("\n")]
+        return [line for line in lines if not re.fullmatch(r"\[(exit code|ended by|b1 ended|no new).*\]", line)]
+
+    assert plain(waited.text) == plain(outcome.text)
+    assert waited.is_error == outcome.is_error and context.jobs.get(id).ending() in outcome.text
+    assert waited.is_error is False or f"[{context.jobs.get(id).ending()}]" in waited.text
+
+
 async def test_that_of_a_subagent_is_not_moved_and_not_told(context: ToolContext) -> None:
     subagents = replace(context, user=None, session_id="ses_child")
     call = await held_up(subagents, "echo one")

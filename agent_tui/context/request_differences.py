@@ -1,4 +1,4 @@
-"""What the steps of a session sent, as lists of digests, and where two requests begin to differ."""
+"""Where two requests begin to differ, in words."""
 
 from __future__ import annotations
 
@@ -7,106 +7,33 @@ from typing import Literal
 
 from agent_tui.context.anchor import common_prefix
 from agent_tui.context.cuts import CLEARED_SUFFIX, CLIP_SUFFIX
+from agent_tui.context.sent_lists import SentLists, SentMessages, is_same_message, message_id
 from agent_tui.context.view import DROP_ID, EDIT_IDS
 from agent_tui.models.rows import FIXED_ROWS, RowId
-from agent_tui.models.steps import FixedPart, Sent, Step
+from agent_tui.models.steps import FixedPart, Step
 from agent_tui.records import dataclass
 from agent_tui.text.clean import one_line
 
 
 @dataclass(slots=True, frozen=True)
-class SentMessages:
-    """The messages of a request as its body has them: keys and digests, see ``models.steps.Sent``."""
-
-    keys: list[str]
-    digests: list[str]
-
-    def shared(self, other: SentMessages) -> int:
-        """Returns how many messages two requests begin with in common."""
-        return common_prefix(self.digests, other.digests)
-
-
 class SentHistory:
-    """The messages of each step of a session. The newest lists are kept, so that one costs what is new in it."""
+    """What the ``steps`` of a session sent. ``expected`` is a step that is not sent yet, with what it would send."""
 
-    MOST = 32
-
-    def __init__(self) -> None:
-        self._steps: dict[str, Step] = {}
-        self._lists: dict[str, SentMessages] = {}
-        self._expected: tuple[str, SentMessages | None] = "", None
-
-    def take(self, steps: Sequence[Step]) -> None:
-        """Adds the steps that are not here yet; they are looked for at the end."""
-        new = []
-        for step in reversed(steps):
-            if step.id in self._steps:
-                break
-            new.append(step)
-        self._steps.update((step.id, step) for step in reversed(new))
+    lists: SentLists
+    steps: Sequence[Step]
+    expected: tuple[Step, SentMessages] | None = None
 
     def of(self, step: Step) -> SentMessages | None:
-        """What a step sent; None where that is not known, as of what begins as a step that a copy of a part of the
-        session does not have."""
-        if step.id == self._expected[0]:
-            return self._expected[1]
-        way: list[Step] = []
-        at: Step | None = step
-        while at is not None and at.id not in self._lists:
-            if at.sent is None:
-                return None
-            way.append(at)
-            if not at.sent.base:
-                break
-            at = self._steps.get(at.sent.base)
-        if at is None:
-            return None
-        known = self._lists.get(at.id)
-        if known is not None and not way:
-            return known
-        keys, digests = (list(known.keys), list(known.digests)) if known is not None else ([], [])
-        for each in reversed(way):
-            assert each.sent is not None
-            if len(keys) < each.sent.kept:
-                return None
-            keys[each.sent.kept :], digests[each.sent.kept :] = each.sent.keys, each.sent.digests
-        return self._keep(step.id, SentMessages(keys, digests))
+        """What a step sent; None where that is not known."""
+        if self.expected is not None and step.id == self.expected[0].id:
+            return self.expected[1]
+        found = self.lists.of(step, self.steps) if step.sent is not None else None
+        return found if found is not None and (found.digests or not found.keys) else None
 
-    def record(self, step: Step, messages: SentMessages, settings: dict[str, str], marks: list[int]) -> None:
-        """Stores with a step what it sends, as the difference to the newest one before it."""
-        for known in (self._steps, self._lists):
-            known.pop(step.id, None)
-        newest = next((s for s in reversed(self._steps.values()) if self.of(s) is not None), None)
-        before = self.of(newest) if newest is not None else None
-        kept = messages.shared(before) if before is not None else 0
-        base = newest.id if newest is not None and kept else ""
-        step.sent = Sent(settings, base, kept, messages.keys[kept:], messages.digests[kept:], marks)
-        self._steps[step.id] = step
-        self._keep(step.id, messages)
-
-    def expect(self, step: Step, messages: SentMessages) -> None:
-        """What a step would send that is not sent yet: nothing is stored of it."""
-        self._expected = step.id, messages
-
-    def newest(self, steps: Sequence[Step]) -> tuple[Step, SentMessages] | None:
-        """The newest of these steps of which it is known what it sent."""
-        found = ((step, self.of(step)) for step in reversed(steps))
-        return next(((step, messages) for step, messages in found if messages is not None), None)
-
-    def was_sent(self, message_id: str, step: Step) -> bool:
+    def was_sent(self, key: str, step: Step) -> bool:
         """Returns whether another step sent a message, wherever and in whichever form."""
-        others = (other.sent for other in self._steps.values() if other.id != step.id and other.sent is not None)
-        return any(_message_id(key) == message_id for sent in others for key in sent.keys)
-
-    def _keep(self, step_id: str, messages: SentMessages) -> SentMessages:
-        self._lists[step_id] = messages
-        while len(self._lists) > self.MOST:
-            del self._lists[next(iter(self._lists))]
-        return messages
-
-
-def _message_id(key: str) -> str:
-    return key.partition("#")[0]
+        others = (other.sent_keys for other in self.steps if other.id != step.id and other.sent_keys is not None)
+        return any(is_same_message(key, each) for sent in others for each in sent.keys)
 
 
 Where = Literal["setting", "fixed", "message"]
@@ -219,10 +146,10 @@ def message_difference(
         return Difference("message", old, index, REWOUND)
     new, last = after.keys[index], before.keys[-1]
     words = _message_words(old, new, last, summaries)
-    if words == UNDONE and _message_id(last) not in map(_message_id, after.keys):
+    if words == UNDONE and message_id(last) not in map(message_id, after.keys):
         # An undo takes no message away: this went back past the compaction, or to where it holds.
         words = BRANCH if new in summaries else REWOUND
-    elif words == REWOUND and history.was_sent(_message_id(new), step):
+    elif words == REWOUND and history.was_sent(new, step):
         # It has been there before.
         words = BRANCH
     return Difference("message", new, index, words)
@@ -250,7 +177,7 @@ def _message_words(old: str, new: str, last: str, summaries: Collection[str]) ->
         return UNDONE if came_back else COMPACTED
     if old in summaries:
         return UNDONE
-    if _message_id(old) == _message_id(new):
+    if message_id(old) == message_id(new):
         if CLEARED_SUFFIX in new:
             return "old results cleared"
         if CLIP_SUFFIX in new:
@@ -263,7 +190,7 @@ def _message_words(old: str, new: str, last: str, summaries: Collection[str]) ->
 
 def _made(key: str) -> str:
     """When the message of a key was made, as its id says."""
-    return _message_id(key).partition("_")[2]
+    return message_id(key).partition("_")[2]
 
 
 def _row_words(row: RowId, before: Sequence[FixedPart], after: Sequence[FixedPart]) -> str:
