@@ -119,6 +119,18 @@ async def test_a_question_does_not_take_the_focus_from_someone_typing(tmp_path: 
         assert not run.agent.called("answer_permission")
 
 
+async def test_the_prompt_says_who_has_the_keys_while_a_question_stands(tmp_path: Path) -> None:
+    async with running(tmp_path) as run:
+        await shown(run, question())
+        assert "The question above comes first" in run.shown()
+        await run.pilot.press("tab")
+        await run.until(lambda: "A message for later" in run.shown() and "Tab to answer" in run.shown())
+        await run.pilot.press("tab")
+        await run.until(lambda: "The question above comes first" in run.shown())
+        await closed(run, question())
+        await run.until(lambda: "Ask anything" in run.shown())
+
+
 async def test_where_a_command_would_run_is_not_cut_off(tmp_path: Path) -> None:
     reason = "what rm removes is only known at run time · runs outside the sandbox"
     async with running(tmp_path, size=(60, 20)) as run:

@@ -126,19 +126,17 @@ class Prompt(Guarded, TextArea, inherit_css=True):
     def stand_below(self, asked: bool) -> None:
         """Says, while a question stands above, that it comes first; it has the keys then, or they are in here."""
         self._asked = asked
-        self._say_placeholder()
+        self._say_placeholder(self.has_focus)
 
-    def _say_placeholder(self) -> None:
-        words = PLACEHOLDER
-        if self._asked:
-            words = "A message for later; the question above waits" if self.has_focus else ASKED_ABOVE
-        self.placeholder = Content(words)
+    def _say_placeholder(self, here: bool) -> None:
+        waits = "A message for later; the question above waits" if here else ASKED_ABOVE
+        self.placeholder = Content(waits if self._asked else PLACEHOLDER)
 
     def on_focus(self) -> None:
-        self._say_placeholder()
+        self._say_placeholder(True)
 
     def on_blur(self) -> None:
-        self._say_placeholder()
+        self._say_placeholder(False)
 
     # Text
 
