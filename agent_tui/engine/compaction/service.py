@@ -155,6 +155,7 @@ class CompactionService:
                     return text
                 case Proceed(notice):
                     warning = self.auto.warning(usage)
+                    self._save_state()
                     self._line = notice or warning  # one about the limit says how full the context is, and more
                     if self.auto.held_back() is None:
                         await self._prepare_early(usage)
