@@ -155,13 +155,13 @@ class Chat:
             self.view.prompt.give_back(taken)
 
     def _send_waiting(self) -> None:
-        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out; else the
-        newest compaction that is in view opens."""
+        """Enter on an empty prompt, while nothing runs or what runs was interrupted: what waits goes out; else, where
+        nothing goes on, the newest compaction that is in view opens."""
         if self.holder.agent is not None and self.holder.agent.turns.send_waiting():
             self.questions.guard.sent()
             self.view.transcript.follow_end()
-        elif self.view.furnished and (record := self.view.transcript.newest_record):
-            self.view.app.open_screen("compact", record)
+        elif self.view.furnished and not self.interrupts.working and (seen := self.view.transcript.newest_record):
+            self.view.app.open_screen("compact", seen)
         else:
             self.session.face.go_on()
 
