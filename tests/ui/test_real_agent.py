@@ -241,6 +241,7 @@ async def test_a_compaction_opens_to_its_messages_from_the_transcript_and_by_its
         pages = []
         for by_command in (False, True):
             await chat.shows("Compacted")
+            await chat.look()
             await (chat.say("/compact show") if by_command else chat.press("enter"))
             await chat.until(lambda: isinstance(chat.app.screen, TextScreen))
             await chat.shows("No longer sent, by the ids that recall takes", "user: Never touch [bold]legacy[/bold].")
